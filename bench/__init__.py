@@ -1,1 +1,1 @@
-"""The harness: splits, times, checks, shuffles, judges and records."""
+"""The harness: it splits, times, checks, shuffles, scores and records."""

@@ -1,7 +1,7 @@
-"""Training that survives a restart: its whole state, kept every few minutes where the harness says.
+"""Checkpoints of training: the whole state, saved every few minutes.
 
-A loop over `steps(...)` in place of `range(...)` begins where an earlier process was cut off, and comes to the same
-bits as if it had never been. Only what is fitted on public rows is kept: the harness opens no place for a release.
+A loop over `steps(...)` in place of `range(...)` begins where an earlier process was cut off, and gives the same
+bits as an uninterrupted one. Only training on public rows is saved: the harness sets no folder for a release.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from bench.wire.tensor_file import checksum_of
 from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
 
 SECONDS = 300.0
-"""Between two times that a training is kept: what a restart costs at most."""
+"""Between two saves: the most that a restart costs."""
 MOST_BYTES = 1 << 34
 FILE = re.compile(r"training-[0-9]{1,4}\.safetensors")
-"""What is kept of a training lies in; other names are of files that are being written."""
+"""Names of checkpoints; other names are of files being written."""
 STEP, SPENT, MOVED, DIGEST = "step", "seconds", "moved.", "digest"
 
 
 class Stateful(Protocol):
-    """What says its state as tensors by name, and takes it back."""
+    """An object with a state of tensors by name."""
 
     def state_dict(self) -> Mapping[str, torch.Tensor]:
         """Its state."""
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor], /) -> object:
-        """Take that state."""
+        """Restore that state."""
 
 
 Part = torch.nn.Module | torch.optim.Optimizer | torch.Generator | torch.Tensor | Stateful
-"""What a training changes. Tensors must be changed in place."""
+"""An object that training changes. Tensors must be changed in place."""
 
 
 class CheckpointWarning(UserWarning):
-    """What was kept of a training does not fit it, and the training begins anew."""
+    """A checkpoint does not fit; the training starts again."""
 
 
 @dataclass
@@ -63,10 +63,10 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 
 @contextmanager
 def kept_in(folder: Path, earlier: Path | None = None) -> Iterator[None]:
-    """Within the block, trainings are kept in `folder`, which is made when the first of them has run for long.
+    """Save trainings within the block to `folder`, made at the first save.
 
-    What an earlier process kept lies there, too, or in `earlier`. Trainings are known by their number: they must follow
-    each other in the same order whenever the block is entered with that folder.
+    Checkpoints of an earlier process lie there, too, or in `earlier`. Trainings are numbered: they must run in the same
+    order whenever the block is entered with that folder.
     """
     token = _PLACE.set(_Place(folder, earlier or folder))
     try:
@@ -76,31 +76,31 @@ def kept_in(folder: Path, earlier: Path | None = None) -> Iterator[None]:
 
 
 def kept_where() -> Path | None:
-    """The folder in which trainings are kept just now."""
+    """The folder for checkpoints; None outside of `kept_in`."""
     place = _PLACE.get()
     return None if place is None else place.folder
 
 
 def spent(folder: Path) -> float:
-    """Seconds that earlier processes trained for what is kept in a folder; 0 where nothing is kept there."""
-    return sum(_seconds(each) for each in folder.glob("*") if FILE.fullmatch(each.name))
+    """Seconds of training behind the checkpoints of a folder; 0 for none."""
+    return sum(_seconds(file) for file in folder.glob("*") if FILE.fullmatch(file.name))
 
 
 def _seconds(file: Path) -> float:
     try:
         return float(_read(file)[SPENT].sum())
-    except (TensorsError, KeyError, FileNotFoundError):  # whoever goes on with it will say so
+    except (TensorsError, KeyError, FileNotFoundError):  # the training that resumes warns of it
         return 0.0
 
 
 def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]:
-    """The steps 0 to `total` - 1 of a training; after a restart, those that are left.
+    """The remaining steps of a training, from 0 to `total` - 1.
 
     Args:
         total: Steps of the whole training.
         parts: All that a step changes, in the same order each time: networks, optimisers (their rates apart, which each
-            step has to set), generators, tensors that are changed in place. torch's own random numbers are kept, too.
-        every: Seconds between two times that the state is kept; `SECONDS` without.
+            step has to set), generators, tensors that are changed in place. torch's own random numbers are saved, too.
+        every: Seconds between two saves; None for `SECONDS`.
 
     Outside of `kept_in` it is `range(total)`.
     """
@@ -110,18 +110,18 @@ def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]
         return
     name = f"training-{next(place.numbers)}.safetensors"
     begin, before = _resumed(place.earlier / name, total, parts)
-    file, pause, kept = place.folder / name, SECONDS if every is None else every, begin > 0
+    file, pause, saved = place.folder / name, SECONDS if every is None else every, begin > 0
     began = last = time.monotonic()
     for step in range(begin, total):
         yield step
         end = step + 1 == total
-        if time.monotonic() - last >= pause or (end and kept):
-            last, kept = time.monotonic(), True
+        if time.monotonic() - last >= pause or (end and saved):
+            last, saved = time.monotonic(), True
             _keep(file, step + 1, parts, before + last - began)
 
 
 def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> tuple[int, float]:
-    """Bring the parts to the state that was kept, if one was; the step that comes next, and seconds trained so far."""
+    """Restore a checkpoint, if any; the next step, and seconds of training."""
     try:
         state = _read(file)
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def _resumed(file: Path, total: int, parts: tuple[Part, ...]) -> tuple[int, floa
         return _anew(file, f"{wrong[0]} has another shape" if wrong else f"it stands at step {done} of {total}")
     for number, part in enumerate(parts):
         prefix = f"{number}."
-        _load(part, {name.removeprefix(prefix): each for name, each in state.items() if name.startswith(prefix)})
+        _load(part, {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)})
     torch.set_rng_state(state["cpu"])
     if "cuda" in state:
         torch.cuda.set_rng_state(state["cuda"])
@@ -152,7 +152,7 @@ def _anew(file: Path, why: str) -> tuple[int, float]:
 
 
 def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> None:
-    """Write the state whole or not at all, also where the machine stops."""
+    """Write the state atomically, also if the machine stops."""
     file.parent.mkdir(mode=0o700, exist_ok=True)
     new = file.with_name(f"{file.name}.new-{os.getpid()}-{secrets.token_hex(4)}")
     state = {**_state(parts), STEP: torch.tensor(done), SPENT: torch.tensor(seconds)}
@@ -163,7 +163,7 @@ def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> Non
 
 
 def _read(file: Path) -> dict[str, torch.Tensor]:
-    """What `_keep` wrote.
+    """Read a file of `_keep`.
 
     Raises:
         TensorsError: It is no such file, or not every byte is as it was written.
@@ -182,12 +182,12 @@ def _digest(state: Mapping[str, torch.Tensor]) -> torch.Tensor:
 
 
 def _state(parts: tuple[Part, ...]) -> dict[str, torch.Tensor]:
-    found = {"cpu": torch.get_rng_state()}
+    state = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        found["cuda"] = torch.cuda.get_rng_state()
+        state["cuda"] = torch.cuda.get_rng_state()
     for number, part in enumerate(parts):
-        found |= {f"{number}.{name}": tensor for name, tensor in _said(part).items()}
-    return found
+        state |= {f"{number}.{name}": tensor for name, tensor in _said(part).items()}
+    return state
 
 
 def _said(part: Part) -> Mapping[str, torch.Tensor]:
@@ -197,7 +197,9 @@ def _said(part: Part) -> Mapping[str, torch.Tensor]:
         return {"generator": part.get_state()}
     if isinstance(part, torch.optim.Optimizer):
         moved = part.state_dict()["state"]
-        return {f"{MOVED}{row}.{name}": torch.as_tensor(each) for row, of in moved.items() for name, each in of.items()}
+        return {
+            f"{MOVED}{row}.{name}": torch.as_tensor(value) for row, of in moved.items() for name, value in of.items()
+        }
     return part.state_dict()
 
 

@@ -1,11 +1,9 @@
-"""Repeatable forms of operations that torch refuses on CUDA where the same work must give the same bits.
+"""Deterministic arithmetic: float32 without rounding, and the same bits each time.
 
-`bench.determinism.exact` has torch compute repeatably, and an operation without a repeatable kernel is an error from
-then on. For medians and other order statistics along an axis, which plug-ins take without a thought of that, a stable
-sort gives the same values, in every process that computes for a plug-in.
+`exact` makes torch deterministic; an operation without a deterministic kernel is an error from then on. For medians and
+other order statistics along an axis, a stable sort gives the same values: `register` puts those forms in their place.
 
-Source: PyTorch, `torch.use_deterministic_algorithms`: of the operations listed there as errors, those for which a sort
-does.
+Source: PyTorch, `torch.use_deterministic_algorithms`: the operations listed there as errors that a sort can replace.
 """
 
 from __future__ import annotations
@@ -17,13 +15,11 @@ import torch
 
 
 def exact(device: torch.device | str) -> torch.device:
-    """The device, after this process was told to compute on it repeatably; called before the first work on it.
+    """Make this process deterministic on a device, before its first use.
 
-    A CPU does so by itself. On CUDA convolutions round to TensorFloat-32 and the fastest kernels add in whatever order
-    they come, so that two fits with one seed differ and rows change with their neighbours in a batch: both are turned
-    off for the whole process, and an operation that has no repeatable form is an error of torch that names it
-    (`bench.determinism` has some that torch lacks). Networks that may train in bfloat16 ask for that themselves
-    (`bench.nets.classifier.fast_precision`).
+    A CPU is so already. On CUDA, convolutions round to TensorFloat-32 and the fastest kernels add in any order, so that
+    two fits with one seed differ, and rows change with their neighbours in a batch: both are turned off for the whole
+    process. Networks that may train in bfloat16 choose it themselves (`bench.nets.classifier.fast_precision`).
     """
     device = torch.device(device)
     if device.type == "cuda":
@@ -39,7 +35,7 @@ Chosen = tuple[torch.Tensor, torch.Tensor]
 
 @cache
 def register() -> torch.library.Library:
-    """Have CUDA use the forms below in this process, as long as what is returned lives; a CPU goes on as before."""
+    """Use the forms below on CUDA while the returned library lives."""
     library = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     for name, form in FORMS.items():
         library.impl(name, form, "CUDA")  # type: ignore[no-untyped-call]
@@ -47,7 +43,7 @@ def register() -> torch.library.Library:
 
 
 def kthvalue(rows: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Chosen:
-    """The k-th smallest number along an axis, NaN above all others, and the first place where it stands.
+    """The k-th smallest number (NaN largest) and its first index.
 
     >>> kthvalue(torch.tensor([3.0, 1.0, 2.0, 1.0]), 2)
     (tensor(1.), tensor(3))
@@ -59,7 +55,7 @@ def kthvalue(rows: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -
 
 
 def median(rows: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
-    """The lower median along an axis and a place where it stands; NaN, and the first of them, where there is one.
+    """The lower median and its index; the first NaN, if any.
 
     >>> median(torch.tensor([[3.0, 1.0, 2.0, 4.0], [1.0, torch.nan, 0.0, 5.0]]), 1)
     (tensor([2., nan]), tensor([2, 1]))
@@ -71,7 +67,7 @@ def median(rows: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
 
 
 def nanmedian(rows: torch.Tensor, dim: int, keepdim: bool = False) -> Chosen:
-    """The lower median of what is a number along an axis; NaN where nothing is.
+    """The lower median without NaN; NaN if there is no number.
 
     >>> nanmedian(torch.tensor([[1.0, torch.nan, 0.0, 5.0]]), 1)
     (tensor([1.]), tensor([0]))
@@ -86,18 +82,18 @@ FORMS = {"kthvalue": kthvalue, "median.dim": median, "nanmedian.dim": nanmedian}
 
 
 def _ordered(rows: torch.Tensor, dim: int) -> Chosen:
-    """Sorted along an axis, of one number where there is none, and the place of each."""
+    """Values sorted along an axis, and indices; a scalar becomes one row."""
     values, places = torch.sort(rows.reshape(1) if rows.dim() == 0 else rows, dim=dim, stable=True)
     return values, places
 
 
 def _numbers(ordered: torch.Tensor, dim: int) -> torch.Tensor:
-    """How many along an axis are no NaN; the axis stays."""
+    """Count of numbers that are not NaN along an axis, which stays."""
     return (~ordered.isnan()).sum(dim=dim, keepdim=True)
 
 
 def _at(ordered: Chosen, place: torch.Tensor, dim: int, keepdim: bool, axes: int) -> Chosen:
-    values, places = (each.gather(dim, place) for each in ordered)
+    values, places = (part.gather(dim, place) for part in ordered)
     if keepdim and axes:
         return values, places
     return values.squeeze(dim), places.squeeze(dim)

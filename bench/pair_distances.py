@@ -1,4 +1,4 @@
-"""Distances of all pairs of rows whose bits do not depend on what else is computed with them.
+"""Distances of all pairs of rows, bitwise independent of other rows.
 
 Every pair is summed by itself, in float64 and in one order, so that a pair has the same distance in every block, and
 equal rows the same distances. On the CPU that is one compiled loop, several times faster than `torch.cdist` and without
@@ -22,7 +22,10 @@ Rows = NDArray[np.float64]
 
 
 def pair_distances(a: torch.Tensor, b: torch.Tensor, power: Literal[1, 2]) -> torch.Tensor:
-    """(n, m) float64: the sum over columns of |a - b|^power, for rows a (n, d) and b (m, d)."""
+    """(n, m) float64: sum over columns of |a - b|^power.
+
+    The rows are a (n, d) and b (m, d).
+    """
     a, b = a.detach().double(), b.detach().double()
     if a.device.type == "cpu":
         out = torch.empty(len(a), len(b), dtype=torch.float64)
@@ -35,7 +38,7 @@ def pair_distances(a: torch.Tensor, b: torch.Tensor, power: Literal[1, 2]) -> to
 
 @cache
 def _loop(power: Literal[1, 2]) -> Callable[[Rows, Rows, Rows], None]:
-    """The loop for one power, compiled on first use: numba takes long to import."""
+    """The loop for one power, compiled on first use (slow import)."""
     import numba
 
     # The compiler may choose the order of a sum, but it compiles this sum once: the order is the same for every pair.

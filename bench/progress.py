@@ -1,4 +1,4 @@
-"""How long-running code says where it is: through the `bench.progress` logger, with no display and no callback."""
+"""Progress of long-running code, through the `bench.progress` logger."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LOGGER = logging.getLogger("bench.progress")
 
 
 def stage(name: str) -> None:
-    """Say that a new stage begins; a later failure is recorded under this name."""
+    """Begin a stage; a later failure is recorded under its name."""
     LOGGER.info("%s", name)
 
 
 def report(what: str, done: int, total: int) -> None:
-    """Say that `done` of `total` steps of the present stage are behind us."""
+    """Report that `done` of `total` steps of the stage are done."""
     LOGGER.info("%s %d/%d", what, done, total)
 
 
@@ -23,7 +23,7 @@ SMALLER = "the device's memory ran out, rows at a time from now on, of those bef
 
 
 def smaller(now: int, before: int) -> None:
-    """Say that the device's memory ran out, so that fewer rows at a time are worked on; records hold that it did."""
+    """Report smaller batches because the device's memory ran out; records keep it."""
     report(SMALLER, now, before)
 
 
@@ -31,7 +31,7 @@ AGAIN = "made again, for the disk has no room to keep it"
 
 
 class Forwarder(logging.Handler):
-    """Hands every `stage` and `report` to `send(name, done, total)`; done and total are 0 for a new stage."""
+    """Passes each message to `send(name, done, total)`; a stage sends 0, 0."""
 
     def __init__(self, send: Callable[[str, int, int], None]) -> None:
         super().__init__(logging.INFO)
@@ -48,7 +48,7 @@ class Forwarder(logging.Handler):
 
 @contextmanager
 def told(send: Callable[[str, int, int], None]) -> Iterator[None]:
-    """What is said within the block goes to `send`, as with `Forwarder`."""
+    """Pass the messages of the block to `send`, as `Forwarder` does."""
     handler, level = Forwarder(send), LOGGER.level
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""Random numbers: integer seeds derived by name, generators made where they are used, never the global one."""
+"""Seeds derived by name, and generators; torch's global one is not used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def derive(seed: int, *names: str | int) -> int:
-    """A 63-bit seed that depends on `seed` and every name, and on nothing else.
+    """A 63-bit seed that depends on `seed` and the names only.
 
     >>> derive(0, "key", 3) == derive(0, "key", 3), derive(0, "key", 3) == derive(0, "key", 4)
     (True, False)
@@ -18,9 +18,9 @@ def derive(seed: int, *names: str | int) -> int:
 
 
 def drawn(n: int, random: torch.Generator, size: int | None = None) -> torch.Tensor:
-    """`size` of the numbers below `n` in random order, each at most once; all of them without a size.
+    """`size` distinct numbers below `n` (None: all) in random order.
 
-    int64, on the device of the generator: a GPU that draws for itself waits for nobody.
+    int64, on the device of the generator, so that a GPU need not wait.
     """
     return torch.randperm(n, generator=random, device=random.device)[:size]
 

@@ -1,4 +1,4 @@
-"""The public face of the contract: every type that a plug-in shares with the harness, from `bench.contract`.
+"""The public types of the contract between plug-ins and harness.
 
 Letters mean the same everywhere: n raw rows, m released rows, k classes or findings, p links, d code width.
 A plug-in computes; the harness splits, times, checks, shuffles, judges and records.

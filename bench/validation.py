@@ -1,4 +1,4 @@
-"""Checks of parameters: each raises ValueError that names the parameter, what was expected and what came.
+"""Checks of parameters; a ValueError names parameter, expectation and value.
 
 A parameter is given by its name, as in `at_least(1, epochs=self.epochs, width=self.width)`; None passes every check of
 a number, for it stands for "not given". NaN passes none.

@@ -1,1 +1,4 @@
-"""Data-set plug-ins: one loader a family, and the embedded ones."""
+"""Data sets: loaders (`sets`), decoding, preparation, splits and checks.
+
+A loader lists files, labels and people; preparation decodes them once into a memory-mapped array with a fingerprint.
+"""

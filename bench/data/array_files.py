@@ -25,7 +25,7 @@ from bench.data.sample_array import resize
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """The array in an .npy file, or in such a member of an .npz.
+    """Read an .npy file, or a member of an .npz.
 
     Args:
         file: At its start.
@@ -87,8 +87,10 @@ def read_matlab(path: Path, name: str) -> np.ndarray:
     except subprocess.TimeoutExpired as error:
         raise ValueError(f"its reader did not end in {_SECONDS} seconds") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or [f"its reader ended with {done.returncode}"]
-        raise ValueError(said[-1])
+        errors = done.stderr.decode(errors="replace").strip().splitlines() or [
+            f"its reader ended with {done.returncode}"
+        ]
+        raise ValueError(errors[-1])
     return read_array(io.BytesIO(done.stdout), len(done.stdout))
 
 
@@ -128,8 +130,8 @@ def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> Store
         with h5py.File(path, "r") as file:
             stored = file.get("images")
             if not isinstance(stored, h5py.Dataset) or stored.dtype != np.uint8 or stored.shape[:1] != (n,):
-                found = "no array" if stored is None else f"{getattr(stored, 'dtype', 'a group')} of {stored.shape}"
-                raise DataError(f"expected uint8 images of {n} rows under the name images, found {found}")
+                kind = "no array" if stored is None else f"{getattr(stored, 'dtype', 'a group')} of {stored.shape}"
+                raise DataError(f"expected uint8 images of {n} rows under the name images, found {kind}")
             if stored.ndim not in (3, 4) or (stored.ndim == 4 and stored.shape[3] not in (1, 3)):
                 raise DataError(f"expected images of 1 or 3 channels, last, found the shape {stored.shape}")
             notes = () if size is None else enlarged(stored.shape[1:3], size)

@@ -1,8 +1,7 @@
-"""Groups of rows made of the words that data sets write, by one rule for every source.
+"""Attributes of rows (sex, age band, view, ...) from table words.
 
-Ages become bands of years; `F`, `female` and the like become `female`. Every other word is a group of its own name,
-whatever its case and blanks, and a number whether 1, 01 or 1.0. Words that say nothing, and ages that nobody reaches,
-are unknown.
+Ages become bands of years; `F`, `female` and the like become `female`. Every other word is a group of its own name;
+case, blanks and the form of a number (1, 01, 1.0) do not matter. Blank words and ages above 120 years are unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SEXES = {"f": "female", "female": "female", "w": "female", "m": "male", "male":
 
 
 def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
-    """The groups that rows belong to; None where there are no words.
+    """Read the attributes of rows; None if there are none.
 
     Args:
         words: By attribute, one word a row as the data set writes it.
@@ -49,14 +48,14 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
                     known[word] = _group(name, word, shown)
                 except DataError as error:
                     raise DataError(f"the attribute {name} of row {row + 1}: {error}") from None
-        found = sorted({group for group in known.values() if group})
-        if len(found) > MOST_GROUPS:
+        names = sorted({group for group in known.values() if group})
+        if len(names) > MOST_GROUPS:
             raise DataError(
-                f"the attribute {name} has {len(found)} different words, expected at most {MOST_GROUPS}: a group holds "
+                f"the attribute {name} has {len(names)} different words, expected at most {MOST_GROUPS}: a group holds "
                 "many people. Leave the column out, or write fewer words"
             )
-        groups[name] = tuple(found)
-        places = {group: number for number, group in enumerate(found)}
+        groups[name] = tuple(names)
+        places = {group: number for number, group in enumerate(names)}
         columns.append([places.get(known[word], -1) for word in column])
     if not columns:
         return None
@@ -64,7 +63,7 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
 
 
 def unreadable(name: str, column: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Each row whose word cannot be read as the attribute, and why."""
+    """Rows whose word is no value of the attribute, with the reason."""
     for row, word in enumerate(column):
         try:
             _group(name, word, {})
@@ -73,29 +72,30 @@ def unreadable(name: str, column: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _group(name: str, word: str, shown: dict[Hashable, str]) -> str:
-    """The group behind a word; empty where it says nothing. `shown` keeps how each word was first written."""
-    said = spelling(word)
-    if said in NOTHING:
+    """The group of a word, "" for unknown; `shown` holds first spellings."""
+    key = spelling(word)
+    if key in NOTHING:
         return ""
     if name == "sex":
-        return _SEXES.get(said, said)
+        return _SEXES.get(key, key)
     if name == "age":
-        return _band(said)
+        return _band(key)
     return shown.setdefault(person(word), " ".join(word.split()))
 
 
 def _band(word: str) -> str:
-    """The band of an age in years, months, weeks or days, as DICOM writes it or as a number; empty past `OLDEST`.
+    """The band of an age as DICOM or a number writes it.
 
-    Whoever must not tell ages from 90 on writes `90+` or `>89`: that is of the last band.
+    Years, months, weeks or days are read; an age above `OLDEST` gives "". Tables that hide ages from 90 on write `90+`
+    or `>89`: the last band.
     """
-    top, found = _TOP.fullmatch(word), _AGE.fullmatch(word)
+    top, age = _TOP.fullmatch(word), _AGE.fullmatch(word)
     if top is not None and int(top[1] or top[2]) >= AGES[-1]:
         return BANDS[-1]
-    if found is None:
+    if age is None:
         raise DataError(
             "expected an age as a number of years, or as DICOM writes it (058Y, 011M), or 90+, found something else: "
             "mend it, or leave it blank"
         )
-    years = int(found[1]) if found[2] in ("", "y") else 0
+    years = int(age[1]) if age[2] in ("", "y") else 0
     return BANDS[bisect_right(AGES, years)] if years <= OLDEST else ""

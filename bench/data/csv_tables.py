@@ -1,4 +1,4 @@
-"""CSV tables and text lists of data sets: cells, labels, chosen columns, and line numbers for messages."""
+"""CSV tables and text lists, with line numbers for messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.na
 
 
 def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
-    """The labels of one column: 1, 0, NaN for uncertain and for blank.
+    """The labels of one column: 1, 0, NaN for uncertain or blank.
 
     Raises:
         DataError: A cell that is none of these; the text names its line, and does not repeat it.
@@ -39,7 +39,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), 
 
 
 def tasks_of(text: str, noun: str = "findings") -> tuple[str, ...]:
-    """The columns that a text names.
+    """Split a text into column names.
 
     >>> tasks_of("Edema+Pleural Effusion")
     ('Edema', 'Pleural Effusion')
@@ -47,14 +47,14 @@ def tasks_of(text: str, noun: str = "findings") -> tuple[str, ...]:
     Raises:
         ValueError: It names none, or one twice; the message calls them by `noun`.
     """
-    found = tuple(text.split("+"))
-    if not text or len(set(found)) != len(found):
+    tasks = tuple(text.split("+"))
+    if not text or len(set(tasks)) != len(tasks):
         raise ValueError(f"tasks must be different {noun} joined by '+', got {text!r}")
-    return found
+    return tasks
 
 
 def lines(path: Path, obtain: str) -> list[str]:
-    """The lines of a list that are not blank; DataError where there is no such list, with `obtain`."""
+    """The non-blank lines of a text file; DataError without the file."""
     if not path.exists():
         raise DataError(f"expected {path}, found none. {obtain}")
     wrong = impostor(path)
@@ -72,7 +72,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 def read_table(
     path: Path, columns: Sequence[str], *, optional: Sequence[str] = (), rest: bool = False, obtain: str = ""
 ) -> pd.DataFrame:
-    """The table with every cell as text, blanks as "", indexed by line number (the header is line 1).
+    """Read a CSV table as text; the index is the line number.
+
+    Blank cells are "". The header is line 1.
 
     Args:
         path: A .csv or .csv.gz file with a header.
@@ -117,7 +119,7 @@ def read_table(
 def _read(
     path: Path, columns: Sequence[str], *, rest: bool, obtain: str
 ) -> tuple[list[str], list[int], dict[str, list[str]]]:
-    """Header, line of each row, and the kept columns; lines without a word are passed over, with commas or without."""
+    """Header, line numbers of rows, and the chosen columns, without blank lines."""
     with (
         gzip.open(path, "rt", encoding="utf-8-sig", newline="")
         if path.suffix == ".gz"
@@ -125,9 +127,9 @@ def _read(
     ) as file:
         rows = csv.reader(_printable(path, file, obtain), strict=True)
         header = [name.strip() for name in next(rows, [])]
-        kept = [number for number, name in enumerate(header) if rest or name in columns]
+        chosen = [number for number, name in enumerate(header) if rest or name in columns]
         lines: list[int] = []
-        cells: list[list[str]] = [[] for _ in kept]
+        cells: list[list[str]] = [[] for _ in chosen]
         for row in rows:
             if not any(map(str.strip, row)):
                 continue
@@ -137,13 +139,13 @@ def _read(
                     f"Mend or remove the line."
                 )
             lines.append(rows.line_num)
-            for column, number in zip(cells, kept, strict=True):
+            for column, number in zip(cells, chosen, strict=True):
                 column.append(row[number])
-    return header, lines, {header[number]: column for column, number in zip(cells, kept, strict=True)}
+    return header, lines, {header[number]: column for column, number in zip(cells, chosen, strict=True)}
 
 
 def _printable(path: Path, lines: Iterable[str], obtain: str) -> Iterator[str]:
-    """The lines, as long as they hold text that a person could have typed."""
+    """The lines; DataError for a control character."""
     for number, line in enumerate(lines, start=1):
         if odd := _CONTROL.search(line):
             raise DataError(f"{path}: line {number} holds the control character {odd[0]!r}. Mend it. {obtain}".rstrip())
@@ -151,7 +153,7 @@ def _printable(path: Path, lines: Iterable[str], obtain: str) -> Iterator[str]:
 
 
 def _check_header(path: Path, header: Sequence[str], expected: Sequence[str], obtain: str) -> None:
-    """Raise DataError where a column is all but one that is expected: it would be read as something else."""
+    """Raise DataError if only spelling separates a column from an expected one."""
     meant = {spelling(column): column for column in expected}
     for name in header:
         column = meant.get(spelling(name), name)

@@ -2,8 +2,8 @@
 
 Stored values become those that the file means (rescale, or its modality table), and are then shown through the first
 window or table that the file holds for viewing (VOI; PS3.3, C.11.2): what lies below is black, what lies above white.
-Without one, the whole range of the bits that are stored is shown, or of as many as the user says count. MONOCHROME1, of
-which low is white, is inverted. Padding (PS3.3, C.7.5.1.1.2) is black. What was done is a note. Nothing is stretched by
+Without one, the whole range of the bits that are stored is shown, or of as many as the user says count. MONOCHROME1
+(low is white) is inverted. Padding (PS3.3, C.7.5.1.1.2) is black. What was done is a note. Nothing is stretched by
 an image's own brightness: one rule holds for all images of a set.
 """
 
@@ -45,7 +45,7 @@ _IN_GROUPS = ("PixelValueTransformationSequence", "FrameVOILUTSequence")  # fmt:
 
 
 def is_dicom(path: Path) -> bool:
-    """Whether a file says in its first bytes that it is one of DICOM.
+    """True if the file carries the DICOM mark in its first bytes.
 
     Raises:
         OSError: It cannot be read.
@@ -91,10 +91,10 @@ def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
 
 
 def _open_groups(file: FileDataset) -> None:
-    """Put rescale and window of enhanced objects, in groups of frames (PS3.3, C.7.6.16), where others have them."""
+    """Copy rescale and window of enhanced objects (PS3.3, C.7.6.16) up."""
     frames = [frame for group in _GROUPS for frame in file.get(group, [])[:1]]
-    for told in [told for frame in frames for name in _IN_GROUPS for told in frame.get(name, [])[:1]]:
-        file.update({element.tag: element for element in told})
+    for item in [item for frame in frames for name in _IN_GROUPS for item in frame.get(name, [])[:1]]:
+        file.update({element.tag: element for element in item})
 
 
 def _check(file: FileDataset, pixels: int) -> None:
@@ -155,19 +155,19 @@ def _shown(file: FileDataset, stored: np.ndarray, stated: int | None) -> Grey:
 
 
 def _range(file: FileDataset, stored: np.ndarray, stated: int | None) -> tuple[str, int, int]:
-    """What is shown without a window: in words, and the least and the greatest stored value of that many bits."""
-    signed, kept = bool(file.PixelRepresentation), int(file.BitsStored)
-    bits = kept if stated is None else min(stated, kept)
+    """The range without a window: note, least and greatest stored value."""
+    signed, stored_bits = bool(file.PixelRepresentation), int(file.BitsStored)
+    bits = stored_bits if stated is None else min(stated, stored_bits)
     seen = stored[~_padding(file, stored)]
     ends = (int(seen.min()), int(seen.max())) if seen.size else (0, 0)
     needed = max((~end if end < 0 else end).bit_length() for end in ends) + signed
     if needed > bits:
         raise RefusedError(BEYOND)
-    how = f"no window, so all {kept} bits are shown"
-    if bits < kept:
-        how = f"no window, so the lowest {bits} of {kept} bits are shown, as stated"
-    elif kept - needed >= _UNUSED:
-        how += f", of which its values leave {_UNUSED} or more unused: state how many count (`bits`) if none needs them"
+    how = f"no window, so all {stored_bits} bits are shown"
+    if bits < stored_bits:
+        how = f"no window, so the lowest {bits} of {stored_bits} bits are shown, as stated"
+    elif stored_bits - needed >= _UNUSED:
+        how += f", {_UNUSED} or more of them unused by its values: state how many count (`bits`) if none needs them"
     return how, *_ends(bits, signed=signed)
 
 
@@ -183,7 +183,7 @@ def _possible(file: FileDataset) -> np.ndarray:
 
 
 def _sign(value: int, possible: np.ndarray) -> int:
-    """A value of the file's header, whose sign some writers leave out: -2048 stands there as 63488.
+    """A header value with its sign: some writers store -2048 as 63488.
 
     Args:
         value: As it stands there.
@@ -193,7 +193,7 @@ def _sign(value: int, possible: np.ndarray) -> int:
 
 
 def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:
-    """Which pixels fill up the rectangle: those of the padding value, or from it to its limit."""
+    """(h, w) bool: pixels from the padding value to its limit."""
     if "PixelPaddingValue" not in file:
         return np.zeros(stored.shape, dtype=bool)
     ends = sorted(
@@ -204,7 +204,7 @@ def _padding(file: FileDataset, stored: np.ndarray) -> np.ndarray:
 
 
 def _meant(file: FileDataset, stored: np.ndarray) -> np.ndarray:
-    """The values (float64) that stored ones stand for: by the file's modality table, or its slope and intercept."""
+    """Stored values (float64) after the modality table, or slope and intercept."""
     if "ModalityLUTSequence" in file:
         return _looked_up(file, "ModalityLUTSequence", stored, _possible(file))[0]
     slope, intercept = float(file.get("RescaleSlope", 1)), float(file.get("RescaleIntercept", 0))
@@ -214,7 +214,7 @@ def _meant(file: FileDataset, stored: np.ndarray) -> np.ndarray:
 
 
 def _looked_up(file: FileDataset, name: str, values: np.ndarray, possible: np.ndarray) -> tuple[np.ndarray, int]:
-    """What the first table of that name has for each value (float64), and the most that it can hold.
+    """Values (float64) mapped by a table of the file, and its maximum.
 
     PS3.3, C.11.1.1: values below the first that is mapped have the first entry, those beyond the last one the last.
     pydicom's own `apply_voi_lut` wraps values at 256 where entries have eight bits.
@@ -232,7 +232,7 @@ def _looked_up(file: FileDataset, name: str, values: np.ndarray, possible: np.nd
 
 
 def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | None]:
-    """What the file wants shown, and the share of white of each value; None where it says nothing."""
+    """A note and brightness in [0, 1] by the file's window."""
     if "VOILUTSequence" in file:
         held, most = _looked_up(file, "VOILUTSequence", values, _meant(file, _possible(file)))
         return "shown through the file's own table", held / most

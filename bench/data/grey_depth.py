@@ -1,4 +1,4 @@
-"""Grey values of more than eight bits: how many of them count, and eight bits made of those.
+"""Grey values of more than eight bits, reduced to eight.
 
 A container of 16 bits often holds 10, 12 or 14. Taking its upper eight would then leave a few greys, so the number of
 bits must be stated: by the user, or by the file where its format says what the values mean (a TIFF of 12 bits, the
@@ -22,7 +22,7 @@ _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 258, 262, 0
 
 
 class RefusedError(DataError):
-    """An image that cannot be taken, but not for damage; the text is this program's own and repeats nothing of it."""
+    """A refused, undamaged image; the text repeats nothing of it."""
 
 
 UNSTATED = (
@@ -56,7 +56,7 @@ def eight_bits(image: ImageFile.ImageFile, path: Path, bits: int | None, stored:
     Args:
         image: As Pillow opened it.
         path: Its file.
-        bits: How many bits of a value count where the file has more than eight; None where nobody said.
+        bits: How many bits of a value count where the file has more than eight; None if not stated.
         stored: How the file stores values, as `how_stored` says.
 
     Raises:
@@ -86,47 +86,47 @@ def eight_bits(image: ImageFile.ImageFile, path: Path, bits: int | None, stored:
     used = int(values.max()).bit_length()
     if used > stated:
         raise RefusedError(BEYOND)
-    kept = (values >> (stated - FEWEST)).astype(np.uint8)
-    notes = [f"grey values of {stated} bits become 8 bits, of which 0 is black and {2**stated - 1} white"]
+    grey = (values >> (stated - FEWEST)).astype(np.uint8)
+    notes = [f"grey values of {stated} bits become 8 bits: 0 is black, {2**stated - 1} white"]
     if white:
-        kept = 255 - kept
-        notes = [f"grey values of {stated} bits become 8 bits, of which 0 was white and is black now"]
-    return Grey(Image.fromarray(kept), tuple(notes), 0 if scaled else used)
+        grey = 255 - grey
+        notes = [f"grey values of {stated} bits become 8 bits: 0 was white and is black now"]
+    return Grey(Image.fromarray(grey), tuple(notes), 0 if scaled else used)
 
 
 def how_stored(image: ImageFile.ImageFile) -> str:
-    """Pillow's words for how a file stores values, which it forgets once an image is loaded."""
+    """Pillow's codec and arguments, which Pillow drops on loading."""
     return " ".join(f"{tile.codec_name} {tile.args}" for tile in image.tile[:1])
 
 
 def _stated(image: ImageFile.ImageFile) -> tuple[int | None, bool]:
-    """The bits that a TIFF states, where its container has no more, and whether its 0 is white."""
+    """Bits stated by a TIFF, or None; True if 0 is white."""
     if image.format != "TIFF":
         return None, False
     tags = image.tag_v2  # type: ignore[attr-defined]
-    found = int(max(tags.get(_BITS_PER_SAMPLE, (1,))))
-    return found if found % 8 else None, tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
+    bits = int(max(tags.get(_BITS_PER_SAMPLE, (1,))))
+    return bits if bits % 8 else None, tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO
 
 
 def _significant(path: Path, values: np.ndarray) -> int | None:
-    """The bits that count by a PNG's sBIT chunk; None where it has none, or values fit both readings of it.
+    """Significant bits by a PNG's sBIT chunk; None if missing or ambiguous.
 
     The standard wants values stretched to the container (so that all 16 bits count), but many writers leave them as
     they are. Values beyond sBIT bits are stretched; those within, if their lower bits are used, are not.
     """
-    found = _sbit(path)
-    if found is None or found >= MOST:
-        return found
-    if int(values.max()) >= 2**found or not values.any():
+    bits = _sbit(path)
+    if bits is None or bits >= MOST:
+        return bits
+    if int(values.max()) >= 2**bits or not values.any():
         return MOST
-    return max(found, FEWEST) if (values & (2 ** (MOST - found) - 1)).any() else None
+    return max(bits, FEWEST) if (values & (2 ** (MOST - bits) - 1)).any() else None
 
 
 def _precision(path: Path) -> int | None:
-    """The bits that a JPEG 2000 states at its start (T.800, A.5.1); None for 16, of which fewer may count."""
+    """Bits stated by a JPEG 2000 (T.800, A.5.1); None for 16."""
     content = path.read_bytes()
-    found = content[content.find(_SIZES) + _PRECISION] % 128 + 1
-    return found if FEWEST < found < MOST else None
+    bits = content[content.find(_SIZES) + _PRECISION] % 128 + 1
+    return bits if FEWEST < bits < MOST else None
 
 
 def _sbit(path: Path) -> int | None:

@@ -20,9 +20,9 @@ from bench.data.subjects import spelling
 
 
 def impostor(path: Path) -> str | None:
-    """What a file is instead of data ("an HTML page, ..."), judged by its kind and first bytes; None if it may be data.
+    """The kind of a file that is no data; None otherwise.
 
-    Nothing but a file, or a link to a file, is opened: reading a pipe would wait for ever.
+    Its kind and first bytes decide ("an HTML page, ..."). Pipes and devices are not opened: reading them could block.
 
     Raises:
         OSError: There is nothing there, or it may not be read.
@@ -46,7 +46,7 @@ def impostor(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Tree:
-    """What lies below a folder, links followed; names that start with a dot, and what is below them, left out.
+    """Folders and files below a folder, with links, without dot names.
 
     Args:
         folders: The folder itself and all below, in order.
@@ -71,8 +71,8 @@ def walk(top: Path) -> Tree:
     while waiting:
         folder, above = waiting.pop()
         try:
-            found = folder.stat()
-            here = (found.st_dev, found.st_ino)
+            status = folder.stat()
+            here = (status.st_dev, status.st_ino)
             if here in above:
                 raise OSError("a link back to a folder above it")
             names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208
@@ -94,7 +94,7 @@ def walk(top: Path) -> Tree:
 
 
 def links_note(paths: Sequence[Path], folder: Path | None) -> Iterator[str]:
-    """A note where files are reached through links, with how many of them lie outside `folder` (None: nobody asks)."""
+    """A note if files are reached through links; counts those outside `folder`."""
     homes: dict[Path, str] = {}
     top = None if folder is None else os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
     linked = outside = 0
@@ -118,7 +118,7 @@ _DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
 
 
 def is_image(path: Path) -> bool:
-    """Whether a file is called an image or says that it is one of DICOM.
+    """True for a file with an image ending or the DICOM mark.
 
     One that cannot be opened counts as one, so that decoding refuses it and nothing is passed over unseen.
     """
@@ -131,9 +131,9 @@ def is_image(path: Path) -> bool:
 
 
 def absent(top: Path, listed: Iterable[str]) -> list[str]:
-    """Why none of the `listed` files, relative to `top`, is there: what to say of each.
+    """The reason for each `listed` file that is missing below `top`.
 
-    Where another spelling of the name is there, that is said, but no name, since those may be confidential.
+    The reason mentions a file with another spelling, but not its name, which may be confidential.
     """
     try:
         there = {_form(str(path.relative_to(top))) for path in walk(top).files}
@@ -153,7 +153,7 @@ def _absent(name: str, there: set[str]) -> str:
 
 
 def _form(name: str) -> str:
-    """What spellings of a name have in common; the name itself where it is no text."""
+    """The normal form of a name, or the name if unreadable."""
     try:
         return spelling(name.replace("\\", "/"))
     except DataError:
@@ -176,7 +176,9 @@ class Present:
 
 
 def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Present:
-    """The listed files that are here, by the listings of their folders; all those of a folder that may not be read.
+    """Find the listed files on this machine.
+
+    Folders are listed once; every file of a folder that may not be read counts as present.
 
     Args:
         paths: As listed, one a row.
@@ -201,7 +203,7 @@ def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Pre
 
 
 def _listings(folders: set[Path]) -> Iterator[tuple[Path, frozenset[str] | None]]:
-    """Each folder with the names in it; None where they may not be read, for decoding then says so of each file."""
+    """Each folder with its names, None if unreadable (decoding reports it)."""
     for folder in folders:
         try:
             yield folder, frozenset(os.listdir(folder))  # noqa: PTH208
@@ -212,10 +214,10 @@ def _listings(folders: set[Path]) -> Iterator[tuple[Path, frozenset[str] | None]
 
 
 def of_row(words: Sequence[str], rows: np.ndarray) -> list[str]:
-    """The words of the rows that are here."""
+    """The words of the selected rows."""
     return [word for word, here in zip(words, rows, strict=True) if here]
 
 
-def attributes_of(told: Mapping[str, Sequence[str]], rows: np.ndarray) -> dict[str, list[str]]:
-    """The attributes of the rows that are here."""
-    return {name: of_row(words, rows) for name, words in told.items()}
+def attributes_of(attributes: Mapping[str, Sequence[str]], rows: np.ndarray) -> dict[str, list[str]]:
+    """The attributes of the selected rows."""
+    return {name: of_row(words, rows) for name, words in attributes.items()}

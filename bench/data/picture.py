@@ -1,4 +1,4 @@
-"""One image file as a square of 8-bit greys or colours, and what was done to it on the way.
+"""Decode one image file to a square of 8-bit greys or colours.
 
 Resizing is a plain one to (size, size), aspect ratio not kept and nothing cropped, with Pillow's antialiased bilinear
 filter (its support grows with the reduction, like torchvision's `antialias=True`). JPEG files far larger than the
@@ -44,7 +44,7 @@ _BROKEN = (OSError, SyntaxError, ValueError, TypeError, EOFError, MemoryError, s
 
 @dataclass(frozen=True)
 class Reading:
-    """How the image files of a data set are read.
+    """Options for reading the image files of a data set.
 
     Args:
         size: Side in pixels that they are resized to.
@@ -102,7 +102,7 @@ def decode(path: Path, reading: Reading) -> Picture:
 
 
 def coloured(path: Path) -> bool:
-    """Whether a file shows colours, not greys stored as such; False where it cannot be read."""
+    """True if a file shows colours; False if grey or unreadable."""
     try:
         with _opened(path) as image:
             if image.mode in ("1", "L", "LA") or image.width * image.height > PIXELS:
@@ -141,13 +141,13 @@ def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     return Picture(pixels, tuple(notes), grey.used)
 
 
-def enlarged(found: tuple[int, int], side: int) -> tuple[str, ...]:
-    """A note where an image of these sides has fewer pixels than it is resized to: what is asked for is not in it."""
-    return (f"enlarged to {side} pixels a side from fewer",) if min(found) < side else ()
+def enlarged(sides: tuple[int, int], side: int) -> tuple[str, ...]:
+    """A note if an image has fewer pixels than its resized form."""
+    return (f"enlarged to {side} pixels a side from fewer",) if min(sides) < side else ()
 
 
 def _lost(image: Image.Image) -> list[str]:
-    """Notes on what turning it into plain greys or colours does away with."""
+    """Notes on colour models and transparency lost by conversion."""
     if image.mode in ("CMYK", "HSV"):
         return [f"colours converted from {image.mode}, without a colour profile"]
     if image.has_transparency_data and np.asarray(image.convert("RGBA").getchannel("A")).min() < 255:
@@ -165,7 +165,7 @@ def _opened(path: Path) -> Iterator[ImageFile.ImageFile]:
 
 @contextmanager
 def _unbounded() -> Iterator[None]:
-    """Pillow's own bound on sizes, which is the process's, set aside for that of `Reading`; its warnings unheard."""
+    """Suspend Pillow's own size limit and warnings; `Reading.pixels` is the limit."""
     bound = Image.MAX_IMAGE_PIXELS
     Image.MAX_IMAGE_PIXELS = None
     try:

@@ -1,9 +1,9 @@
-"""Preparation: decode and resize a data set once into a memory-mapped array that later runs open at once.
+"""Preparation: decode a data set once into a memory-mapped array.
 
 A prepared data set is the folder `<cache>/<name>-<key>`. The key is a hash of everything the content depends on: the
 source's name, parameters and code, the code that decodes, the size, and the source's stamp of the raw files (their
 resolved place, and sizes, times or numbers of files as each source says in its `stamp`). The folder appears in one
-step, complete, or not at all; it is made again where corrupt images that it was made without have changed since.
+step, complete, or not at all; it is made again if corrupt images that it was made without have changed since.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ATTRIBUTE = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 
 
 def check_scan(source: Source, scan: Scan, size: int | None) -> None:
-    """Raise ValueError where a plug-in's scan contradicts itself, DataError where it is empty."""
+    """Raise ValueError for a contradictory scan, DataError for an empty one."""
     n, k = scan.labels.shape
     if not n:
         raise DataError(f"{source.name}: no row was found. {source.obtain}")
@@ -99,7 +99,7 @@ def check_scan(source: Source, scan: Scan, size: int | None) -> None:
 
 
 def _check_words(source: Source, scan: Scan) -> None:
-    """Raise DataError where people or groups cannot be read, before hours of decoding."""
+    """Raise DataError for unreadable people or attributes, before hours of decoding."""
     try:
         people(scan.subjects)
         read_groups(scan.attributes)
@@ -108,7 +108,7 @@ def _check_words(source: Source, scan: Scan) -> None:
 
 
 def _check_findings(source: Source, findings: Sequence[str]) -> None:
-    """Raise DataError where the names of findings or classes cannot be told apart, read or shown."""
+    """Raise DataError for blank, long, unreadable or repeated names of findings."""
     for finding in findings:
         if not finding.strip() or len(finding) > _LONGEST:
             raise DataError(
@@ -168,14 +168,14 @@ def prepare(
     at_least(1, max_pixels=max_pixels)
     pixels = PIXELS if max_pixels is None else max_pixels
     folder = cache / f"{source.name}-{_key(source, roots, size, pixels)}"
-    found = _cached(folder)
-    if found is not None:
-        if found.skipped and not skip_corrupt:
+    cached = _cached(folder)
+    if cached is not None:
+        if cached.skipped and not skip_corrupt:
             raise DataError(
-                f"{found.name} was prepared without {found.skipped} corrupt images. Go on without them with "
+                f"{cached.name} was prepared without {cached.skipped} corrupt images. Go on without them with "
                 f"--skip-corrupt, or mend the files ({folder.name}-corrupt.txt in {cache} lists them)."
             )
-        return found
+        return cached
     scan = source.scan(roots, size)
     check_scan(source, scan, size)
     shareable = source.shareable if scan.shareable is None else scan.shareable
@@ -189,9 +189,9 @@ def prepare(
             if not skip_corrupt or len(failures) == len(scan.labels):
                 raise DataError(_corrupt_text(source.name, scan, failures, listing, shareable=shareable))
             drop(building / "samples.npy", set(failures))
-        kept = np.array([row for row in range(len(scan.labels)) if row not in failures], dtype=np.int64)
-        known = people(None if scan.subjects is None else [scan.subjects[row] for row in kept], source.name)
-        told = read_groups({name: [words[row] for row in kept] for name, words in scan.attributes.items()})
+        rows = np.array([row for row in range(len(scan.labels)) if row not in failures], dtype=np.int64)
+        known = people(None if scan.subjects is None else [scan.subjects[row] for row in rows], source.name)
+        attributes = read_groups({name: [words[row] for row in rows] for name, words in scan.attributes.items()})
         samples = np.load(building / "samples.npy", mmap_mode="r")
         save(
             building,
@@ -204,17 +204,17 @@ def prepare(
                 "size": int(samples.shape[-1]) if samples.ndim == 4 else None,
                 "skipped": len(failures),
                 "version": scan.version,
-                "notes": [*scan.told, *known.notes, *_read_notes(scan, filled, len(kept))],
+                "notes": [*scan.told, *known.notes, *_read_notes(scan, filled, len(rows))],
                 "parameters": _parameters(source),
                 _LEFT: _states([str(scan.paths[row]) for row in sorted(failures)] if scan.paths else []),
             },
-            labels=scan.labels[kept],
+            labels=scan.labels[rows],
             subjects=known.numbers,
             marks=known.marks,
-            groups=connect(known.numbers, filled.digests[kept]),
-            digests=filled.digests[kept],
-            attributes=told,
-            parts=None if scan.parts is None else part_codes([scan.parts[row] for row in kept]),
+            groups=connect(known.numbers, filled.digests[rows]),
+            digests=filled.digests[rows],
+            attributes=attributes,
+            parts=None if scan.parts is None else part_codes([scan.parts[row] for row in rows]),
         )
     return load(folder)
 
@@ -234,20 +234,20 @@ def _key(source: Source, roots: Sequence[Path], size: int | None, pixels: int) -
 
 
 def _cached(folder: Path) -> Prepared | None:
-    """What `folder` holds, None if it is not there.
+    """The data set in `folder`; None if there is none.
 
-    A damaged one is removed with a warning; so is one whose corrupt images have changed since, without.
+    A damaged folder is removed with a warning; one whose corrupt images have changed since, without.
     """
     if not folder.exists():
         return None
     try:
-        found = load(folder)
+        prepared = load(folder)
         left = json.loads((folder / "meta.json").read_text(encoding="utf-8"))[_LEFT]
     except (DamagedError, KeyError) as error:
         warnings.warn(f"{error}: preparing again", stacklevel=3)
     else:
         if left == _states([path for path, *_ in left]):
-            return found
+            return prepared
     shutil.rmtree(folder)
     return None
 
@@ -257,7 +257,7 @@ def _states(paths: Sequence[str]) -> list[list[str | int]]:
 
 
 def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:
-    """What was done to image files on reading, and how often."""
+    """Notes on changes made to image files by reading, with counts."""
     for note, count in sorted(filled.notes.items()):
         yield f"{count} of {n} images: {note}"
     if isinstance(scan.bits, int) and 0 < filled.used < scan.bits:
@@ -268,7 +268,7 @@ def _read_notes(scan: Scan, filled: Decoded, n: int) -> Iterator[str]:
 
 @contextmanager
 def _building(folder: Path, *, private: bool) -> Iterator[Path]:
-    """A fresh folder that becomes `folder` if the block ends well and vanishes if it does not."""
+    """A new folder, renamed to `folder` on success and removed otherwise."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -297,7 +297,7 @@ def _prefix(folder: Path, pid: int) -> str:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed preparations of the same data on this machine left behind."""
+    """Remove folders of killed preparations of the same data on this machine."""
     start = f".building-{folder.name}-{socket.gethostname()}-"
     for left in folder.parent.iterdir():
         pid = left.name.removeprefix(start).partition("-")[0]
@@ -306,12 +306,12 @@ def _sweep(folder: Path) -> None:
 
 
 def _corrupt_text(name: str, scan: Scan, failures: Mapping[int, Failure], listing: Path, *, shareable: bool) -> str:
-    """The message about corrupt images; file names only of shareable data, since messages may enter records."""
+    """The error message on corrupt images; file names if shareable only."""
     n = len(scan.labels)
     if shareable:
-        shown = [f"{scan.paths[row] if scan.paths else row}: {each.reason}" for row, each in failures.items()]
+        shown = [f"{scan.paths[row] if scan.paths else row}: {failure.reason}" for row, failure in failures.items()]
     else:
-        counts = Counter(each.reason if each.refused else "damaged" for each in failures.values())
+        counts = Counter(failure.reason if failure.refused else "damaged" for failure in failures.values())
         shown = [f"{count}: {reason}" for reason, count in counts.most_common()]
     lines = "".join(f"\n  {line}" for line in shown[:_LISTED])
     more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
@@ -323,6 +323,6 @@ def _corrupt_text(name: str, scan: Scan, failures: Mapping[int, Failure], listin
 
 
 def _list_corrupt(scan: Scan, failures: Mapping[int, Failure], listing: Path) -> None:
-    lines = [f"{scan.paths[row] if scan.paths else row}\t{each.reason}\n" for row, each in failures.items()]
+    lines = [f"{scan.paths[row] if scan.paths else row}\t{failure.reason}\n" for row, failure in failures.items()]
     listing.touch(mode=0o600)
     listing.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""A data set after preparation: memory-mapped samples, labels, people, groups and a fingerprint."""
+"""A prepared data set: memory-mapped samples, labels, people, groups and fingerprint."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ STATES = "files"
 
 
 def states(paths: Sequence[Path | str]) -> np.ndarray:
-    """(n, 2) int64: bytes of each file and the time of its last change of any kind in nanoseconds; 0 for none."""
-    found = np.zeros((len(paths), 2), dtype=np.int64)
+    """(n, 2) int64: bytes and change time (ns) of files, or 0."""
+    table = np.zeros((len(paths), 2), dtype=np.int64)
     for row, path in enumerate(paths):
         try:
             status = os.stat(path)  # noqa: PTH116
         except OSError:  # missing, or a link to nowhere or in circles
             continue
-        found[row] = status.st_size, status.st_ctime_ns
-    return found
+        table[row] = status.st_size, status.st_ctime_ns
+    return table
 
 
 def save_states(folder: Path, paths: Sequence[Path]) -> None:
-    """Keep how the files are now, all of a scan in its order, in the folder of a prepared data set."""
+    """Save the states of a scan's files in the prepared folder."""
     np.save(folder / f"{STATES}.npy", states(paths))
 
 
 def changed(folder: Path, paths: Sequence[Path]) -> int:
-    """How many of the files have changed since `save_states`, or are more or fewer than then."""
+    """Number of files changed, added or removed since `save_states`."""
     before, now = np.load(folder / f"{STATES}.npy"), states(paths)
     both = min(len(before), len(now))
     return int((now[:both] != before[:both]).any(axis=1).sum()) + abs(len(now) - len(before))
@@ -58,12 +58,12 @@ FILES = {"meta.json", *(f"{name}.npy" for name in (*ARRAYS, STATES))}
 
 
 class DamagedError(DataError):
-    """A prepared data set that is incomplete or of another schema, and has to be prepared again."""
+    """A prepared data set that is incomplete or of another schema."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Rows ready for use; the samples stay on disk until `dataset` is asked for some.
+    """Rows ready for use; samples stay on disk until `dataset` reads some.
 
     Args:
         name: What the record calls the data set.
@@ -109,10 +109,10 @@ class Prepared:
         return len(self.samples)
 
     def dataset(self, rows: np.ndarray, *, seen: bool = True, budget: Budget | None = None) -> Dataset:
-        """The given rows (int64 indices): images as float32 in [0, 1], tables as they are.
+        """Rows by int64 index: images as float32 in [0, 1], tables unchanged.
 
-        They are in memory where that fits the budget (None: any do), else read where they are used. Where they are not
-        to be `seen`, zeros that take no memory stand for them.
+        Rows that exceed the budget (None: no limit) are read on use. With `seen=False`, zeros that take no memory stand
+        for them.
         """
         index = torch.from_numpy(rows.astype(np.int64))  # NumPy gives no rows a stride of 0, which cannot be hashed
         taken = self._taken(rows, budget) if seen else torch.zeros(1).expand(len(rows), *self.samples.shape[1:])
@@ -140,7 +140,9 @@ class Prepared:
 
 
 def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
-    """(n,) int64 group numbers: rows of one person, or of identical content, directly or through others, share one.
+    """(n,) int64 group numbers for what a split keeps together.
+
+    Rows of one person, or of identical content, directly or through others, share a number.
 
     Args:
         subjects: (n,) int64 or None.
@@ -162,7 +164,7 @@ def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
 
 
 def part_codes(parts: Sequence[str]) -> np.ndarray:
-    """(n,) int8: the place of each official part in `PARTS`, -1 for none."""
+    """(n,) int8: index of each official part in `PARTS`, -1 for none."""
     return np.array([PARTS.index(part) if part else -1 for part in parts], dtype=np.int8)
 
 
@@ -179,11 +181,11 @@ def fingerprint(
     attributes: Attributes | None,
     meaning: dict[str, object],
 ) -> str:
-    """SHA-256 in hex over row digests, labels, people, groups, attributes and `meaning` (JSON with sorted keys)."""
-    told, named = _told(attributes)
+    """SHA-256 (hex) over digests, labels, people, groups, attributes and `meaning` (sorted JSON)."""
+    group_codes, named = _told(attributes)
     whole = {**meaning, **({"attributes": named} if named else {})}
     seen = hashlib.sha256(json.dumps(whole, sort_keys=True).encode())
-    more = () if told is None else (told,)
+    more = () if group_codes is None else (group_codes,)
     for array in (digests, labels, np.zeros(0, np.int64) if subjects is None else subjects, groups, *more):
         seen.update(f"{array.dtype.str}{array.shape}".encode())
         seen.update(np.ascontiguousarray(array).data)
@@ -202,12 +204,12 @@ def save(
     attributes: Attributes | None,
     parts: np.ndarray | None,
 ) -> None:
-    """Write everything but the samples.npy that `folder` already holds; arrays and `meta` as in `Prepared`."""
+    """Write all files except samples.npy, which `folder` already holds."""
     samples = np.load(folder / "samples.npy", mmap_mode="r")
-    told, named = _told(attributes)
+    group_codes, named = _told(attributes)
     arrays = {
         "labels": labels, "subjects": subjects, "marks": marks, "groups": groups, "digests": digests,
-        "attributes": told, "parts": parts,
+        "attributes": group_codes, "parts": parts,
     }  # fmt: skip
     for name, array in arrays.items():
         if array is not None:
@@ -221,7 +223,7 @@ def save(
 
 
 def load(folder: Path) -> Prepared:
-    """The data set prepared in `folder`; its contents are checked by `verify`, here only that they fit together.
+    """Load the data set of `folder`; `verify` checks its contents.
 
     Raises:
         DamagedError: If the folder is incomplete or of another schema.
@@ -238,8 +240,8 @@ def load(folder: Path) -> Prepared:
             raise ValueError(f"{STATES}.npy is no table")
         attributes = _attributes(meta["attributes"], folder)
         parts = np.load(folder / "parts.npy") if meta["parts"] else None
-        told = (samples, labels, groups, digests, subjects, marks, attributes, parts)
-        lengths = {len(array) for array in told if array is not None}
+        arrays = (samples, labels, groups, digests, subjects, marks, attributes, parts)
+        lengths = {len(array) for array in arrays if array is not None}
         if len(lengths) != 1:
             raise ValueError(f"arrays of different lengths: {sorted(lengths)}")
         return Prepared(
@@ -262,12 +264,12 @@ def load(folder: Path) -> Prepared:
 
 
 def _marks(folder: Path) -> np.ndarray | None:
-    """None where another user of this machine prepared them: identifiers may be guessed from them."""
+    """The marks; None if they belong to another user of this machine."""
     try:
-        found: np.ndarray = np.load(folder / "marks.npy")
+        marks: np.ndarray = np.load(folder / "marks.npy")
     except PermissionError:
         return None
-    return found
+    return marks
 
 
 def verify(prepared: Prepared) -> None:
@@ -279,12 +281,12 @@ def verify(prepared: Prepared) -> None:
     fresh = digest_rows(prepared.samples)
     changed = np.flatnonzero((fresh != prepared.digests).any(axis=1))
     meaning = _meaning(vars(prepared), prepared.samples)
-    found = fingerprint(fresh, prepared.labels, prepared.subjects, prepared.groups, prepared.attributes, meaning)
-    if found == prepared.fingerprint:
+    actual = fingerprint(fresh, prepared.labels, prepared.subjects, prepared.groups, prepared.attributes, meaning)
+    if actual == prepared.fingerprint:
         return
     what = f"{len(changed)} rows changed, first row {changed[0]}" if len(changed) else "labels, people or meta changed"
     raise DataError(
-        f"{prepared.name}: expected fingerprint {prepared.fingerprint[:16]}, got {found[:16]}: {what} since the "
+        f"{prepared.name}: expected fingerprint {prepared.fingerprint[:16]}, got {actual[:16]}: {what} since the "
         f"preparation. Delete {prepared.folder} and prepare again."
     )
 
@@ -306,6 +308,6 @@ def _attributes(named: Sequence[tuple[str, Sequence[str]]], folder: Path) -> Att
 
 
 def _meaning(meta: Mapping[str, object], samples: np.ndarray) -> dict[str, object]:
-    """What the fingerprint covers besides the arrays."""
-    kept = {key: meta[key] for key in ("name", "findings", "exclusive", "shareable")}
-    return {**kept, "shape": samples.shape, "dtype": samples.dtype.str}
+    """The entries that the fingerprint covers besides the arrays."""
+    entries = {key: meta[key] for key in ("name", "findings", "exclusive", "shareable")}
+    return {**entries, "shape": samples.shape, "dtype": samples.dtype.str}

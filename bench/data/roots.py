@@ -1,4 +1,4 @@
-"""Where raw data lie: the data roots, and finding a data set's folder under them."""
+"""Data roots: find, stamp and describe the raw files of data sets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def config_path() -> Path:
 def resolve(
     values: Sequence[Path | str] = (), *, environment: Mapping[str, str] | None = None, config: Path | None = None
 ) -> tuple[Path, ...]:
-    """The data roots in the order they are searched: `values` (--data-root), then BENCH_DATA, then the config file.
+    """The data roots in search order: --data-root, BENCH_DATA, configuration file.
 
     Args:
         values: Folders named on the command line.
@@ -49,7 +49,7 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
         roots: Data roots; each is tried itself and with each of `folders` below it.
         name: The data set, for the message.
         folders: Usual names of its folder, relative to a root.
-        markers: Files that are not empty, or folders, one of which must be there, relative to the folder.
+        markers: Files that are not empty, or folders, relative to the folder; one must be there.
         obtain: Where to get the data, for the message.
 
     Raises:
@@ -98,7 +98,10 @@ def stamp_images(folders: Iterable[Path], top: Path, obtain: str, *, sizes: bool
 
 
 def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
-    """A line for a folder: path, number of entries and a hash of their names, with `sizes` also of bytes and times."""
+    """A line for a folder: path, number of names, hash.
+
+    The hash covers the names, and with `sizes` also bytes and times.
+    """
     return _stamped(folder, sizes)[1]
 
 
@@ -142,7 +145,7 @@ STAY = (
 
 
 def physionet(title: str, address: str) -> str:
-    """What to do for a data set that PhysioNet gives to credentialed users."""
+    """Instructions for a data set with credentialed access on PhysioNet."""
     return (
         f"{title} needs credentialed access: register at https://physionet.org, complete the CITI course 'Data or "
         f"Specimens Only Research', sign the data use agreement at {address}, then fetch it there with your own "

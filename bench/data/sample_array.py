@@ -1,4 +1,7 @@
-"""The array of all samples of a data set, written in place block by block, by several processes if asked."""
+"""A data set's sample array, decoded and written block by block.
+
+Several processes may decode. This module imports no torch, so that they start fast.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What became of one chunk of files.
+    """The outcome of decoding one chunk of files.
 
     Args:
         first: Row of the chunk's first file.
@@ -59,7 +62,7 @@ class Decoded:
 
 
 def digest(row: np.ndarray) -> np.ndarray:
-    """(16,) uint8 that is equal for two rows of one shape and type exactly when their contents are."""
+    """(16,) uint8 digest of a row's content."""
     return np.frombuffer(
         hashlib.blake2b(np.ascontiguousarray(row).data, digest_size=DIGEST_BYTES).digest(), dtype=np.uint8
     )
@@ -77,10 +80,12 @@ def resize(image: np.ndarray, size: int) -> np.ndarray:
 def decode_into(
     target: Path, first: int, paths: Sequence[Path], reading: Reading, bits: Sequence[int] | None = None
 ) -> Decoded:
-    """Decode `paths` into rows first, first + 1, ... of the (n, c, size, size) uint8 .npy file `target`, in place.
+    """Decode `paths` into rows of the .npy file `target`.
 
-    `bits` are those of each file, where they differ; else `reading` says. Safe to run in several processes at once on
-    disjoint rows.
+    They become rows `first`, `first` + 1, ...
+
+    `target` holds (n, c, size, size) uint8 and is written in place. `bits` are those of each file if they differ; else
+    `reading` states them. Safe to run in several processes at once on disjoint rows.
     """
     samples = np.lib.format.open_memmap(target, mode="r+")
     digests = np.zeros((len(paths), DIGEST_BYTES), dtype=np.uint8)
@@ -102,13 +107,13 @@ def decode_into(
 
 
 def follow_parent() -> None:
-    """End this process when the one that started it dies, even by SIGKILL; otherwise a decoder would wait for ever."""
+    """End this process when its parent dies, even by SIGKILL."""
     parent = parent_process()
     if parent is not None:
-        Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
+        Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _outlive_nobody(parent: BaseProcess) -> None:
+def _exit_with(parent: BaseProcess) -> None:
     parent.join()
     os._exit(1)
 
@@ -120,7 +125,7 @@ _CHUNK = 128
 def fill(
     target: Path, scan: Scan, size: int | None, workers: int, report: Report | None, *, pixels: int = PIXELS
 ) -> Decoded:
-    """Write all rows of `scan` into a new .npy file `target`, never holding more than a block of them.
+    """Write the rows of `scan` into a new .npy file, in blocks.
 
     Args:
         target: Where to; n rows of (c, size, size) uint8, or of the table as it is.
@@ -131,7 +136,7 @@ def fill(
         pixels: Most pixels of an image file.
 
     Returns:
-        What became of all rows.
+        The outcome of all rows.
     """
     n = len(scan.labels)
     digests = np.zeros((n, DIGEST_BYTES), dtype=np.uint8)
@@ -160,10 +165,10 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int, pixels: int
     paths = list(scan.paths or ())
     shape = (len(paths), scan.channels, size, size)
     np.lib.format.open_memmap(target, mode="w+", dtype=np.uint8, shape=shape).flush()
-    one, each = (None, list(scan.bits)) if isinstance(scan.bits, Sequence) else (scan.bits, None)
+    one, by_file = (None, list(scan.bits)) if isinstance(scan.bits, Sequence) else (scan.bits, None)
     reading = Reading(size, scan.channels, one, pixels)
     jobs = [
-        (target, first, paths[first : first + _CHUNK], reading, each and each[first : first + _CHUNK])
+        (target, first, paths[first : first + _CHUNK], reading, by_file and by_file[first : first + _CHUNK])
         for first in range(0, len(paths), _CHUNK)
     ]
     if not workers:
@@ -184,22 +189,22 @@ def _copy(target: Path, samples: np.ndarray, size: int | None) -> Iterator[Decod
     side = (size, size) if samples.ndim == 4 and size is not None else samples.shape[2:]
     shape = (*samples.shape[:2], *side)
     out = np.lib.format.open_memmap(target, mode="w+", dtype=samples.dtype, shape=shape)
-    said = enlarged(samples.shape[2:4], side[0]) if side else ()
+    notes = enlarged(samples.shape[2:4], side[0]) if side else ()
     for first in range(0, len(samples), _CHUNK):
         rows = samples[first : first + _CHUNK]
         block = rows if shape == samples.shape else np.stack([resize(row, side[0]) for row in rows])
         out[first : first + _CHUNK] = block
-        yield Decoded(first, np.stack([digest(row) for row in block]), notes=dict.fromkeys(said, len(rows)))
+        yield Decoded(first, np.stack([digest(row) for row in block]), notes=dict.fromkeys(notes, len(rows)))
     out.flush()
 
 
 def drop(target: Path, rows: set[int]) -> None:
     """Rewrite the array at `target` without `rows`, block by block."""
     old = np.load(target, mmap_mode="r")
-    kept = np.array([row for row in range(len(old)) if row not in rows])
+    remaining = np.array([row for row in range(len(old)) if row not in rows])
     shorter = target.with_suffix(".kept")
-    new = np.lib.format.open_memmap(shorter, mode="w+", dtype=old.dtype, shape=(len(kept), *old.shape[1:]))
-    for first in range(0, len(kept), _CHUNK):
-        new[first : first + _CHUNK] = old[kept[first : first + _CHUNK]]
+    new = np.lib.format.open_memmap(shorter, mode="w+", dtype=old.dtype, shape=(len(remaining), *old.shape[1:]))
+    for first in range(0, len(remaining), _CHUNK):
+        new[first : first + _CHUNK] = old[remaining[first : first + _CHUNK]]
     new.flush()
     shorter.replace(target)

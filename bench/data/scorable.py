@@ -1,4 +1,4 @@
-"""Which findings of split data can be scored, and labels as data owners publish them."""
+"""Findings that can be scored, and class-balanced labels and rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.types import Dataset
 
 
 def balance(labels: torch.Tensor, seed: int, *, exclusive: bool) -> torch.Tensor:
-    """Labels (n, k) with as many positives as negatives in each column: a random surplus becomes NaN.
+    """Labels (n, k) balanced in each column: a random surplus becomes NaN.
 
     The task filter of the Syfer paper (section 5) for training rows, which keeps one random negative per positive; here
     also the other way round where positives are more. Exclusive classes come back as they are (see `equal_classes`).
@@ -36,8 +36,9 @@ FLOOR = 5
 
 
 def equal_classes(labels: torch.Tensor, seed: int) -> torch.Tensor:
-    """One-hot labels (n, k) of which as many of each class are left as the smallest has: a random surplus becomes NaN.
+    """One-hot labels (n, k) with classes cut to the smallest one's size.
 
+    A random surplus becomes NaN.
     The Syfer paper's footnote 2 (Alice "can down-sample her dataset to a class-balanced subset"). Classes of fewer than
     `FLOOR` rows, which would take nearly all labels away, lose theirs instead, where two others are left.
 
@@ -45,11 +46,11 @@ def equal_classes(labels: torch.Tensor, seed: int) -> torch.Tensor:
     2
     """
     classes = [(labels[:, column] == 1).nonzero()[:, 0] for column in range(labels.shape[1])]
-    kept = [column for column, rows in enumerate(classes) if len(rows) >= FLOOR]
-    kept = kept if len(kept) > 1 else [column for column, rows in enumerate(classes) if len(rows)]
-    fewest = min((len(classes[column]) for column in kept), default=0)
+    columns = [column for column, rows in enumerate(classes) if len(rows) >= FLOOR]
+    columns = columns if len(columns) > 1 else [column for column, rows in enumerate(classes) if len(rows)]
+    fewest = min((len(classes[column]) for column in columns), default=0)
     left = torch.full_like(labels, torch.nan)
-    for column in kept:
+    for column in columns:
         order = torch.randperm(len(classes[column]), generator=generator(derive(seed, "class", column)))
         rows = classes[column][order[:fewest].to(labels.device)]
         left[rows] = labels[rows]
@@ -57,10 +58,10 @@ def equal_classes(labels: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def balanced_rows(labels: torch.Tensor, seed: int) -> torch.Tensor:
-    """Rows (int64, ascending) with known labels, drawn so that every class is equally frequent.
+    """Indices (int64, ascending) of labelled rows with equally frequent classes.
 
     Args:
-        labels: (n, 1): 1, 0 or NaN; or one-hot (n, k) of exclusive classes, of which those that occur count.
+        labels: (n, 1): 1, 0 or NaN; or one-hot (n, k) of exclusive classes; classes without rows are ignored.
         seed: Decides which rows of the larger classes stay.
 
     >>> balanced_rows(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0).shape
@@ -83,7 +84,7 @@ MINIMUM_CASES = 5
 
 
 def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list[str]]:
-    """Splits whose private-side findings have enough cases to train and score on, and notes on what was left out.
+    """Splits without findings that have too few cases, and notes on those.
 
     Args:
         splits: Of the data.
@@ -91,18 +92,18 @@ def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list
         balanced: Whether private and control labels are balanced as in Syfer.
     """
     parts = (splits.private, splits.control, splits.test)
-    kept = [
+    columns = [
         k
         for k in range(len(splits.private.findings))
         if all(int((part.labels[:, k] == value).sum()) >= MINIMUM_CASES for part in parts for value in (0, 1)
                if part.labels is not None)
     ]  # fmt: skip
-    dropped = [name for k, name in enumerate(splits.private.findings) if k not in kept]
+    dropped = [name for k, name in enumerate(splits.private.findings) if k not in columns]
     if dropped and not splits.private.exclusive:
         splits = replace(
             splits,
-            private=_columns(splits.private, kept), control=_columns(splits.control, kept),
-            test=_columns(splits.test, kept),
+            private=_columns(splits.private, columns), control=_columns(splits.control, columns),
+            test=_columns(splits.test, columns),
         )  # fmt: skip
         note = f"findings with fewer than {MINIMUM_CASES} cases on either side of a split are not scored: "
         notes = [note + ", ".join(dropped)]
@@ -119,10 +120,10 @@ def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list
 
 
 def of_equal_classes(splits: Splits, seed: int) -> tuple[Splits, str]:
-    """The same with exclusive classes that are equally frequent among private and control rows, and a note.
+    """Splits with equally frequent exclusive classes, and a note.
 
-    The surplus of labels is withheld, as of findings; test rows keep their prevalence. Nothing is done, and the note is
-    empty, where classes are equally frequent, or labels are findings or not known.
+    The surplus of private and control labels is withheld, as of findings; test rows keep their prevalence. Nothing
+    changes, and the note is empty, if classes are equally frequent already, or labels are findings or unknown.
     """
     labels = splits.private.labels
     if labels is None or not splits.private.exclusive:
@@ -136,16 +137,16 @@ def of_equal_classes(splits: Splits, seed: int) -> tuple[Splits, str]:
     balanced = None if control is None else equal_classes(control, derive(seed, "classes", "control"))
     note = f"labels of exclusive classes are withheld at random until {max(sizes)} private rows of each class have one"
     note += f"; of these none has: {', '.join(gone)}" if gone else ""
-    made = replace(
+    result = replace(
         splits, private=replace(splits.private, labels=left), control=replace(splits.control, labels=balanced),
         natural=labels if splits.natural is None else splits.natural,
     )  # fmt: skip
-    return made, note
+    return result, note
 
 
-def _columns(data: Dataset, kept: list[int]) -> Dataset:
-    labels = data.labels[:, kept] if kept and data.labels is not None else None
-    return replace(data, labels=labels, findings=tuple(data.findings[k] for k in kept))
+def _columns(data: Dataset, columns: list[int]) -> Dataset:
+    labels = data.labels[:, columns] if columns and data.labels is not None else None
+    return replace(data, labels=labels, findings=tuple(data.findings[k] for k in columns))
 
 
 def _balanced(data: Dataset, seed: int) -> Dataset:

@@ -1,4 +1,4 @@
-"""Public, private, control and test rows: always disjoint by person and by content, sized by images, seeded."""
+"""Public, private, control and test rows, disjoint by person and by content."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ PUBLIC_SHARE = 1 / 3
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The four parts of an experiment, and where their rows stand.
+    """The four parts of an experiment, with the indices of their rows.
 
     Args:
-        public: What everyone knows: another collection, set-aside people of the same one, or no row at all.
-        private: What the data owner releases.
+        public: Everyone's knowledge: another collection, set-aside people of the same one, or no row at all.
+        private: The data owner's rows, which are released.
         control: People of the same kind who are not released.
-        test: What Bob's model is judged on; it keeps its natural prevalence.
+        test: The rows that Bob's model is scored on; they keep their natural prevalence.
         rows: For each part its (rows,) int64 indices, sorted, in the prepared data set it comes from.
         public_removed: Public rows left out because the private data set holds an identical image.
         natural: (n, k) labels of the private rows before a surplus was withheld; None where none was.
         attributes: For each part but the public one what is known of its rows; empty where the data say nothing.
-        notes: What a record should say of the splits.
+        notes: Notes on the splits for the record.
     """
 
     public: Dataset
@@ -47,7 +47,7 @@ class Splits:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows each part has."""
+        """Number of rows of each part."""
         return {part: len(rows) for part, rows in self.rows.items()}
 
 
@@ -55,14 +55,15 @@ def split(
     prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
     aside: bool = True, official: bool = False, seen: bool = True, budget: Budget | None = None,
 ) -> Splits:  # fmt: skip
-    """Cut 60/20/20 into private, control and test by groups (same person or identical image), and set the public part.
+    """Cut 60/20/20 into private, control and test, and set the public part.
 
-    A row's side depends on the data and `seed` only; limits then drop whole groups.
+    Groups (same person or identical image) stay together. A row's side depends on the data and `seed` only; limits then
+    drop whole groups.
 
     Args:
         prepared: The data set to protect.
         public: The public one; None sets aside the groups of about a third of the rows of `prepared` first.
-        aside: Where `public` is None, False sets nobody aside: there are no public rows.
+        aside: False leaves the public part empty if `public` is None.
         seed: Same seed, same split.
         limit: Most private rows; control and test keep at most a third of it each. None keeps all.
         public_limit: Most public rows. None keeps all.
@@ -100,16 +101,16 @@ def split(
     _check_filled(prepared, rows, caps, removed, meant_empty=() if public is not None or aside else ("public",))
     of = {part: public or prepared if part == "public" else prepared for part in caps}
     parts = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
-    told = prepared.attributes
+    attributes = prepared.attributes
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,
         notes=notes,
-        attributes={} if told is None else {part: told.take(torch.from_numpy(rows[part])) for part in SHARES},
+        attributes={p: attributes.take(torch.from_numpy(rows[p])) for p in SHARES} if attributes is not None else {},
     )  # fmt: skip
 
 
 def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
-    """Whole groups dealt to parts: in random order, each to the part that is furthest below its share of rows.
+    """Deal groups, in random order, to the part furthest below its share.
 
     Args:
         groups: (n,) int64 group numbers.
@@ -132,9 +133,9 @@ def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str,
 def _official(
     prepared: Prepared, shares: Mapping[str, float], seed: int
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """The official test rows as test rows, the other official rows cut by `shares`; and notes.
+    """The official test rows, the others cut by `shares`, and notes.
 
-    The official validation rows take the place of the test rows where there are none. Rows of people (or images) that
+    The official validation rows take the place of the test rows if there are none. Rows of people (or images) that
     stand on both sides are left out of the training side.
     """
     if prepared.parts is None:
@@ -148,8 +149,8 @@ def _official(
     test = prepared.parts == PARTS.index(judged)
     both = np.isin(prepared.groups, prepared.groups[test]) & ~test & (prepared.parts >= 0)
     rest = np.flatnonzero((prepared.parts >= 0) & ~test & ~both)
-    kept = {part: share / (1 - shares["test"]) for part, share in shares.items() if part != "test"}
-    rows = {part: rest[found] for part, found in cut(prepared.groups[rest], kept, seed).items()}
+    remaining = {part: share / (1 - shares["test"]) for part, share in shares.items() if part != "test"}
+    rows = {part: rest[indices] for part, indices in cut(prepared.groups[rest], remaining, seed).items()}
     rows["test"] = np.flatnonzero(test)
     notes = [f"official split: test rows are the official {judged} rows, the others are cut from the rest"]
     if both.any():
@@ -163,7 +164,7 @@ def _official(
 
 
 def draw(groups: np.ndarray, rows: np.ndarray, limit: int | None, seed: int) -> np.ndarray:
-    """At most `limit` of `rows` (sorted int64 indices), as whole groups in random order; None keeps all.
+    """At most `limit` of `rows` (None: all), in whole random groups.
 
     A group that no longer fits is passed over, so nothing is left only if every group is larger than `limit`.
     """
@@ -200,7 +201,7 @@ def _check_pair(prepared: Prepared, public: Prepared) -> None:
 
 
 def _shared_rows(public: Prepared, private: Prepared) -> np.ndarray:
-    """(n,) bool: public rows whose content some row of the private data set has too."""
+    """(n,) bool: public rows identical to a private one."""
     known = {row.tobytes() for row in private.digests}
     return np.array([row.tobytes() in known for row in public.digests], dtype=bool)
 

@@ -1,9 +1,9 @@
-"""Who is who: identifiers as data sets write them become numbers of people, by one rule for every source.
+"""Identifiers of people, as data sets write them, to numbers of people.
 
 Spellings that differ in form alone are one person: blanks, case, width of letters, and for numbers `1`, `01`, `1.0`,
 `1,0` and `1e0`. Where that joins two people by mistake, their rows stay on one side of every split; the other mistake
-would put one person on two sides. `nan`, `None` and the like are nobody: such a row stands for itself. What was done is
-noted in counts, because identifiers stay on this machine.
+would put one person on two sides. `nan`, `None` and the like are unknown: such a row is a person of its own.
+Notes hold counts only, because identifiers stay on this machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ NOTHING = (
 
 
 def spelling(text: str) -> str:
-    """The word behind a spelling: without case, width of letters, invisible marks, or blanks around and in a row.
+    """The normal form of a word.
+
+    Case, letter width, invisible marks and extra blanks are removed.
 
     Raises:
         DataError: If it holds control characters or half of a character; the text does not repeat it.
@@ -58,10 +60,10 @@ class People:
     """The people of a data set.
 
     Args:
-        numbers: (n,) int64, one number a person, in order of appearance; None where nobody is known.
+        numbers: (n,) int64, one number a person, in order of appearance; None if no person is known.
         count: How many different people are known by name.
         notes: What a reader should know; no identifiers.
-        marks: (n, 16) uint8, equal for rows of one person in every data set of the same source; zeros for nobody. As
+        marks: (n, 16) uint8, equal for rows of one person in every data set of the same source; zeros for unknown. As
             confidential as the identifiers, which are few enough to be tried.
     """
 
@@ -72,7 +74,9 @@ class People:
 
 
 def person(subject: str) -> str | tuple[str, str, int] | None:
-    """What all spellings of a person share, None for nobody; a number by sign, digits and power of ten, exactly.
+    """The key of a person, equal for all spellings; None for unknown.
+
+    A number gives its sign, digits and power of ten, exactly.
 
     >>> person("1") == person("01") == person(" 1.0") == person("1,0") == person("１") == person("1e0")
     True
@@ -91,10 +95,10 @@ def person(subject: str) -> str | tuple[str, str, int] | None:
         return word
     sign, whole, fraction, power = number.groups()
     digits = (whole + fraction).lstrip("0")
-    kept = digits.rstrip("0")
-    if not kept:
+    significant = digits.rstrip("0")
+    if not significant:
         return "", "0", 0
-    return sign.replace("+", ""), kept, int(power or 0) - len(fraction) + len(digits) - len(kept)
+    return sign.replace("+", ""), significant, int(power or 0) - len(fraction) + len(digits) - len(significant)
 
 
 def codes(keys: Sequence[Hashable]) -> np.ndarray:
@@ -108,29 +112,29 @@ def codes(keys: Sequence[Hashable]) -> np.ndarray:
 
 
 def people(subjects: Sequence[str] | None, source: str = "") -> People:
-    """The people behind `subjects`, one identifier a row as the data set of `source` writes it; None where it has none.
+    """The people of `subjects`, one identifier a row.
 
     Raises:
         DataError: If an identifier is no readable text.
     """
     if subjects is None:
         return People(None, 0, ())
-    made: dict[str, str | tuple[str, str, int] | None] = {}
+    keys: dict[str, str | tuple[str, str, int] | None] = {}
     for row, subject in enumerate(subjects):
-        if subject in made:
+        if subject in keys:
             continue
         try:
-            made[subject] = person(subject)
+            keys[subject] = person(subject)
         except DataError as error:
             raise DataError(f"the person of row {row + 1}: {error}") from None
-    known = [each for each in made.values() if each is not None]
+    known = [key for key in keys.values() if key is not None]
     if not known:
         return People(None, 0, (UNKNOWN,))
-    rows = [row if made[subject] is None else made[subject] for row, subject in enumerate(subjects)]
-    nobody = sum(made[subject] is None for subject in subjects)
-    shortened = sum(_SHORTENED.fullmatch(spelling(subject)) is not None for subject in made)
+    rows = [row if keys[subject] is None else keys[subject] for row, subject in enumerate(subjects)]
+    unknown = sum(keys[subject] is None for subject in subjects)
+    shortened = sum(_SHORTENED.fullmatch(spelling(subject)) is not None for subject in keys)
     several = sum(spellings > 1 for spellings in Counter(known).values())
-    notes = [f"the person is unknown for {nobody} of {len(subjects)} rows"] if nobody else []
+    notes = [f"the person is unknown for {unknown} of {len(subjects)} rows"] if unknown else []
     if shortened:
         notes.append(
             f"{shortened} people are written like 1.2E+12, as spreadsheets shorten long numbers: several people may "
@@ -141,7 +145,7 @@ def people(subjects: Sequence[str] | None, source: str = "") -> People:
             f"{several} people are written in several ways (blanks, case, or a number as 1, 01 and 1.0) and count as "
             f"one each"
         )
-    marks = np.stack([_mark(source, made[subject]) for subject in subjects])
+    marks = np.stack([_mark(source, keys[subject]) for subject in subjects])
     return People(codes(rows), len(set(known)), tuple(notes), marks)
 
 

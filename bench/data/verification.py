@@ -1,4 +1,10 @@
-"""What can be said of a data set as it lies here: layout, counts, checksums, duplicates, people in several parts."""
+"""Checks of a data set: counts, checksums, duplicates, official parts.
+
+Nearly identical images are one picture cut, scaled or compressed again, or two of one person in one moment. If a set
+names no people, they would count as different people: on two sides of a split, and as independent cases in every p.
+Images are joined if the root mean square of their difference is at most `ALIKE` grey levels of 255 (noise and
+compression change so much; another image of the same kind differs more), directly or through others.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +29,9 @@ BLOCK = 1024
 
 
 def near_identical(images: np.ndarray) -> np.ndarray:
-    """(n,) int64: the number of the group of each image (n, c, h, w) uint8; -1 where it is like no other.
+    """Groups (n,) int64 of nearly identical images, -1 for none.
+
+    Images are (n, c, h, w) uint8.
 
     The root mean square of thumbnails is never above that of the whole images, so that none is missed within a part.
     Large sets are cut by nearness to some of their images; each stands in the two parts that it is nearest to.
@@ -38,7 +46,7 @@ def near_identical(images: np.ndarray) -> np.ndarray:
 
 
 def _thumbnails(images: np.ndarray) -> np.ndarray:
-    """(n, d) float32: means over cells of about `SIDE` x `SIDE`, times the root of a cell's share of the image."""
+    """(n, d) float32: means of cells times sqrt(cell share of image)."""
     n, c, height, width = images.shape
     rows, cols = (np.linspace(0, size, min(SIDE, size) + 1).astype(int) for size in (height, width))
     sizes = np.outer(np.diff(rows), np.diff(cols))
@@ -64,15 +72,15 @@ def _parts(thumbs: np.ndarray) -> list[np.ndarray]:
 
 def _alike(images: np.ndarray, thumbs: np.ndarray, part: np.ndarray) -> np.ndarray:
     """(p, 2) int64: pairs of one part that are nearly the same."""
-    found = []
+    pairs = []
     for start in range(0, len(part), BLOCK):
         rows = part[start : start + BLOCK]
         first, second = np.nonzero(_squares(thumbs[rows], thumbs[part]) <= (ALIKE + 0.1) ** 2)
         later = part[second] > rows[first]
         for a, b in zip(rows[first[later]], part[second[later]], strict=True):
             if np.square(images[a].astype(np.float32) - images[b]).mean() <= ALIKE**2:
-                found.append((a, b))
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+                pairs.append((a, b))
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -87,44 +95,44 @@ SEARCHED = 20_000
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """The outcome of one check.
 
     Args:
-        state: "ok"; "differs" from the set as published; "note" for what the set itself is like; "unknown" where
-            nothing is there to compare with.
-        said: What was found.
+        state: "ok"; "differs" from the set as published; "note" for a property of the set; "unknown" if
+            there is nothing to compare with.
+        text: The finding in words.
     """
 
     state: Literal["ok", "differs", "note", "unknown"]
-    said: str
+    text: str
 
 
 def check_current(scan: Scan, prepared: Prepared) -> None:
-    """Raise DataError where rows or files are not what they were when they were decoded: of those, nothing is known."""
+    """Raise DataError if rows or files have changed since they were decoded."""
     rows, total = len(scan.labels), len(prepared) + prepared.skipped
     since = changed(prepared.folder, scan.paths or ())
     if since or rows != total:
-        told = f"{since} of {total} files may have changed since they were prepared"
+        change = f"{since} of {total} files may have changed since they were prepared"
         if rows != total:
-            told = f"{rows} rows are here, {total} were prepared"
-        raise DataError(f"{prepared.name}: {told}. Delete {prepared.folder} and prepare again.")
+            change = f"{rows} rows are here, {total} were prepared"
+        raise DataError(f"{prepared.name}: {change}. Delete {prepared.folder} and prepare again.")
 
 
 def checks(scan: Scan, prepared: Prepared) -> Iterator[Check]:
-    """What there is to say of a set that was found, decoded and compared with its fingerprint.
+    """Check a set that was found, decoded and compared with its fingerprint.
 
     Args:
         scan: As found.
         prepared: The same, prepared.
     """
     yield Check("ok", f"layout: {len(scan.labels)} rows, {len(scan.findings)} findings or classes")
-    for each in scan.official:
-        yield Check("ok" if each.agrees else "differs", f"published: {each}")
+    for value in scan.official:
+        yield Check("ok" if value.agrees else "differs", f"published: {value}")
     if not scan.official:
-        yield Check("unknown", "published: nothing is known of counts or checksums")
-    said = f"files: {prepared.skipped} of {len(scan.labels)} cannot be decoded"
+        yield Check("unknown", "published: no counts or checksums are known")
+    files = f"files: {prepared.skipped} of {len(scan.labels)} cannot be decoded"
     unseen = " (damage inside a JPEG is not seen: it has no checksum)" if scan.paths else ""
-    yield Check("note" if prepared.skipped else "ok", said + unseen)
+    yield Check("note" if prepared.skipped else "ok", files + unseen)
     yield from _duplicates(prepared)
     yield from _sides(prepared)
     yield Check("ok", f"prepared rows match the fingerprint {prepared.fingerprint}")
@@ -147,7 +155,7 @@ def _duplicates(prepared: Prepared) -> Iterator[Check]:
 
 
 def _groups(prepared: Prepared, numbers: np.ndarray, how: str) -> Check:
-    """How many rows share a number with another, and how many such groups differ in labels or people."""
+    """Count rows that share numbers, and groups with different labels or people."""
     member, sizes = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
     groups = [np.flatnonzero(member == number) for number in np.flatnonzero(sizes > 1)]
     if not groups:
@@ -173,7 +181,7 @@ def _sides(prepared: Prepared) -> Iterator[Check]:
     if prepared.subjects is not None:
         kinds = {"people": prepared.subjects, **kinds}
     else:
-        yield Check("unknown", "official parts: nobody knows the people")
+        yield Check("unknown", "official parts: the people are not known")
     for what, numbers in kinds.items():
         known = prepared.parts >= 0
         pairs = np.unique(np.stack([numbers[known], prepared.parts[known]]), axis=1)

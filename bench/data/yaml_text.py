@@ -1,4 +1,4 @@
-"""YAML as people write configuration: plain data, each key once, whole numbers as they look, of bounded size and depth.
+"""YAML configuration: plain data, unique keys, bounded size and depth.
 
 PyYAML alone takes the last of two equal keys, reads 010 as 8 and 1:30 as 90, and ends in a traceback on text that nests
 deep, is no UTF-8, or names a day or number that there is not.
@@ -18,11 +18,11 @@ _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,39})")
 
 
 class YamlError(ValueError):
-    """Text that is not YAML as this project takes it; the text says what was found, and where."""
+    """Invalid YAML; the message names the line and the fault."""
 
 
 def read_yaml(path: Path) -> object:
-    """What a YAML file says.
+    """Read a YAML file.
 
     Raises:
         YamlError: As `parse_yaml`, or it is no file, too large, or no UTF-8.
@@ -39,7 +39,7 @@ def read_yaml(path: Path) -> object:
 
 
 def parse_yaml(text: str) -> object:
-    """What YAML text says: mappings, lists, text, numbers, booleans, None.
+    """Parse YAML text to mappings, lists, text, numbers, booleans, None.
 
     >>> parse_yaml("seed: 1\\nseed: 2")
     Traceback (most recent call last):
@@ -63,7 +63,7 @@ def parse_yaml(text: str) -> object:
 
 
 def _bound(text: str) -> None:
-    """Raise YamlError where the text nests too deep or stands for too much; nothing is built yet."""
+    """Raise YamlError if the text nests too deep or expands too far."""
     open_nodes: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # anchor, nodes and height so far
     anchors: dict[str, tuple[int, int]] = {}
     for event in yaml.parse(text, Loader=yaml.SafeLoader):

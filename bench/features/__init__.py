@@ -1,1 +1,4 @@
-"""Feature extractors: what turns images into vectors before, or after, a method sees them."""
+"""Feature extractors: images to vectors, before or after a method sees them.
+
+An extractor is a plug-in, fitted on public images at most; a feature space keeps its vectors on disk.
+"""

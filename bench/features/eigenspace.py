@@ -44,14 +44,14 @@ class Eigenspace(Extractor):
     def fit(self, public: Dataset, seed: int) -> Coefficients:
         """Principal components of the public images.
 
-        Raises NotApplicable for tables, and where the images do not vary in that many directions; it says in how many.
+        Raises NotApplicable for tables, and if the images vary in fewer directions (the message gives the number).
         """
         shape = check_images(public, self.name)
         rows = public.samples.flatten(1)
         variances, basis, mean, whole = principal_components(rows, self.components)
         if len(variances) < self.components:
             raise NotApplicable(
-                f"{self.components} components were asked for, and {len(rows)} public images of {rows.shape[1]} pixels "
+                f"{self.components} components are configured, but {len(rows)} public images of {rows.shape[1]} pixels "
                 f"vary in {len(variances)} directions: choose at most eigenspace[components={len(variances)}]"
             )
         return Coefficients(torch.tensor(shape), mean, basis, torch.cat((variances, whole[None])))
@@ -78,26 +78,27 @@ class Coefficients(Embedding):
     variances: torch.Tensor
 
     def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """(n, c, h, w) to (n, d); sums in float64, so that the batch does not show in the rounding."""
+        """(n, c, h, w) to (n, d), independent of the batch."""
         check_shape(samples, tuple(self.images.tolist()), "eigenspace")
         return ((samples.flatten(1).double() - self.mean) @ self.basis.T).float()
 
     def state(self) -> State:
-        """The basis, and what it is made from."""
+        """Basis, mean, variances and image shape."""
         return {"shape": self.images, "mean": self.mean, "basis": self.basis, "variances": self.variances}
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How much of the public images' variance the components hold."""
+        """The share of the public images' variance in the components."""
         return {"explained variance": float(self.variances[:-1].sum() / self.variances[-1])}
 
 
 def principal_components(
     rows: torch.Tensor, count: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The first `count` principal components of rows (n, p), fewer where the rows vary in fewer directions.
+    """The first `count` principal components of rows (n, p).
 
-    From the eigenvectors of the smaller of the two Gram matrices, in float64. Each component points where its largest
-    coefficient is positive, so that the result is unique while variances differ.
+    They are fewer if the rows vary in fewer directions. From the eigenvectors of the smaller of the two Gram matrices,
+    in float64. Each component points where its largest coefficient is positive, so that the result is unique while
+    variances differ.
 
     Returns:
         Variances (d,), components (d, p), the mean (p,) and the variance of all columns together, float64, on the
@@ -116,8 +117,10 @@ def principal_components(
             centred = block.double() - mean
             gram += centred.T @ centred
     values, vectors = scipy.linalg.eigh(gram.cpu().numpy(), subset_by_index=[max(0, len(gram) - count), len(gram) - 1])
-    kept = (values > PRECISION * values[-1]) & (values > 0)
-    squares, basis = (torch.from_numpy(part[..., kept][..., ::-1].copy()).to(rows.device) for part in (values, vectors))
+    valid = (values > PRECISION * values[-1]) & (values > 0)
+    squares, basis = (
+        torch.from_numpy(part[..., valid][..., ::-1].copy()).to(rows.device) for part in (values, vectors)
+    )
     if p > n:
         basis = torch.cat([(rows[:, part].double() - mean[part]).T @ basis for part in columns])
         basis = basis / basis.norm(dim=0)

@@ -1,4 +1,4 @@
-"""A feature space: an extractor fitted for a choice of data, the rows seen through it, and what a record says of it."""
+"""Feature spaces: fitted extractors, their vectors on disk, and their record."""
 
 from __future__ import annotations
 
@@ -34,18 +34,17 @@ from bench.results.store import Artefact, Store
 from bench.types import Dataset, NotApplicable, State
 
 VECTORS = {"vectors.npy", "done.npy"}
-Read = Callable[
-    [torch.Tensor], Iterator[torch.Tensor]
-]  # images (n, c, h, w) to their vectors (b, d), batch by batch in order
+Read = Callable[[torch.Tensor], Iterator[torch.Tensor]]
+"""Images (n, c, h, w) to their vectors (b, d), in ordered batches."""
 
 
 class DamagedVectorsWarning(UserWarning):
-    """Stored vectors do not have the form they should; they are made again."""
+    """Stored vectors are damaged and are computed again."""
 
 
 @dataclass(frozen=True)
 class VectorCache:
-    """The vectors of the `n` rows of a prepared data set in `folder`, as far as they were wanted."""
+    """Vectors of a prepared data set's `n` rows, filled on demand."""
 
     folder: Path
     n: int
@@ -56,10 +55,10 @@ class VectorCache:
         """The vectors (m, d) float32 of some rows, on the CPU.
 
         Args:
-            rows: (m,) int64, their numbers in the prepared data set.
-            images: Gives those (b, c, h, w) of such numbers.
-            read: Gives what is missing.
-            block: So many images are held at a time.
+            rows: (m,) int64 indices in the prepared data set.
+            images: Gives images (b, c, h, w) by index.
+            read: Computes missing vectors.
+            block: Images in memory at a time.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         tag_cache(self.folder.parent)
@@ -81,7 +80,7 @@ class VectorCache:
             return torch.from_numpy(np.array(stored[0][rows]))
 
     def _open(self) -> tuple[np.memmap, np.memmap] | None:
-        """What is stored; None where nothing is, or nothing that can be used."""
+        """The stored vectors and their mask; None if missing or damaged."""
         if not (self.folder / "done.npy").exists():
             return None
         try:
@@ -91,12 +90,13 @@ class VectorCache:
         except (OSError, ValueError, EOFError) as error:
             reason = str(error)
         else:
-            found = [f"{array.dtype} {array.shape}" for array in (vectors, filled)]
+            shapes = [f"{array.dtype} {array.shape}" for array in (vectors, filled)]
             expected = [f"float32 {(self.n, *vectors.shape[1:])}", f"bool {(self.n,)}"]
-            if found == expected and vectors.ndim == 2:
+            if shapes == expected and vectors.ndim == 2:
                 return vectors, filled
-            reason = f"expected {expected}, got {found}"
-        warnings.warn(f"vectors {self.folder.name} are damaged ({reason}) and are made again", DamagedVectorsWarning,
+            reason = f"expected {expected}, got {shapes}"
+        warnings.warn(f"vectors {self.folder.name} are damaged ({reason}) and are computed again",
+        DamagedVectorsWarning,
                       stacklevel=3)  # fmt: skip
         shutil.rmtree(self.folder)
         self.folder.mkdir(mode=0o700)
@@ -111,8 +111,8 @@ class VectorCache:
         return vectors, filled
 
 
-HELD = 2**28  # bytes of images that are held at a time: some extractors read 518 pixels a side
-SCHEMA = 1  # of what is kept of a fitted extractor
+HELD = 2**28  # bytes of images in memory at a time: some extractors read 518 pixels a side
+SCHEMA = 1  # of a stored extractor
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +120,13 @@ class Space:
     """A fitted extractor.
 
     Args:
-        shown: As names of data sets show it, without what is confidential.
-        extractor: What was fitted.
-        state, notes: What it learned, and says of itself.
-        dimensions: Of its vectors.
-        inputs: All that its vectors depend on beside the images.
-        origin: Where the plug-in comes from.
-        device: Where rows are read.
+        shown: Its name in names of data sets, without confidential parameters.
+        extractor: The plug-in.
+        state, notes: Of the fitted extractor.
+        dimensions: Length of its vectors.
+        inputs: All that its vectors depend on besides the images.
+        origin: The source of the plug-in.
+        device: The device that computes vectors.
     """
 
     shown: str
@@ -140,11 +140,11 @@ class Space:
 
     @cached_property
     def embedding(self) -> Embedding:
-        """The extractor laid out on the device, once: the weights of some take seconds to read and check."""
+        """The fitted extractor on the device, loaded once."""
         return self.extractor.load({name: tensor.to(self.device) for name, tensor in self.state.items()})
 
     def read(self, samples: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Images (n, c, h, w), on any device, as vectors (b, d) float32, batch by batch.
+        """Vectors (b, d) float32 of images (n, c, h, w), in batches.
 
         Raises:
             NotApplicable: Rows of another shape than it reads.
@@ -153,10 +153,9 @@ class Space:
         return batches(self.embedding, samples, who=self.shown, device=self.device)
 
     def record(self, seen: list[torch.Tensor] | None = None) -> FeatureRecord:
-        """What a record says of it.
+        """The record of the space.
 
-        `seen` are the vectors of all splits, which its fingerprint is taken over; None where images stay as they are:
-        then it is taken over what their vectors depend on.
+        Its fingerprint covers `seen`, the vectors of all splits; if images stay images (None), the inputs instead.
         """
         return FeatureRecord(
             name=self.extractor.name, parameters=cast(dict[str, JsonValue], self.inputs["parameters"]),
@@ -173,13 +172,13 @@ def open_space(
 
     Args:
         chosen: The extractor.
-        public: The public images, on the device that rows are read on.
-        rows: What says which rows these are.
-        seed: For what it learns.
+        public: The public images, on the device that computes vectors.
+        rows: Identifies those rows.
+        seed: For training.
         cache: Folder of prepared data.
 
     Raises:
-        DataError: The extractor cannot read such rows, or its weights cannot be had; the text says why.
+        DataError: The extractor cannot read such rows, or its weights are not available; the text gives the reason.
     """
     extractor = chosen.plugin
     device = public.samples.device
@@ -205,20 +204,20 @@ def open_space(
         return Artefact(fitted.state(), {"dimensions": dimensions, "notes": dict(fitted.notes())})
 
     store, wanted = Store(cache / "features"), {**own, "public": dict(rows), "seed": seed}
-    found = store.ensure("extractors", wanted, fit)
-    inputs = {**own, "state": digest([found.tensors[name] for name in sorted(found.tensors)])}
+    artefact = store.ensure("extractors", wanted, fit)
+    inputs = {**own, "state": digest([artefact.tensors[name] for name in sorted(artefact.tensors)])}
     shown = parse(chosen.placeless).shown
     return Space(
-        shown=shown, extractor=extractor, state=found.tensors,
-        notes=cast(Mapping[str, JsonValue], found.notes["notes"]), dimensions=cast(int, found.notes["dimensions"]),
-        inputs=inputs, origin=chosen.origin, device=device,
+        shown=shown, extractor=extractor, state=artefact.tensors,
+        notes=cast(Mapping[str, JsonValue], artefact.notes["notes"]), dimensions=cast(int,
+        artefact.notes["dimensions"]), inputs=inputs, origin=chosen.origin, device=device,
     )  # fmt: skip
 
 
 def read_splits(
     space: Space, splits: Splits, *, private: Prepared, public: Prepared, cache: Path
 ) -> tuple[Splits, FeatureRecord]:
-    """The splits with vectors in place of images, on the CPU as they were.
+    """The splits with vectors in place of images, on the CPU.
 
     Args:
         space: The fitted extractor.

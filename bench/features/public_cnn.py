@@ -1,6 +1,6 @@
-"""Public CNN: what a small network that was trained on public labels makes of an image.
+"""Public CNN: features of a small network trained on public labels.
 
-Source: this project's own stand-in for a foundation model where no weights can be had: the ResNet-18 of
+Source: this project's own stand-in for a foundation model if no weights are available: the ResNet-18 of
 `bench.nets.convolutional_networks` (He et al. 2016), trained on the public set's findings alone; the vectors are its
 pooled last stage.
 """
@@ -58,7 +58,7 @@ class PublicCNN(Extractor):
     def fit(self, public: Dataset, seed: int) -> PooledStage:
         """A network trained on the public labels.
 
-        Raises NotApplicable for tables, and where no finding is both present and absent among the public images.
+        Raises NotApplicable for tables, and if no finding is both present and absent among the public images.
         """
         shape = check_images(public, self.name)
         labels = public.labels
@@ -98,7 +98,7 @@ class PooledStage(Embedding):
     """A trained network without its last layer.
 
     Args:
-        learned: What `state` gives: its weights, `shape` (c, h, w) and `labelled`, the rows it learned from.
+        learned: The state: weights, `shape` (c, h, w) and `labelled`, the number of training rows.
         network: Images (n, c, h, w) to (n, d), in evaluation mode.
         shape: Of the images.
     """
@@ -108,7 +108,7 @@ class PooledStage(Embedding):
     shape: tuple[int, int, int]
 
     def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """(n, c, h, w) to (n, d), in float32 whatever it was trained in."""
+        """(n, c, h, w) to (n, d), in float32."""
         check_shape(samples, self.shape, "public-cnn")
         vectors: torch.Tensor = self.network(samples)
         return vectors
@@ -118,5 +118,5 @@ class PooledStage(Embedding):
         return self.learned
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How many images it learned from."""
+        """The number of training images."""
         return {"public images with a label": int(self.learned["labelled"])}

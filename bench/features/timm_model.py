@@ -1,13 +1,13 @@
-"""Any model of timm as a feature extractor: `timm:vit_base_patch14_dinov2.lvd142m` is that of the CVAE paper.
+"""Models of timm as extractors; the CVAE paper uses `timm:vit_base_patch14_dinov2.lvd142m`.
 
 Source: Wightman 2019, PyTorch Image Models; Oquab et al. 2023 (DINOv2), as in Di Salvo et al. 2024.
 
 Differences from the usual evaluation of such models:
 - The whole image is resized to the model's side, where timm resizes to a little more and cuts the centre out. With
   `--features`, image files are prepared at that side; what is smaller (images of a fixed size, releases) is enlarged.
-- Images stay float32 between resizing and normalising, neither rounded to 8 bits nor cut to [0, 1] (released ones may
-  leave it). Interpolation other than bilinear and bicubic is replaced by bicubic; all of it is antialiased.
-- A grey image becomes three equal channels.
+- Images stay float32 between resizing and normalising, neither rounded to 8 bits nor clipped to [0, 1]. Interpolation
+other than bilinear and bicubic is replaced by bicubic; all of it is antialiased. - A grey image becomes three equal
+channels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bench.validation import at_least
 
 @dataclass(frozen=True)
 class Timm(Extractor):
-    """What a pretrained timm model makes of an image before its classifier.
+    """The output of a pretrained timm model before its classifier.
 
     Args:
         model: Its name in timm, with the tag of its weights behind a dot.
@@ -74,8 +74,8 @@ class Timm(Extractor):
     def stamp(self) -> str:
         """SHA-256 of the weights."""
         path = weights_file(self.model, self.weights)
-        found = path.stat()
-        return _sha256(path, found.st_size, found.st_mtime_ns)
+        status = path.stat()
+        return _sha256(path, status.st_size, status.st_mtime_ns)
 
     def fit(self, public: Dataset, seed: int) -> PretrainedFeatures:
         """The model with its weights; nothing is learned. Raises NotApplicable for tables."""
@@ -83,7 +83,7 @@ class Timm(Extractor):
         return self.load({})
 
     def load(self, state: State) -> PretrainedFeatures:
-        """The model with its weights, which the state does not hold. Raises DataError as `Extractor.stamp` does."""
+        """The model with weights from their file; DataError as `Extractor.stamp`."""
         import timm
         from timm.data.config import resolve_model_data_config
 
@@ -114,7 +114,7 @@ class Timm(Extractor):
 
 @lru_cache(maxsize=4)
 def _sha256(path: Path, size: int, changed: int) -> str:
-    """Of a file in that state: some hold gigabytes, and every stage of a run asks."""
+    """SHA-256 of a file, cached, since some hold gigabytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -125,10 +125,10 @@ class PretrainedFeatures(Embedding):
 
     Args:
         network: Images (n, channels, *side), normalised, to (n, d); in evaluation mode.
-        channels, side: What it reads.
-        mode: How images are brought to that side.
-        mean, std: (channels, 1, 1), how they are normalised.
-        loaded: How the weights came into it.
+        channels, side: Of its input.
+        mode: The interpolation.
+        mean, std: (channels, 1, 1), for normalisation.
+        loaded: The outcome of loading the weights.
         batch: Images at a time.
     """
 
@@ -142,7 +142,7 @@ class PretrainedFeatures(Embedding):
     batch: int
 
     def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """Images (n, 1 or 3, h, w) of any side to (n, d)."""
+        """Images (n, c, h, w) of any side to (n, d)."""
         if samples.ndim != 4 or samples.shape[1] not in (1, self.channels):
             raise NotApplicable(
                 f"timm models read images of 1 or {self.channels} channels, and these rows have shape "
@@ -160,14 +160,14 @@ class PretrainedFeatures(Embedding):
         return vectors.flatten(1)
 
     def state(self) -> State:
-        """Nothing: weights from outside are read again from their file."""
+        """Empty: weights are read again from their file."""
         return {}
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What images are resized to, and what was done to the weights."""
-        told: dict[str, int | float | str] = {"input side": self.side[0]}
+        """The input side, and changes to the weights."""
+        notes: dict[str, int | float | str] = {"input side": self.side[0]}
         if self.loaded.converted:
-            told["weights"] = "converted by timm to its names, or to another grid of positions"
+            notes["weights"] = "converted by timm to its names, or to another grid of positions"
         if self.loaded.zero:
-            told["weights that are zero throughout"] = self.loaded.zero
-        return told
+            notes["weights that are zero throughout"] = self.loaded.zero
+        return notes

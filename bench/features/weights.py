@@ -1,9 +1,8 @@
-"""Weights from a file: read without running anything in it, and checked before they enter a network.
+"""Pretrained weights: located, read without unpickling code, and checked.
 
 The rule: apart from the classifier's head, which vectors do not need, the file must hold every tensor of the network in
-its shape, and no other. (The counts of batches that batch norm keeps are not looked at; evaluation does not read them.)
-They must be floating-point numbers that lie in the file one by one, stay finite in the network's precision, and are not
-all zero.
+its shape, and no other. (Batch counts of batch norm are ignored; evaluation does not read them.)
+They must be plain floating-point numbers, finite in the network's precision, and not all zero.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ OFFLINE = "Without weights from outside: --features pixels, eigenspace or public
 
 
 def weights_file(model: str, given: str | None) -> Path:
-    """The file with a model's weights; fetched from the hub where it is not in its cache yet.
+    """The file with a model's weights, from the hub if not cached.
 
     Raises:
-        DataError: There is none, or it cannot be had: where it was looked for, and what to do.
+        DataError: There is none, or it is not available; the text names the places searched and the remedy.
     """
     if given is not None:
         path = Path(given).expanduser()
@@ -65,14 +64,17 @@ def weights_file(model: str, given: str | None) -> Path:
                 reason = f"{type(error).__name__}: {error}".partition("\n")[0]
                 break
     raise DataError(
-        f"no weights of timm:{model} are here: neither in the hub's cache on this machine nor to be had from the hub "
-        f"({reason}). Fetch {files[0]} of https://huggingface.co/{repository} where there is a network, and give the "
+        f"no weights of timm:{model} were found: not in the hub's cache on this machine, and not on the hub "
+        f"({reason}). Fetch {files[0]} of https://huggingface.co/{repository} with a network, and give the "
         f"file with --weights. {OFFLINE}"
     )
 
 
 def _unreachable(repository: str, file: str) -> str:
-    """Why a file of the hub cannot be had, within seconds; empty where it can. (Its own client keeps trying.)"""
+    """The reason why a hub file is unavailable, "" if available.
+
+    It takes seconds; the hub's own client retries for long.
+    """
     from huggingface_hub import hf_hub_url, is_offline_mode
 
     if is_offline_mode():
@@ -97,7 +99,7 @@ _UNREAD = (
 
 
 def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a file by name, on the CPU: safetensors, or what torch.save wrote of tensors alone.
+    """Read tensors by name from safetensors or a tensor-only torch.save file.
 
     A state dict may lie within one under `state_dict` or `model`, and its names may start with `module.`.
 
@@ -115,29 +117,29 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
         if not head.startswith((b"PK", b"\x80")):
             raise DataError(f"{what}: expected safetensors or a file of torch.save, found neither. {REMEDY}")
         _check_archive(path, what)
-        found: object = torch.load(path, map_location="cpu", weights_only=True)
+        content: object = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DataError(
             f"{what}: it holds Python objects beside tensors, or is cut short; such objects could run code and are not "
-            "loaded. Convert it to safetensors where you trust it"
+            "loaded. Convert it to safetensors if you trust it"
         ) from error
     except _UNREAD as error:
         reason = str(error).replace(str(path), what).partition("\n")[0]
         raise DataError(f"{what}: unreadable or cut short ({reason}). {REMEDY}") from error
-    return _tensors(found, what)
+    return _tensors(content, what)
 
 
-def _tensors(found: object, what: str) -> dict[str, torch.Tensor]:
+def _tensors(content: object, what: str) -> dict[str, torch.Tensor]:
     for outer in ("state_dict", "model"):
-        if isinstance(found, Mapping) and isinstance(found.get(outer), Mapping):
-            found = found[outer]
-    if not isinstance(found, Mapping) or not found:
-        raise DataError(f"{what}: expected tensors by name, found {type(found).__name__}. {REMEDY}")
-    for name, value in found.items():
+        if isinstance(content, Mapping) and isinstance(content.get(outer), Mapping):
+            content = content[outer]
+    if not isinstance(content, Mapping) or not content:
+        raise DataError(f"{what}: expected tensors by name, found {type(content).__name__}. {REMEDY}")
+    for name, value in content.items():
         if not isinstance(value, torch.Tensor):
             raise DataError(f"{what}: expected tensors by name, found {name!r} of {type(value).__name__}. {REMEDY}")
-    tensors = {str(name).removeprefix("module."): value for name, value in found.items()}
-    if len(tensors) < len(found):
+    tensors = {str(name).removeprefix("module."): value for name, value in content.items()}
+    if len(tensors) < len(content):
         raise DataError(f"{what}: expected each tensor once, found some under two names. {REMEDY}")
     for name, tensor in tensors.items():
         if wrong := _not_plain(tensor):
@@ -146,7 +148,7 @@ def _tensors(found: object, what: str) -> dict[str, torch.Tensor]:
 
 
 def _not_plain(tensor: torch.Tensor) -> str:
-    """What a tensor is instead of numbers that lie in its file one by one; empty where it is that."""
+    """The reason why a tensor is no plain array, or ""."""
     if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
         return f"{tensor.layout} on {tensor.device}"
     repeated = any(step == 0 and length > 1 for step, length in zip(tensor.stride(), tensor.shape, strict=True))
@@ -156,7 +158,7 @@ def _not_plain(tensor: torch.Tensor) -> str:
 
 
 def _check_archive(path: Path, what: str) -> None:
-    """Raise DataError where an archive unpacks to more than it holds; torch.save never packs."""
+    """Raise DataError for a compressed archive, which torch.save never writes."""
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
@@ -167,11 +169,11 @@ def _check_archive(path: Path, what: str) -> None:
 
 @dataclass(frozen=True)
 class Loaded:
-    """How weights came into a network.
+    """The outcome of loading weights into a network.
 
     Args:
-        converted: Whether timm's own conversion had to bring them to its names or to another grid.
-        zero: How many of its tensors of two or more dimensions are zero throughout.
+        converted: True if timm's own conversion renamed or resized them.
+        zero: Number of tensors of two or more dimensions that are all zero.
     """
 
     converted: bool
@@ -181,19 +183,16 @@ class Loaded:
 def load_checked(
     network: torch.nn.Module, tensors: Mapping[str, torch.Tensor], *, heads: tuple[str, ...], what: str
 ) -> Loaded:
-    """Put the tensors into the network.
+    """Load the tensors into the network.
 
-    Where they do not fit as they are, timm's own conversion for that kind of network is tried: it knows the names of
-    other projects, and brings position embeddings to another grid.
+    If they do not fit, timm's own conversion for that kind of network is tried: it knows the names of other projects
+    and resizes position embeddings.
 
     Args:
         network: A timm model.
         tensors: By name.
-        heads: Names of the classifier's layers; what is theirs may be there or not.
-        what: What messages call the file.
-
-    Returns:
-        What was done.
+        heads: Names of the classifier's layers, which are ignored.
+        what: The name of the file in messages.
 
     Raises:
         DataError: They do not fit, or hold NaN or infinity.
@@ -218,7 +217,7 @@ def load_checked(
 
 
 def _check_numbers(fitting: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], what: str) -> int:
-    """How many matrices are zero; DataError for numbers that the network cannot hold, or that say nothing."""
+    """Number of zero matrices; DataError for non-finite or all-zero weights."""
     for name, tensor in fitting.items():
         wanted = own[name].dtype
         if tensor.is_floating_point() != wanted.is_floating_point or tensor.is_complex():
@@ -246,15 +245,15 @@ def _without(
     }
 
 
-def _differences(found: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> list[str]:
+def _differences(tensors: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> list[str]:
     def shape(tensors: Mapping[str, torch.Tensor], name: str) -> str:
         return f"of shape {tuple(tensors[name].shape)}" if name in tensors else "nothing"
 
-    names = [*own, *(name for name in found if name not in own)]
+    names = [*own, *(name for name in tensors if name not in own)]
     return [
-        f"{name}: expected {shape(own, name)}, found {shape(found, name)}"
+        f"{name}: expected {shape(own, name)}, found {shape(tensors, name)}"
         for name in names
-        if shape(own, name) != shape(found, name)
+        if shape(own, name) != shape(tensors, name)
     ]
 
 

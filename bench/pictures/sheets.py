@@ -1,4 +1,9 @@
-"""Pictures with titles: raw images beside their released forms, and a table's columns before and after."""
+"""Figures of releases: images beside released forms, table columns, t-SNE.
+
+The t-SNE figure follows the CVAE paper, section 4.4 and figure 3. Differences: all sets are embedded together, on the
+original set's scale, so that places mean the same in every panel; at most `MOST` rows of each are drawn. Copies of a
+row, as k-Same releases them, count once and lie on one another.
+"""
 
 from __future__ import annotations
 
@@ -90,13 +95,13 @@ def image_sheet(strips: Sequence[Strip], names: Sequence[str], heading: str) -> 
 
 
 def findings_of(labels: Sequence[float], findings: Sequence[str]) -> list[str]:
-    """What a row's labels say: its findings; "no finding" only where that is known of all; nothing where it is not.
+    """Findings of a row; "no finding" only if all are known.
 
     >>> findings_of([1, 0], ["a", "b"]), findings_of([0, 0], ["a", "b"]), findings_of([0, float("nan")], ["a", "b"])
     (['a'], ['no finding'], [])
     """
-    found = [name for name, label in zip(findings, labels, strict=True) if label > 0.5]
-    return found or (["no finding"] if labels and all(label == label for label in labels) else [])
+    names = [name for name, label in zip(findings, labels, strict=True) if label > 0.5]
+    return names or (["no finding"] if labels and all(label == label for label in labels) else [])
 
 
 def _letters(text: str) -> float:
@@ -105,7 +110,7 @@ def _letters(text: str) -> float:
 
 
 def table_sheet(original: Rows, releases: Sequence[Rows], columns: Sequence[str], heading: str) -> bytes:
-    """A PNG with a histogram a column, original and released, above the correlation matrices of each.
+    """A PNG with a histogram a column above the correlation matrices.
 
     Args:
         original, releases: Tables of the same columns.
@@ -151,8 +156,8 @@ def _histogram(axes: Axes, original: Rows, releases: Sequence[Rows], column: int
     ends = float(min(low, values[0].min())), float(max(high, values[0].max()))
     edges = np.histogram_bin_edges(values[0], bins=math.ceil(2 * len(values[0]) ** (1 / 3)), range=ends)  # Rice's rule
     axes.hist(values[0], bins=edges.tolist(), density=True, histtype="stepfilled", color=GREY, label=original.title)
-    for rows, found, colour in zip(releases, values[1:], palette, strict=True):
-        axes.hist(found, bins=edges.tolist(), density=True, histtype="step", color=colour, label=rows.title)
+    for rows, values_of, colour in zip(releases, values[1:], palette, strict=True):
+        axes.hist(values_of, bins=edges.tolist(), density=True, histtype="step", color=colour, label=rows.title)
     axes.set_yticks([])
     seaborn.despine(ax=axes, left=True)
 
@@ -171,7 +176,7 @@ LETTERS = 32
 MARKS = "o^sDvPX"
 """One a class, beside its colour."""
 OTHERS = "other or unknown"
-"""In grey: what has no mark left, and rows of which no finding is known."""
+"""In grey: classes beyond the marks, and rows without a known finding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,17 +233,20 @@ def scatter_sheet(
 
 
 def embed(sets: Sequence[torch.Tensor], seed: int) -> list[np.ndarray]:
-    """Places (n, 2) of the rows of each set (n, d) in a joint t-SNE; the first set gives the scale of the columns."""
+    """Joint t-SNE of sets (n, d) to (n, 2).
+
+    The first set gives the scale of the columns.
+    """
     from sklearn.manifold import TSNE  # takes seconds to import: only where vectors are drawn
 
-    pooled = torch.cat([standardise(sets[0], each)[1] for each in sets]).numpy()
+    pooled = torch.cat([standardise(sets[0], vectors)[1] for vectors in sets]).numpy()
     # Copies push one another, and what lies near them, apart: each place is taken once.
     rows, place = np.unique(pooled, axis=0, return_inverse=True)
     start = "pca" if rows.shape[1] > 1 else "random"
     tsne = TSNE(perplexity=min(PERPLEXITY, (len(rows) - 1) / 3), init=start, random_state=seed % 2**32)
     with threadpool_limits(1):  # sums by several threads differ in their last bits, from which t-SNE wanders off
         places = tsne.fit_transform(rows) if len(rows) > 1 else np.zeros((1, 2))
-    return np.split(places[place], np.cumsum([len(each) for each in sets])[:-1])
+    return np.split(places[place], np.cumsum([len(vectors) for vectors in sets])[:-1])
 
 
 def _drawn(cloud: Cloud, seed: int) -> Cloud:

@@ -1,4 +1,4 @@
-"""Strips of images as a picture to stand beside a record, and which released row shows a raw one."""
+"""Strips of raw and released images as a picture beside a record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARGIN = 0.25
 
 
 def draw(strips: list[torch.Tensor]) -> bytes:
-    """A PNG with one strip of images below the other, as large as the first strip's; each made visible on its own.
+    """A PNG of image strips, one below the other.
 
     Args:
         strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown.
@@ -31,7 +31,7 @@ def draw(strips: list[torch.Tensor]) -> bytes:
 
 
 def visible(strip: torch.Tensor) -> torch.Tensor:
-    """Images (b, c, h, w) as (b, 1 or 3, h, w) in [0, 1].
+    """Images (b, c, h, w) as grey or colour in [0, 1].
 
     A strip whose 1-99 % range leaves [0, 1] by more than `MARGIN` is in other units: that range is stretched over
     black to white. Any other is cut at black and white.
@@ -52,19 +52,19 @@ def _range(strip: torch.Tensor) -> tuple[float, float]:
 
 
 def before_and_after(raw: torch.Tensor, sealed: Sealed) -> bytes | None:
-    """The first raw images (n, c, h, w) that stand in the release, above it; None where there is nothing to draw."""
+    """The first released raw images above their released rows; None if undrawable."""
     released = sealed.release.samples
     if sealed.links is None or raw.ndim != 4 or released.ndim != 4:
         return None
-    found = stands(sealed.links, sealed.primary, n=len(raw), m=len(released))
-    rows = (found < len(released)).nonzero()[:SHOWN, 0]
-    return draw([raw[rows], released[found[rows]]])
+    places = stands(sealed.links, sealed.primary, n=len(raw), m=len(released))
+    rows = (places < len(released)).nonzero()[:SHOWN, 0]
+    return draw([raw[rows], released[places[rows]]])
 
 
 def stands(links: torch.Tensor, primary: torch.Tensor | None, *, n: int, m: int) -> torch.Tensor:
-    """(n,) int64: the released row in which each raw row stands, m where it stands in none.
+    """(n,) int64: first released row of each raw row, or m.
 
-    Of several it is the first, among those that were made for it where rows are mixed.
+    If rows are mixed, only the primary links count.
 
     Args:
         links, primary: As in `bench.types.Release`.
@@ -74,5 +74,5 @@ def stands(links: torch.Tensor, primary: torch.Tensor | None, *, n: int, m: int)
     [2, 3, 0]
     """
     chosen = links if primary is None else links[primary]
-    found = torch.full((n,), m, dtype=torch.int64, device=links.device)
-    return found.scatter_reduce_(0, chosen[:, 0], chosen[:, 1], "amin")
+    places = torch.full((n,), m, dtype=torch.int64, device=links.device)
+    return places.scatter_reduce_(0, chosen[:, 0], chosen[:, 1], "amin")

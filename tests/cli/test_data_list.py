@@ -69,7 +69,7 @@ def torn(tmp_path: Path) -> Folder:
 
 def test_verify_tells_of_duplicates_and_of_people_in_several_parts(torn: Folder, tmp_path: Path) -> None:
     prepared = prepare(torn, roots=[], cache=tmp_path / "cache")
-    found = {f"{check.state}: {check.said}" for check in checks(torn.scan([], 64), prepared)}
+    found = {f"{check.state}: {check.text}" for check in checks(torn.scan([], 64), prepared)}
     assert {
         "note: duplicates: 2 rows are identical to others, in 1 groups; 1 groups have different labels, 1 groups show "
         "different people",
@@ -122,5 +122,5 @@ def test_verify_counts_identical_images_once(torn: Folder, tmp_path: Path) -> No
     (tmp_path / "own/e.png").unlink()
     table = tmp_path / "own/labels.csv"
     table.write_text(table.read_text().partition("e.png")[0])
-    found = [check.said for check in checks(torn.scan([], 64), prepare(torn, roots=[], cache=tmp_path / "cache"))]
+    found = [check.text for check in checks(torn.scan([], 64), prepare(torn, roots=[], cache=tmp_path / "cache"))]
     assert "duplicates: no others are nearly identical" in found

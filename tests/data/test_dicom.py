@@ -29,9 +29,7 @@ def test_without_a_window_all_stored_bits_are_shown_and_256_greys_are_kept(tmp_p
 def test_bits_that_are_stated_count_where_no_window_does(tmp_path: Path) -> None:
     path = dicom(tmp_path / "a.dcm", TWELVE, bits=16)
     unstated = read(path)
-    assert unstated.notes[0].startswith(
-        "DICOM: no window, so all 16 bits are shown, of which its values leave 3 or more"
-    )
+    assert unstated.notes[0].startswith("DICOM: no window, so all 16 bits are shown, 3 or more of them unused")
     assert len(np.unique(unstated.pixels)) <= 17
     stated = decode(path, Reading(64, 1, bits=12))
     assert stated.notes == ("DICOM: no window, so the lowest 12 of 16 bits are shown, as stated",)

@@ -296,7 +296,7 @@ def test_twelve_bit_images_are_refused_with_a_remedy_that_works(tmp_path: Path) 
         prepare(Folder(folder), roots=[], cache=tmp_path / "c")
     found = prepare(Folder(folder, bits=12), roots=[], cache=tmp_path / "c")
     assert len(np.unique(found.samples[0])) == 256
-    assert "4 of 4 images: grey values of 12 bits become 8 bits, of which 0 is black and 4095 white" in found.notes
+    assert "4 of 4 images: grey values of 12 bits become 8 bits: 0 is black, 4095 white" in found.notes
     doubtful = prepare(Folder(folder, bits=16), roots=[], cache=tmp_path / "c")
     assert "no value needs more than 12 of the 16 bits that were stated" in doubtful.notes
     with pytest.raises(ValueError, match=r"bits must be in \[8, 16\]"):

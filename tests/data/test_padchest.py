@@ -38,7 +38,7 @@ def test_every_file_is_scaled_by_the_bits_that_the_table_gives_it(top: Path, tmp
     assert prepared.labels.tolist() == [[1, 1], [0, 0]]
     np.testing.assert_array_equal(prepared.samples[0, 0], RAMP >> 4)  # 12 bits
     np.testing.assert_array_equal(prepared.samples[1, 0], (RAMP // 4) >> 2)  # 10 bits
-    assert "1 of 2 images: grey values of 12 bits become 8 bits, of which 0 is black and 4095 white" in prepared.notes
+    assert "1 of 2 images: grey values of 12 bits become 8 bits: 0 is black, 4095 white" in prepared.notes
     assert "1 images are MONOCHROME1 in the table and taken as they are stored" in prepared.notes
     assert "2 left out: labelled exclude, or not at all" in prepared.notes
     assert prepared.attributes is not None

@@ -50,7 +50,7 @@ def test_twelve_bits_in_a_container_of_sixteen_keep_all_greys_that_eight_bits_ho
     np.testing.assert_array_equal(found.pixels[0], TWELVE >> 4)
     assert len(np.unique(found.pixels)) == 256
     assert found.used == 12
-    assert found.notes == ("grey values of 12 bits become 8 bits, of which 0 is black and 4095 white",)
+    assert found.notes == ("grey values of 12 bits become 8 bits: 0 is black, 4095 white",)
 
 
 @pytest.mark.parametrize("ending", ["png", "tif", "jp2"])

@@ -103,7 +103,7 @@ def _verify(source: Source, options: argparse.Namespace) -> int:
     verify(found)
     print(found.name)
     for check in checks(scan, found):
-        print(f"  {check.state:8}{check.said}")
+        print(f"  {check.state:8}{check.text}")
     said = {str(each) for each in scan.official}
     for note in found.notes:
         if note not in said:  # as a check that differs

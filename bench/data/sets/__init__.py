@@ -1,1 +1,4 @@
-"""Loaders, one collection a file."""
+"""Loaders, one collection a file.
+
+Each reads the official layout of its files and gives paths or samples, labels and people.
+"""

@@ -65,7 +65,7 @@ class CelebA(Source):
         for listed, pairs in lists.items():
             if set(pairs) != set(names):
                 raise DataError(
-                    f"{top / listed}: expected the {len(names)} images of {_ATTRIBUTES}, found {len(pairs)}, of which "
+                    f"{top / listed}: expected the {len(names)} images of {_ATTRIBUTES}, found {len(pairs)}; "
                     f"{len(set(pairs) - set(names))} are not in it. {self.obtain}"
                 )
         odd = [name for name in names if partition[name] not in ("0", "1", "2")]
@@ -109,20 +109,20 @@ class CelebA(Source):
         return top
 
     def _pairs(self, path: Path) -> dict[str, str]:
-        """What stands beside each image."""
-        found: dict[str, str] = {}
+        """The second word of each line, by image."""
+        pairs: dict[str, str] = {}
         for number, line in enumerate(lines(path, self.obtain), start=1):
             cells = line.split()
-            if len(cells) != 2 or cells[0] in found or "/" in cells[0]:
+            if len(cells) != 2 or cells[0] in pairs or "/" in cells[0]:
                 raise DataError(
                     f"{path}: line {number}: expected an image and a number, each image once, got {line[:60]!r}. "
                     f"{self.obtain}"
                 )
-            found[cells[0]] = cells[1]
-        return found
+            pairs[cells[0]] = cells[1]
+        return pairs
 
     def _attributes(self, path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """The images, (n, k) float32 labels of the tasks, and (n,) bool whether they show a man."""
+        """Images, labels (n, k) float32, and (n,) bool for men."""
         listed = lines(path, self.obtain)
         columns = listed[1].split() if len(listed) > 2 else []
         missing = [task for task in (*self._findings, "Male") if task not in columns]
@@ -144,7 +144,7 @@ class CelebA(Source):
         if odd or len(rows) != int(listed[0]):
             raise DataError(
                 f"{path}: expected {listed[0]} images, each once, with {len(columns)} numbers of 1 or -1, found "
-                f"{len(rows)}, of which {len(odd)} are other lines{f', first line {odd[0]}' if odd else ''}. "
+                f"{len(rows)}; {len(odd)} are other lines{f', first line {odd[0]}' if odd else ''}. "
                 f"{self.obtain}"
             )
         marks = np.array(

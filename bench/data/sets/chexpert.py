@@ -1,5 +1,7 @@
-"""CheXpert (Irvin et al. 2019) in its official layout: train.csv and valid.csv (test.csv where it is there) in
-CheXpert-v1.0 or CheXpert-v1.0-small, beside train/patient00001/study1/view1_frontal.jpg.
+"""CheXpert (Irvin et al. 2019) in its official layout.
+
+train.csv and valid.csv (test.csv if present) lie in CheXpert-v1.0 or CheXpert-v1.0-small, beside
+train/patient00001/study1/view1_frontal.jpg.
 
 Uncertain (-1) and blank labels are unknown; rows in which none of the tasks is known are left out. The table of the
 test images tells no views: their files' names say which are frontal, and none of these counts as AP or PA. The data are
@@ -25,7 +27,7 @@ from bench.validation import one_of
 
 _TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}
 _ROWS = {"train.csv": (223_414,), "valid.csv": (234,), "test.csv": (500, 668)}
-_FRONTAL = "frontal"  # a view of which nobody says whether it is AP or PA
+_FRONTAL = "frontal"  # a view that is not stated as AP or PA
 _PATIENT = re.compile(r"(?:.*/)?(?:train|valid|test)/(patient[0-9]+)/study[0-9]+/[^/]+")
 
 
@@ -74,12 +76,12 @@ class CheXpert(Source):
                 f"{self.name}: {len(places) - len(set(places))} images are in several of {', '.join(tables)}. Fetch "
                 f"the tables again. {self.obtain}"
             )
-        kept = whole[whole["AP/PA"].isin({*VIEWS[self.views], self.views})]
-        known = kept[kept[list(self._findings)].notna().any(axis=1)]
+        viewed = whole[whole["AP/PA"].isin({*VIEWS[self.views], self.views})]
+        known = viewed[viewed[list(self._findings)].notna().any(axis=1)]
         paths = [_place(top, name) for name in known["Path"]]
         here = present(paths, name=self.name, where=f"{top}/train/patient*/study*", obtain=self.obtain)
         views = known["AP/PA"].replace(_FRONTAL, "")
-        told = {"sex": list(known["Sex"]), "age": list(known["Age"]), "view": list(views)}
+        attributes = {"sex": list(known["Sex"]), "age": list(known["Age"]), "view": list(views)}
         return Scan(
             labels=known[list(self._findings)].to_numpy(dtype=np.float32)[here.rows],
             subjects=of_row(list(known["person"]), here.rows),
@@ -89,18 +91,18 @@ class CheXpert(Source):
             folder=top,
             version=top.name,
             notes=(
-                f"{len(whole) - len(kept)} of {len(whole)} images left out: not {'/'.join(VIEWS[self.views])}",
-                f"{len(kept) - len(known)} left out: none of the tasks is labelled 0 or 1",
+                f"{len(whole) - len(viewed)} of {len(whole)} images left out: not {'/'.join(VIEWS[self.views])}",
+                f"{len(viewed) - len(known)} left out: none of the tasks is labelled 0 or 1",
                 "uncertain (-1) and blank labels are unknown",
                 *here.notes,
             ),
-            attributes=attributes_of(told, here.rows),
+            attributes=attributes_of(attributes, here.rows),
             parts=of_row(list(known["part"]), here.rows),
             official=tuple(Official(f"rows in {name}", len(table), _ROWS[name]) for name, table in tables.items()),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
+        """Sizes and times of the tables; names of the patients' folders."""
         top = self._top(roots)
         parts = [top / part for part in ("train", "valid", "test")]
         return f"{stamp_files(top / name for name in _TABLES)}\n{stamp_images(parts, top, self.obtain)}"
@@ -135,6 +137,6 @@ class CheXpert(Source):
 
 
 def _place(top: Path, listed: str) -> Path:
-    """The file of a listed path, which starts with the name that the archive's folder had."""
+    """The file of a listed path, which begins with the archive's folder."""
     parts = listed.split("/")
     return top.joinpath(*parts[next(place for place, part in enumerate(parts) if part in ("train", "valid", "test")) :])

@@ -1,10 +1,10 @@
-"""Faces that scikit-learn knows where to fetch: Labeled Faces in the Wild and the Olivetti faces. People are known.
+"""Labeled Faces in the Wild and the Olivetti faces; people are known.
 
 `lfw` reads the official folders, lfw_funneled/NAME/NAME_0001.jpg (also lfw-deepfunneled and lfw), as
 `sklearn.datasets.fetch_lfw_people` leaves them below scikit_learn_data/lfw_home. `olivetti` reads olivettifaces.mat, or
 the olivetti_faces.npy that `bench data prepare olivetti --download` writes; the cache of scikit-learn itself
-(olivetti_py3.pkz) is a pickle, which could run code, and is not read. Neither set has findings: who is who is all that
-is known, and figures that need labels do not apply.
+(olivetti_py3.pkz) is a pickle, which could run code, and is not read. Neither set has findings, so that figures that
+need labels do not apply.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LFW(Source):
         odd = [path.name for path in paths if path.stem.rpartition("_")[0] != path.parent.name]
         if odd or not paths:
             raise DataError(
-                f"{self.name}: expected files such as NAME/NAME_0001.jpg in {top}, found {len(paths)}, of which "
+                f"{self.name}: expected files such as NAME/NAME_0001.jpg in {top}, found {len(paths)}; "
                 f"{len(odd)} have another name than their folder. {self.obtain}"
             )
         people = [path.parent.name for path in paths]
@@ -92,14 +92,14 @@ class LFW(Source):
             roots, name=self.name, folders=("lfw_home", "scikit_learn_data/lfw_home"), markers=_FOLDERS,
             obtain=self.obtain,
         )  # fmt: skip
-        found = next(above / name for name in _FOLDERS if (above / name).exists())
-        inner = (found / name for name in _FOLDERS if (found / name).is_dir())  # `lfw` may be a folder above
-        return next(inner, found)
+        folder = next(above / name for name in _FOLDERS if (above / name).exists())
+        inner = (folder / name for name in _FOLDERS if (folder / name).is_dir())  # `lfw` may be a folder above
+        return next(inner, folder)
 
 
 @dataclass(frozen=True)
 class Olivetti(Source):
-    """400 grey photographs of 40 faces, 64 x 64 pixels, ten a person."""
+    """400 grey photographs of 40 faces, 64x64 pixels, ten a person."""
 
     name: ClassVar[str] = "olivetti"
     title: ClassVar[str] = "Olivetti faces"

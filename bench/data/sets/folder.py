@@ -1,11 +1,11 @@
-"""Images in a folder of one's own: `folder:PATH`, with class sub-folders (PATH/CLASS/**/*.png) or with a CSV.
+"""The user's own images: `folder:PATH` with class sub-folders or a CSV.
 
 The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV's folder), optionally `subject` and
 `split` (train, val, test, or blank), and either `class`, a word each for exclusive classes, or one column a finding
 with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
 checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
 figures are given apart. Class sub-folders give exclusive classes and know no people; they are not called train, val and
-test, which are parts, nor patient1 and patient2, who are people. Messages name lines and counts, neither files nor
+test, which are parts, nor patient1 and patient2, which are people. Messages name lines and counts, neither files nor
 cells, because such data may be confidential.
 """
 
@@ -36,19 +36,19 @@ _TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
 
 
 def unread_tables(files: Iterable[Path]) -> int:
-    """How many tables lie beside class folders; DataError where one is meant to list the images, by its name."""
-    found = [path for path in files if not _TABLES.isdisjoint(map(str.lower, path.suffixes))]
-    meant = sum(path.name.lower().partition(".")[0].strip() == "labels" for path in found)
+    """Number of tables beside class folders; DataError for a misspelt labels.csv."""
+    tables = [path for path in files if not _TABLES.isdisjoint(map(str.lower, path.suffixes))]
+    meant = sum(path.name.lower().partition(".")[0].strip() == "labels" for path in tables)
     if meant:
         raise DataError(
             f"folder: expected class sub-folders, or a table called labels.csv, found {meant} files called labels with "
             f"other capitals or another ending: save it as labels.csv, or take it away to read the class sub-folders"
         )
-    return len(found)
+    return len(tables)
 
 
 def table_of(place: Path) -> Path | None:
-    """The table that lists the images of a place, or that the place is; None for class folders."""
+    """The table of a place's images; None for class folders."""
     if place.is_file():
         return place
     table = place / "labels.csv"
@@ -59,7 +59,7 @@ _LETTER = r"[^\W\d_]"
 
 
 def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """The labels, and lines with something else than 1, 0, blank or -1."""
+    """Labels of the findings, and the bad lines with their reasons."""
     bad: list[tuple[int, str]] = []
     for column in findings:
         odd = rows.index[~rows[column].str.strip().isin(list(MARKS))]
@@ -74,26 +74,29 @@ def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFra
 
 
 def one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """A column of 1 and 0 a class, and lines without one; spellings that differ in form alone are one class."""
-    said = {cell: _class(cell) for cell in rows["class"].unique()}
-    first = {word: cell for cell, word in reversed(said.items()) if word is not None}
+    """One-hot labels of the column class, and the lines without a class.
+
+    Spellings that differ in form alone are one class.
+    """
+    classes = {cell: _class(cell) for cell in rows["class"].unique()}
+    first = {word: cell for cell, word in reversed(classes.items()) if word is not None}
     numbers = {word: number for number, word in enumerate(sorted(first, key=lambda word: spelling(first[word])))}
-    found = rows["class"].map({cell: -1 if word is None else numbers[word] for cell, word in said.items()})
-    marks = {" ".join(first[word].split()): (found == number).astype(float) for word, number in numbers.items()}
+    codes = rows["class"].map({cell: -1 if word is None else numbers[word] for cell, word in classes.items()})
+    marks = {" ".join(first[word].split()): (codes == number).astype(float) for word, number in numbers.items()}
     return pd.DataFrame(marks, index=rows.index), [
         (int(line), "class is blank or a word for nothing, such as none or unknown: name the class")
-        for line in rows.index[found < 0]
+        for line in rows.index[codes < 0]
     ]
 
 
 def _class(cell: str) -> str | tuple[str, str, int] | None:
-    """What all spellings of a class share, None for no class: by the rule for people, but 1.1 and 1.10 are two.
+    """The key of a class; unlike people, 1.1 and 1.10 differ.
 
     >>> _class("1") == _class("01") == _class("1.0") != _class("1.1") != _class("1.10")
     True
     """
-    found = person(cell)
-    return spelling(cell) if isinstance(found, tuple) and found[-1] < 0 else found
+    key = person(cell)
+    return spelling(cell) if isinstance(key, tuple) and key[-1] < 0 else key
 
 
 _PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
@@ -109,15 +112,15 @@ _FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few i
 
 @dataclass(frozen=True)
 class Folder(Source):
-    """Images in a folder of one's own.
+    """The user's own images in a folder.
 
     Args:
         path: The folder, or a CSV file; relative to the working directory or to a data root.
         channels: 1 grey or 3 colour.
         bits: How many bits of a grey value count (8 to 16) where files have more than eight and do not say; None where
             they do.
-        exclusive: Whether the label columns of the CSV are classes, of which each row has exactly one; of sub-folders,
-            that they are classes and not people, whatever they are called, however many, and of however few images.
+        exclusive: Whether the label columns of the CSV are classes, exactly one a row; for sub-folders, that they are
+            classes and not people, regardless of their names, their number and their images.
         share: Whether pixels may leave this machine, as in figures on pages.
     """
 
@@ -153,18 +156,18 @@ class Folder(Source):
         """See `Source.scan`."""
         place = self._place(roots)
         table = table_of(place)
-        found = self._classes(place) if table is None else self._listed(table)
-        notes = (*found.notes, *self._greyed(found.paths or ()))
+        contents = self._classes(place) if table is None else self._listed(table)
+        notes = (*contents.notes, *self._greyed(contents.paths or ()))
         origin = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
         return Scan(
-            labels=found.labels,
-            subjects=found.subjects,
-            findings=found.findings,
-            exclusive=found.exclusive,
-            paths=found.paths,
+            labels=contents.labels,
+            subjects=contents.subjects,
+            findings=contents.findings,
+            exclusive=contents.exclusive,
+            paths=contents.paths,
             notes=notes,
-            attributes=found.attributes,
-            parts=found.parts,
+            attributes=contents.attributes,
+            parts=contents.parts,
             channels=self.channels,
             bits=self.bits,
             folder=place if table is None else table.parent,
@@ -174,12 +177,12 @@ class Folder(Source):
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Names, sizes and times of all files: they are the user's own and may change any time."""
+        """Names, sizes and times of all files, which may change any time."""
         place = self._place(roots)
         table = table_of(place)
         if table is not None:
-            found = self._listed(table)
-            return "\n".join((stamp_files([table, *(found.paths or ())]), *found.notes))
+            contents = self._listed(table)
+            return "\n".join((stamp_files([table, *(contents.paths or ())]), *contents.notes))
         return "\n".join(stamp_folder(part, sizes=True) for part in self._walk(place).folders)
 
     def _place(self, roots: Sequence[Path]) -> Path:
@@ -213,7 +216,7 @@ class Folder(Source):
                 f"split: name one of them (PATH/{named[0]}), or list the images in a CSV with the columns path, class "
                 f"and split"
             )
-        empty = [name for name, found in files.items() if not found]
+        empty = [name for name, images in files.items() if not images]
         if len(parts) < 2 or empty:
             none = f"no image in {', '.join(empty)} (by the endings {', '.join(ENDINGS)}, or DICOM without one)"
             what = none if empty else f"{len(parts)} sub-folders and no labels.csv"
@@ -235,24 +238,24 @@ class Folder(Source):
             (tables, "tables beside the class folders are not read: folder:PATH/TABLE.csv would"),
             (left, "files that are no images of a class are left out"),
         )
-        numbers = [number for number, found in enumerate(files.values()) for _ in found]
+        numbers = [number for number, images in enumerate(files.values()) for _ in images]
         return Scan(
             labels=np.eye(len(parts), dtype=np.float32)[numbers],
             subjects=None,
             findings=tuple(files),
             exclusive=True,
-            paths=[path for found in files.values() for path in found],
-            notes=(UNKNOWN, *(f"{count} {said}" for count, said in passed_over if count)),
+            paths=[path for images in files.values() for path in images],
+            notes=(UNKNOWN, *(f"{count} {note}" for count, note in passed_over if count)),
         )
 
     def _listed(self, table: Path) -> Scan:
         rows = read_table(table, ("path",), optional=(*_KNOWN[1:], *_ATTRIBUTES), rest=True, obtain=self.obtain)
         if "" in rows.columns:
             raise DataError(f"{table}: column {list(rows.columns).index('') + 1} has no name. Name it or remove it")
-        told = {column: name for column in rows.columns if (name := _attribute(column)) is not None}
-        findings = tuple(column for column in rows.columns if column not in _KNOWN and column not in told)
-        if len(set(told.values())) < len(told):
-            raise DataError(f"{table}: expected each attribute once, found {', '.join(told)}. Remove all but one")
+        attributes = {column: name for column in rows.columns if (name := _attribute(column)) is not None}
+        findings = tuple(column for column in rows.columns if column not in _KNOWN and column not in attributes)
+        if len(set(attributes.values())) < len(attributes):
+            raise DataError(f"{table}: expected each attribute once, found {', '.join(attributes)}. Remove all but one")
         who = [column for column in findings if _PERSON.fullmatch(column.strip())]
         if who and "subject" not in rows.columns:  # as a finding of 0 and 1 it would part no people
             raise DataError(
@@ -273,7 +276,7 @@ class Folder(Source):
         if self.exclusive and not classes and not bad:
             odd = rows.index[((marks == 1).sum(axis=1) != 1) | marks.isna().any(axis=1)]
             bad += [(int(line), "expected exactly one of the classes to be 1 and the others 0") for line in odd]
-        for column, name in told.items():
+        for column, name in attributes.items():
             bad += [(int(rows.index[row]), f"{column}: {why}") for row, why in unreadable(name, list(rows[column]))]
         parts = None
         if "split" in rows.columns:
@@ -309,18 +312,18 @@ class Folder(Source):
                 *(() if parts is None else ("the column split is read by --splits official alone",)),
                 *self._unlisted(table.parent, paths, seen),
             ),
-            attributes={name: list(rows[column]) for column, name in told.items()},
+            attributes={name: list(rows[column]) for column, name in attributes.items()},
             parts=None if parts is None else list(parts),
         )
 
     def _greyed(self, paths: Sequence[Path]) -> Iterator[str]:
-        """A note where some of the images, spread over all, lose their colours."""
+        """A note if images, sampled over all, lose their colours."""
         seen = paths[:: max(1, len(paths) // _LOOKED_AT)] if self.channels == 1 else ()
         if number := sum(map(coloured, seen)):
             yield f"{number} of {len(seen)} images looked at show colours and become grey: [channels=3] keeps them"
 
     def _unlisted(self, top: Path, paths: Sequence[Path], seen: AbstractSet[str]) -> Iterator[str]:
-        """A note where images lie beside the CSV or below that it does not list."""
+        """A note if images beside or below the CSV are not listed."""
         named = set(map(os.path.abspath, paths))
         try:
             images = [path for path in walk(top).files if is_image(path)]
@@ -333,7 +336,7 @@ class Folder(Source):
 
 
 def _attribute(column: str) -> str | None:
-    """The attribute that a column holds; None for another one."""
+    """The attribute of a column; None for other columns."""
     if column in _ATTRIBUTES:
         return column
     return column.removeprefix(_PREFIX) if column.startswith(_PREFIX) else None

@@ -1,8 +1,9 @@
-"""Paediatric chest X-rays of Kermany et al. 2018 (Cell 172:1122, doi 10.17632/rscbjbr9sj), as Kaggle and Mendeley give
-them: chest_xray/{train,test[,val]}/{NORMAL,PNEUMONIA}/*.jpeg.
+"""Paediatric chest X-rays of Kermany et al. 2018.
+
+Kaggle and Mendeley (doi 10.17632/rscbjbr9sj) give them as chest_xray/{train,test[,val]}/{NORMAL,PNEUMONIA}/*.jpeg.
 
 People come from the official file names. Pneumonia: person number with bacteria or virus (person309_virus_632 is
-person309_virus). Normal: the study number (IM-0001-0001 is IM-0001), whose identity nobody has verified. Version 3
+person309_virus). Normal: the study number (IM-0001-0001 is IM-0001), an unverified identity. Version 3
 names (BACTERIA-1008087-0001) carry a patient number.
 """
 
@@ -68,8 +69,8 @@ class ClassFolders:
             )
 
     def listed(self, top: Path) -> Listed:
-        """The .jpeg files; raises DataError for a folder without any and for names of no official form."""
-        found = Listed([], [], [], [], ())
+        """List the .jpeg files; DataError for empty folders and unofficial names."""
+        result = Listed([], [], [], [], ())
         left = 0
         for folder in self._folders(top):
             there = [path for path in folder.iterdir() if not path.name.startswith(".")]
@@ -85,12 +86,12 @@ class ClassFolders:
                     f"found {', '.join(odd[:5])} ({len(odd)} such files). Remove them, or use them as folder:PATH. "
                     f"{self.obtain}"
                 )
-            found.paths.extend(paths)
-            found.people.extend(person for person in people if person is not None)
-            found.classes.extend([list(self.classes).index(folder.name)] * len(paths))
-            found.parts.extend([folder.parent.name] * len(paths))
+            result.paths.extend(paths)
+            result.people.extend(person for person in people if person is not None)
+            result.classes.extend([list(self.classes).index(folder.name)] * len(paths))
+            result.parts.extend([folder.parent.name] * len(paths))
         notes = (f"{left} files of another ending than .jpeg are left out",) if left else ()
-        return Listed(found.paths, found.people, found.classes, found.parts, notes)
+        return Listed(result.paths, result.people, result.classes, result.parts, notes)
 
     def stamp(self, top: Path) -> str:
         """Numbers, names, sizes and times of the files in each folder."""
@@ -108,12 +109,12 @@ _FORMS = {
         re.compile(r"(person\d+_(?:bacteria|virus))_\d+(?:_\d+)?"), re.compile(r"((?:BACTERIA|VIRUS)-\d+)-\d+"),
     ),
 }  # fmt: skip
-"""Of the images of each class: a pneumonia among the normal ones would be mislabelled."""
+"""Names of the images of each class: a pneumonia among the normal ones would be mislabelled."""
 _ROWS = (5856,)
 
 
 def subject(kind: str, stem: str) -> str | None:
-    """The person in an official file name (without its suffix); None where the name is none of its class.
+    """The person in an official file stem; None for another form.
 
     >>> subject("PNEUMONIA", "person309_virus_632"), subject("NORMAL", "NORMAL2-IM-0381-0001")
     ('person309_virus', 'NORMAL2-IM-0381')
@@ -142,18 +143,18 @@ class KermanyCXR(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        found = self._folders.listed(top)
+        images = self._folders.listed(top)
         return Scan(
-            labels=np.array(found.classes, dtype=np.float32)[:, None],
-            subjects=found.people,
+            labels=np.array(images.classes, dtype=np.float32)[:, None],
+            subjects=images.people,
             findings=("Pneumonia",),
             exclusive=False,
-            paths=found.paths,
+            paths=images.paths,
             folder=top,
-            version="Mendeley v3" if found.people[0].startswith("NORMAL-") else "Mendeley v2 / Kaggle",
-            notes=("people of normal images are study numbers from file names, unverified", *found.notes),
-            parts=found.parts,
-            official=(Official("rows", len(found.paths), _ROWS),),
+            version="Mendeley v3" if images.people[0].startswith("NORMAL-") else "Mendeley v2 / Kaggle",
+            notes=("people of normal images are study numbers from file names, unverified", *images.notes),
+            parts=images.parts,
+            official=(Official("rows", len(images.paths), _ROWS),),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

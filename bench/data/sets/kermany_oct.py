@@ -1,8 +1,8 @@
-"""Retinal tomography of Kermany et al. 2018 (Cell 172:1122, doi 10.17632/rscbjbr9sj), as Kaggle and Mendeley give it:
+"""Retinal tomography of Kermany et al. 2018, from Kaggle or Mendeley:
 OCT2017/{train,test[,val]}/{CNV,DME,DRUSEN,NORMAL}/CNV-1016042-1.jpeg.
 
 People come from the official file names: disease, patient number, number of the image. The number alone stands for the
-person, whatever the disease, so that nobody who is listed under two stands on two sides.
+person, whatever the disease, so that a person listed under two stays on one side.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class KermanyOCT(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        found = self._folders.listed(top)
+        images = self._folders.listed(top)
         return Scan(
-            labels=np.eye(len(_CLASSES), dtype=np.float32)[found.classes],
-            subjects=found.people,
+            labels=np.eye(len(_CLASSES), dtype=np.float32)[images.classes],
+            subjects=images.people,
             findings=tuple(_CLASSES.values()),
             exclusive=True,
-            paths=found.paths,
+            paths=images.paths,
             folder=top,
-            notes=found.notes,
-            parts=found.parts,
-            official=(Official("rows", len(found.paths), _ROWS),),
+            notes=images.notes,
+            parts=images.parts,
+            official=(Official("rows", len(images.paths), _ROWS),),
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:

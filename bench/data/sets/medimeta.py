@@ -1,4 +1,4 @@
-"""Sets of MedIMeta (Woerner et al. 2025) in their official layout: `medimeta:skinl_derm`, `medimeta:organs_axial`, ...
+"""Sets of MedIMeta (Woerner et al. 2025): `medimeta:skinl_derm`, `medimeta:organs_axial`, ...
 
 A set is the folder of its name with info.yaml, annotations.csv, task_labels/<task>.npy and images/000000.tiff onwards,
 224x224 pixels; or images.hdf5, which holds the same images and is read where there is no folder images. info.yaml names
@@ -7,7 +7,7 @@ Labels: a task of two classes has one finding, its class 1; one of several (ordi
 multi-label task its labels. Official parts are those of the folder splits (train.txt, val.txt, test.txt).
 
 People are the column `patient_id` of the annotations. Where there is none and several images were cut from one original
-file (the organs of one CT volume), that file stands for the person; otherwise nobody knows them.
+file (the organs of one CT volume), that file stands for the person; otherwise people are unknown.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class MedIMeta(Source):
                 f"{top}: expected {count} rows, as info.yaml says, found {len(table)} in annotations.csv and "
                 f"{len(labels)} labels. {self.obtain}"
             )
-        order = table["filepath"].str.replace(r"[0-9]+", lambda found: found[0].zfill(_DIGITS), regex=True)
+        order = table["filepath"].str.replace(r"[0-9]+", lambda match: match[0].zfill(_DIGITS), regex=True)
         disorder = table.index[order < order.shift(fill_value="")]
         if len(disorder):
             raise DataError(
@@ -130,14 +130,14 @@ class MedIMeta(Source):
         )
 
     def here(self, roots: Sequence[Path]) -> str:
-        """The sets whose folders are here, whatever the parameter names."""
+        """The sets on this machine, regardless of the parameter."""
         places = [root / folder for root in roots for folder in ("", self.name, *_FOLDERS)]
         names = {path.parent.name for place in places for path in place.glob("*/info.yaml")}
-        found = [name for name in sorted(names) if _NAME.fullmatch(name) and Source.here(type(self)(name), roots)]
-        return f"ready: {', '.join(found)}" if found else ""
+        ready = [name for name in sorted(names) if _NAME.fullmatch(name) and Source.here(type(self)(name), roots)]
+        return f"ready: {', '.join(ready)}" if ready else ""
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables and labels; numbers, names, sizes and times of the images."""
+        """Sizes and times of tables, labels and images."""
         top = self._top(roots)
         tables = stamp_files([top / "info.yaml", top / "annotations.csv", *(top / "task_labels").glob("*.npy")])
         lists = stamp_files([top / _STORED, *(top / "splits").glob("*.txt")])
@@ -176,9 +176,9 @@ class MedIMeta(Source):
             raise DataError(f"{top / _STORED}: {error}. {self.obtain}") from None
 
     def _parts(self, top: Path, listed: Sequence[str]) -> list[str] | None:
-        """The official part of each image; None where there are no lists."""
-        found = [part for part in PARTS if (top / "splits" / f"{part}.txt").is_file()]
-        names = [(part, name) for part in found for name in lines(top / "splits" / f"{part}.txt", self.obtain)]
+        """The official part of each image; None without lists."""
+        present = [part for part in PARTS if (top / "splits" / f"{part}.txt").is_file()]
+        names = [(part, name) for part in present for name in lines(top / "splits" / f"{part}.txt", self.obtain)]
         of = {Path(name).name: part for part, name in names}
         others = len(set(of) - {Path(name).name for name in listed})
         if len(of) != len(names) or others:
@@ -186,25 +186,25 @@ class MedIMeta(Source):
                 f"{top / 'splits'}: expected the images of annotations.csv, each in one list, found that "
                 f"{len(names) - len(of)} images are in several lists and {others} are others. {self.obtain}"
             )
-        return [of.get(Path(name).name, "") for name in listed] if found else None
+        return [of.get(Path(name).name, "") for name in listed] if present else None
 
     def _info(self, top: Path) -> Mapping[str, Any]:
-        """What info.yaml says, as far as it is used: id, tasks, channels and the number of rows."""
+        """Read info.yaml: id, tasks, channels and number of rows."""
         path = top / "info.yaml"
         wrong = impostor(path)
         if wrong:
             raise DataError(f"{path}: expected the set's description, found {wrong}. {self.obtain}")
         try:
             info = cast(Mapping[str, Any], read_yaml(path))
-            found, channels = info["id"], info["input_size"][0]
+            identifier, channels = info["id"], info["input_size"][0]
             tasks = [(task["task_name"], task["task_target"], task["labels"]) for task in info["tasks"]]
             if any("/" in str(name) or "\\" in str(name) for name, _, _ in tasks):
                 raise ValueError("a task's name is a path")
             count = info["total_num_samples"]
             if type(count) is not int or count < 1:
                 raise ValueError(f"total_num_samples must be a whole number of at least 1, got {count!r}")
-            if found != self.part or channels not in (1, 3) or not tasks:
-                raise ValueError(f"id {found!r}, expected {self.part!r}; {channels} channels; {len(tasks)} tasks")
+            if identifier != self.part or channels not in (1, 3) or not tasks:
+                raise ValueError(f"id {identifier!r}, expected {self.part!r}; {channels} channels; {len(tasks)} tasks")
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise DataError(f"{path}: not the description of a MedIMeta set ({error}). {self.obtain}") from error
         return info
@@ -237,7 +237,7 @@ class MedIMeta(Source):
         return found
 
     def _labels(self, top: Path, task: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
-        """Findings and (n, k) float32 labels of a task, one-hot for exclusive classes."""
+        """Findings and labels (n, k) float32, one-hot for exclusive classes."""
         path = top / "task_labels" / f"{task['task_name']}.npy"
         if not path.is_file():
             raise DataError(f"{self.name}: expected {path}, found none. {self.obtain}")
@@ -275,7 +275,7 @@ class MedIMeta(Source):
 
 
 def _people(table: pd.DataFrame) -> tuple[list[str] | None, str]:
-    """The person of each row, and a note on how they are known."""
+    """The person of each row, and a note on the source."""
     if "patient_id" in table.columns:
         return list(table["patient_id"]), "people are the set's patients"
     if "original_filepath" in table.columns and table["original_filepath"].duplicated().any():

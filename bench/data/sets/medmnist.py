@@ -1,7 +1,7 @@
-"""The 2-D sets of MedMNIST v2 (Yang et al. 2023) from their official .npz files: `medmnist:<flag>[@size]`.
+"""The 2-D sets of MedMNIST v2 (Yang et al. 2023): `medmnist:<flag>[@size]`.
 
-The three official parts are joined. Labels: a two-class set has one finding, its class 1; a set with several classes
-(ordinal ones too) exclusive classes; ChestMNIST fourteen findings.
+The three official parts of each .npz file are joined. Labels: a two-class set has one finding, its class 1; a set with
+several classes (ordinal ones too) exclusive classes; ChestMNIST fourteen findings.
 
 The files name no patients. A list beside the .npz file, `FLAG.subjects.txt` (`FLAG_64.subjects.txt` beside
 `FLAG_64.npz`), may: a line for each image, in the order train, val, test. Without it, nearly identical images
@@ -73,22 +73,22 @@ class MedMNIST(Source):
         lengths = [[len(arrays[f"{part}_{what}"]) for part in PARTS] for what in ("images", "labels")]
         channels = int(info["n_channels"])
         shape = (side, side) if channels == 1 else (side, side, channels)
-        kinds = {(each.dtype.name, each.shape[1:]) for each in every}
+        kinds = {(array.dtype.name, array.shape[1:]) for array in every}
         if kinds != {("uint8", shape)} or lengths[0] != lengths[1]:
-            found = " and ".join(f"{dtype} of {others}" for dtype, others in sorted(kinds))
+            contents = " and ".join(f"{dtype} of {others}" for dtype, others in sorted(kinds))
             raise DataError(
-                f"{path}: expected uint8 images of {shape} with a label each, found {found}, {lengths[0]} images and "
-                f"{lengths[1]} labels. {self.obtain}"
+                f"{path}: expected uint8 images of {shape} with a label each, found {contents}, {lengths[0]} "
+                f"images and {lengths[1]} labels. {self.obtain}"
             )
-        if any(each.ndim != 2 or each.shape[1] != columns[0].shape[1] for each in columns):
+        if any(column.ndim != 2 or column.shape[1] != columns[0].shape[1] for column in columns):
             raise DataError(
                 f"{path}: expected labels of as many columns in each part, found the shapes "
-                f"{', '.join(str(each.shape) for each in columns)}. {self.obtain}"
+                f"{', '.join(str(column.shape) for column in columns)}. {self.obtain}"
             )
         images, marks = np.concatenate(every), np.concatenate(columns)
         findings, labels = self._labels(path, marks, info)
         samples = images[:, None] if channels == 1 else np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-        subjects, said = self._subjects(_list_beside(path), samples)
+        subjects, note = self._subjects(_list_beside(path), samples)
         return Scan(
             labels=labels,
             subjects=subjects,
@@ -97,7 +97,7 @@ class MedMNIST(Source):
             samples=samples,
             channels=channels,
             version="v2",
-            notes=(said,),
+            notes=(note,),
             parts=[part for part in PARTS for _ in arrays[f"{part}_images"]],
             official=tuple(_official(path, info, side, {part: len(arrays[f"{part}_images"]) for part in PARTS})),
             name=f"{self.name}:{flag}@{side}",
@@ -105,16 +105,16 @@ class MedMNIST(Source):
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Size and time of the file, and of the list of people beside it."""
+        """Size and time of the file and of its list of people."""
         path = self._path(roots)
         return stamp_files([path, _list_beside(path)])
 
     def here(self, roots: Sequence[Path]) -> str:
-        """The sets and sizes whose files are here, whatever the parameter names."""
+        """The sets and sizes on this machine, regardless of the parameter."""
         known = [name for name in _catalogue() if not name.endswith("3d")]
         named = [type(self)(f"{flag}@{side}") for flag in sorted(known) for side in _SIZES]
-        found = [each.flag for each in named if Source.here(each, roots)]
-        return f"ready: {', '.join(found)}" if found else ""
+        ready = [source.flag for source in named if Source.here(source, roots)]
+        return f"ready: {', '.join(ready)}" if ready else ""
 
     def download(self, root: Path) -> None:
         """Fetch through the medmnist package into `root`/medmnist."""
@@ -167,28 +167,28 @@ class MedMNIST(Source):
             raise DataError(f"{path}: truncated or not a MedMNIST .npz file ({error}). {self.obtain}") from error
 
     def _subjects(self, listed: Path, samples: np.ndarray) -> tuple[list[str] | None, str]:
-        """A person for each image, "" where unknown; and what a record says of them."""
+        """The person of each image ("" if unknown), and a note."""
         if listed.exists():
             names = lines(listed, self.obtain)
             if len(names) != len(samples):
                 raise DataError(
-                    f"{listed}: expected {len(samples)} lines, one for each image ('?' where nobody knows), found "
+                    f"{listed}: expected {len(samples)} lines, one for each image ('?' for unknown), found "
                     f"{len(names)} that are not blank"
                 )
             return names, "patients as a list beside the file names them"
         groups = near_identical(samples)
         joined = int((groups >= 0).sum())
-        said = "patients are not named, so images of one patient may stand on two sides"
+        note = "patients are not named, so images of one patient may stand on two sides"
         if not joined:
-            return None, said
+            return None, note
         many = len(np.unique(groups[groups >= 0]))
         return (
             ["" if group < 0 else f"alike {group}" for group in groups],
-            f"{said}; {joined} images that are nearly identical to others count as {many} people",
+            f"{note}; {joined} images that are nearly identical to others count as {many} people",
         )
 
     def _labels(self, path: Path, marks: np.ndarray, info: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
-        """Findings and (n, k) float32 labels, one-hot for exclusive classes."""
+        """Findings and labels (n, k) float32, one-hot for exclusive classes."""
         names = tuple(str(info["label"][str(number)]) for number in range(len(info["label"])))
         several = "multi-label" in info["task"]
         columns, top = (len(names), 1) if several else (1, len(names) - 1)
@@ -226,5 +226,5 @@ def _official(path: Path, info: Mapping[str, Any], side: int, rows: Mapping[str,
     with path.open("rb") as file:
         checksum = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     yield Official("as MD5 of the file", checksum, (str(info["MD5" if side == 28 else f"MD5_{side}"]),))
-    for part, found in rows.items():
-        yield Official(f"{part} rows", found, (int(info["n_samples"][part]),))
+    for part, count in rows.items():
+        yield Official(f"{part} rows", count, (int(info["n_samples"][part]),))

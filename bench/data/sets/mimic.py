@@ -1,5 +1,7 @@
-"""MIMIC-CXR-JPG 2.0.0 and 2.1.0 (Johnson et al. 2019) in its official layout: files/p10/p10000032/s50414267/<dicom>.jpg
-with mimic-cxr-2.x.0-{chexpert,metadata,split}.csv.gz (plain .csv too).
+"""MIMIC-CXR-JPG 2.0.0 and 2.1.0 (Johnson et al. 2019) in its official layout.
+
+The images files/p10/p10000032/s50414267/<dicom>.jpg lie beside mimic-cxr-2.x.0-{chexpert,metadata,split}.csv.gz (or
+.csv).
 
 Tasks follow the Syfer paper (section 5): explicit negatives only; uncertain (-1) and blank labels are unknown. Rows in
 which none of the tasks is known are left out. The data are under a use agreement: messages about rows name lines of
@@ -103,7 +105,7 @@ class MIMIC(Source):
             folder=top,
             version=self._version(top),
             notes=tuple(notes),
-            attributes={"view": list(known["ViewPosition"][here]), **self._told(top, known["subject_id"][here])},
+            attributes={"view": list(known["ViewPosition"][here]), **self._sex_and_age(top, known["subject_id"][here])},
             parts=list(known["part"][here]),
             official=(
                 Official("listed images", len(metadata), (_ROWS,)),
@@ -112,7 +114,7 @@ class MIMIC(Source):
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables, and the patients' folders; single images are too many to look at."""
+        """Sizes and times of the tables; names of the patients' folders."""
         top = self._top(roots)
         parts = sorted((top / "files").glob("p[0-9][0-9]"))
         tables = [*self._tables(top).values(), *(top / name for name in _PATIENTS)]
@@ -133,22 +135,20 @@ class MIMIC(Source):
             kind = next((text for place in places if (text := self._wrong_kind(place))), "")
             if other is None and not kind:
                 raise
-            found = (
-                f"Found {other}: this version is not known here (known: {', '.join(_VERSIONS)}). " if other else kind
-            )
-            raise DataError(f"{error}\n{found.strip()}") from None
+            hint = f"Found {other}: this version is not known here (known: {', '.join(_VERSIONS)}). " if other else kind
+            raise DataError(f"{error}\n{hint.strip()}") from None
 
-    def _told(self, top: Path, subjects: pd.Series[str]) -> dict[str, list[str]]:
-        """Sex and age of each row's patient, where MIMIC-IV's table of patients is there."""
+    def _sex_and_age(self, top: Path, subjects: pd.Series[str]) -> dict[str, list[str]]:
+        """Sex and age of each row's patient, from MIMIC-IV's table if present."""
         path = next((top / name for name in _PATIENTS if (top / name).exists()), None)
         if path is None:
             return {}
         patients = read_table(path, ("subject_id", "gender", "anchor_age"), obtain=self.obtain)
-        found = patients.drop_duplicates("subject_id").set_index("subject_id").reindex(subjects).fillna("")
-        return {"sex": list(found["gender"]), "age": list(found["anchor_age"])}
+        by_row = patients.drop_duplicates("subject_id").set_index("subject_id").reindex(subjects).fillna("")
+        return {"sex": list(by_row["gender"]), "age": list(by_row["anchor_age"])}
 
     def _tables(self, top: Path) -> dict[str, Path]:
-        found = {}
+        tables = {}
         for table in _TABLES:
             names = [f"mimic-cxr-{version}-{table}.csv{end}" for version in _VERSIONS for end in (".gz", "")]
             path = next((top / name for name in names if (top / name).exists()), None)
@@ -156,8 +156,8 @@ class MIMIC(Source):
                 raise DataError(
                     f"{self.name}: expected {names[-2]} (or {names[0]}) in {top}, found neither. {self.obtain}"
                 )
-            found[table] = path
-        return found
+            tables[table] = path
+        return tables
 
     @staticmethod
     def _version(top: Path) -> str:
@@ -190,11 +190,11 @@ class MIMIC(Source):
             ("metadata", metadata, "dicom_id", "[0-9A-Za-z-]+", "of digits, letters and hyphens"),
             ("split", split, "split", "|".join(_PARTS), f"among {', '.join(_PARTS)}"),
         ]
-        for table, frame, column, form, said in (*numbers, *words):
+        for table, frame, column, form, rule in (*numbers, *words):
             odd = frame.index[~frame[column].str.fullmatch(form)]
             if len(odd):
                 raise DataError(
-                    f"{tables[table].name}: line {odd[0]}: expected a {column} {said} ({len(odd)} lines are wrong). "
+                    f"{tables[table].name}: line {odd[0]}: expected a {column} {rule} ({len(odd)} lines are wrong). "
                     f"Fetch the table again. {self.obtain}"
                 )
         owner = metadata["study_id"].map(dict(zip(chexpert["study_id"], chexpert["subject_id"], strict=True)))

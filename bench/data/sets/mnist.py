@@ -1,4 +1,4 @@
-"""MNIST (LeCun et al. 1998) in torchvision's layout: MNIST/raw/*-ubyte, also as .gz. Train and test rows are joined."""
+"""MNIST (LeCun et al. 1998) in torchvision's layout: MNIST/raw/*-ubyte[.gz]."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAGIC = {"images-idx3-ubyte": 2051, "labels-idx1-ubyte": 2049}
 
 @dataclass(frozen=True)
 class MNIST(Source):
-    """Handwritten digits, 28x28, ten exclusive classes; nobody knows who wrote which."""
+    """Handwritten digits, 28x28, ten exclusive classes; the writers are unknown."""
 
     name: ClassVar[str] = "mnist"
     title: ClassVar[str] = "MNIST"

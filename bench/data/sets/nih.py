@@ -1,4 +1,6 @@
-"""ChestX-ray14 of the NIH Clinical Center (Wang et al. 2017), in its official layout: Data_Entry_2017.csv (or
+"""ChestX-ray14 of the NIH Clinical Center (Wang et al. 2017).
+
+The official layout: Data_Entry_2017.csv (or
 Data_Entry_2017_v2020.csv), images_001/images/*.png to images_012 or one flat images folder, and train_val_list.txt
 with test_list.txt, which must be disjoint by patient. "No Finding" is 0 for all fourteen findings.
 """
@@ -55,9 +57,9 @@ class NIH(Source):
         """See `Source.scan`."""
         top = self._top(roots)
         table_path = next(top / name for name in _TABLES if (top / name).exists())
-        told = [column for columns in _ATTRIBUTES.values() for column in columns]
+        columns = [column for names in _ATTRIBUTES.values() for column in names]
         needed = ("Image Index", "Finding Labels", "Patient ID")
-        table = read_table(table_path, needed, optional=told, obtain=self.obtain)
+        table = read_table(table_path, needed, optional=columns, obtain=self.obtain)
         found = [(name, folder / name) for folder in _folders(top) for name in os.listdir(folder)]  # noqa: PTH208
         files = dict(found)
         here = table["Image Index"].isin(files)
@@ -71,8 +73,8 @@ class NIH(Source):
             line = table.index[table["Image Index"].duplicated()][0]
             raise DataError(f"{table_path}: line {line} lists an image a second time. {self.obtain}")
         self._check_names(table_path, people)
-        parts, said = self._parts(top, people, table)
-        notes = [said]
+        parts, note = self._parts(top, people, table)
+        notes = [note]
         if not here.all():
             notes.append(f"{int((~here).sum())} of {len(table)} listed images are not on this machine")
         if len(files) < len(found):
@@ -101,7 +103,7 @@ class NIH(Source):
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables and lists; numbers and names of the images."""
+        """Sizes and times of the tables; numbers and names of the images."""
         top = self._top(roots)
         tables = stamp_files(top / name for name in (*_TABLES, *_LISTS))
         return f"{tables}\n{stamp_images(_folders(top), top, self.obtain)}"
@@ -120,13 +122,13 @@ class NIH(Source):
             return locate(roots, name=self.name, folders=folders, markers=_TABLES, obtain=self.obtain)
         except DataError as error:
             sample = [root / name for root in roots for name in ("sample_labels.csv", "nih/sample_labels.csv")]
-            found = next((path for path in sample if path.exists()), None)
-            if found is None:
+            path = next((path for path in sample if path.exists()), None)
+            if path is None:
                 raise
-            raise DataError(f"{error} (Found {found}: Kaggle's 5 % sample, which is another version.)") from None
+            raise DataError(f"{error} (Found {path}: Kaggle's 5 % sample, which is another version.)") from None
 
     def _check_names(self, path: Path, people: dict[str, str]) -> None:
-        """Raise DataError where an official name, which starts with the patient, stands beside another patient."""
+        """Raise DataError if an official name starts with another patient's number."""
         torn = sum(
             person(patient) not in (None, person(image[:8]))
             for image, patient in people.items()
@@ -139,7 +141,11 @@ class NIH(Source):
             )
 
     def _parts(self, top: Path, people: dict[str, str], table: pd.DataFrame) -> tuple[dict[str, str] | None, str]:
-        """The official part of each image, None where nobody says, and a note; DataError for a patient on two sides."""
+        """Official part of each image (None without lists) and a note.
+
+        Raises:
+            DataError: A patient stands in both lists.
+        """
         if not all((top / name).exists() for name in _LISTS):
             return None, f"official lists ({', '.join(_LISTS)}) not found and not checked"
         listed = {name: lines(top / name, self.obtain) for name in _LISTS}
@@ -169,7 +175,7 @@ def _folders(top: Path) -> list[Path]:
 
 
 def _marks(path: Path, line: object, cell: str) -> np.ndarray:
-    """(14,) float32 of 0 and 1 for a cell such as "Edema|Mass" or "No Finding"."""
+    """(14,) float32 labels of a cell such as "Edema|Mass"."""
     named = [] if cell == "No Finding" else cell.split("|")
     unknown = [name for name in named if name not in FINDINGS]
     if unknown:

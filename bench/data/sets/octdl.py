@@ -1,4 +1,6 @@
-"""OCTDL (Kulyabin et al. 2024): 2,064 B-scans of the retina, one disease each, in the official layout:
+"""OCTDL (Kulyabin et al. 2024): 2,064 B-scans of the retina.
+
+One disease a scan. The official layout:
 OCTDL/<disease>/<file_name>.jpg, with OCTDL_labels.csv in that folder or beside it.
 
 The files are grey images stored in colour; they become grey again. People are the column `patient_id`. Sub-categories,
@@ -33,7 +35,7 @@ _ROWS = 2064
 
 @dataclass(frozen=True)
 class OCTDL(Source):
-    """Optical coherence tomography of the retina, seven exclusive classes of very unequal size."""
+    """Optical coherence tomography of the retina, seven classes of unequal size."""
 
     name: ClassVar[str] = "octdl"
     title: ClassVar[str] = "OCTDL retinal tomography"
@@ -86,7 +88,7 @@ class OCTDL(Source):
         )
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Size and time of the table; numbers, names, sizes and times of the images."""
+        """Sizes and times of the table and the images."""
         top, images = self._places(roots)
         folders = [images / disease for disease in _DISEASES]
         return f"{stamp_files([top / _TABLE])}\n{stamp_images(folders, images, self.obtain, sizes=True)}"

@@ -1,10 +1,13 @@
-"""PadChest (Bustos et al. 2020) in its official layout: PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv (also .gz)
-and the images, in the numbered folders of the archives (`ImageDir`) or all in one.
+"""PadChest (Bustos et al. 2020) in its official layout.
+
+Beside PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv (or .gz) lie the images, in the numbered folders of the
+archives (`ImageDir`) or all in one.
 
 The files are grey values of up to 16 bits in PNG. How many bits count is `BitsStored_DICOM` of the table; files whose
 values need more are refused, and `padchest[bits=16]` says that the whole container counts. Images that the table calls
 MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: a finding is 1 where `Labels`
-has it or a kind of it (`bench.data.sets.padchest`), else 0; but unknown where the report is labelled `unchanged`, for
+has it or a kind of it (by the tree of the authors' published list, without localizations and the later COVID-19
+labels), else 0; but unknown where the report is labelled `unchanged`, for
 it compares with an earlier image and need not repeat what that showed. Rows labelled `exclude` or not at all are left
 out. The data are under a use agreement: messages name lines and counts.
 """
@@ -97,7 +100,7 @@ _BELOW: Mapping[str, tuple[str, ...]] = {
 
 
 def kinds(label: str) -> frozenset[str]:
-    """The label itself and all that are kinds of it, in small letters.
+    """The label itself and its kinds, in small letters.
 
     >>> sorted(kinds("alveolar pattern"))
     ['air bronchogram', 'alveolar pattern', 'consolidation']
@@ -165,17 +168,17 @@ class PadChest(Source):
         self._check(path, table)
         labels = pd.Series([_labels(path, line, cell) for line, cell in table["Labels"].items()], index=table.index)
         frontal = table["Projection"].isin(_VIEWS[self.views])
-        said = labels.map(lambda found: bool(found) and "exclude" not in found)
-        listed, found = table[frontal & said], labels[frontal & said]
+        labelled = labels.map(lambda words: bool(words) and "exclude" not in words)
+        listed, words = table[frontal & labelled], labels[frontal & labelled]
         missing = {
-            task for task, wanted in zip(self._findings, self._kinds, strict=True) if all(map(wanted.isdisjoint, found))
+            task for task, wanted in zip(self._findings, self._kinds, strict=True) if all(map(wanted.isdisjoint, words))
         }
         if missing:
             raise DataError(
                 f"{self.name}: no row of {path.name} is labelled {', '.join(sorted(missing))}: check `tasks`. "
                 f"{self.obtain}"
             )
-        every = np.array([self._marks(each) for each in found], dtype=np.float32)
+        every = np.array([self._marks(row) for row in words], dtype=np.float32)
         known = ~np.isnan(every).all(axis=1)
         rows, marks = listed.iloc[np.flatnonzero(known)], every[known]
         paths = self._paths(top, rows)
@@ -192,13 +195,13 @@ class PadChest(Source):
             version="01.02.19",
             notes=(
                 f"{int((~frontal).sum())} of {len(table)} images left out: not {'/'.join(_VIEWS[self.views])}",
-                f"{int((frontal & ~said).sum())} left out: labelled exclude, or not at all",
+                f"{int((frontal & ~labelled).sum())} left out: labelled exclude, or not at all",
                 f"{int((~known).sum())} left out: labelled {_UNCHANGED}, and none of the tasks is named",
                 "a task is named by its kinds, too, such as atelectasis by laminar atelectasis",
                 f"{int(inverted)} images are MONOCHROME1 in the table and taken as they are stored",
                 *here.notes,
             ),
-            attributes=attributes_of(_told(rows), here.rows),
+            attributes=attributes_of(_attributes(rows), here.rows),
             official=(Official("listed people", table["PatientID"].nunique(), (_PEOPLE,)),),
         )
 
@@ -233,7 +236,7 @@ class PadChest(Source):
                 )
 
     def _marks(self, labels: frozenset[str]) -> list[float]:
-        """1 of each task that the labels of a report name, and of the others 0, or NaN where it tells of changes."""
+        """1 for each named task, else 0, or NaN if unchanged."""
         other = np.nan if _UNCHANGED in labels else 0.0
         return [other if wanted.isdisjoint(labels) else 1.0 for wanted in self._kinds]
 
@@ -247,29 +250,31 @@ class PadChest(Source):
 
 
 def _labels(path: Path, line: object, cell: str) -> frozenset[str]:
-    """The labels in a cell such as "['pneumonia', 'normal']"; none where it is blank, or all of them are."""
+    """The labels in a cell such as "['pneumonia', 'normal']"; none if blank."""
     if not cell.strip() or cell.strip().lower() == "nan":
         return frozenset()
     try:
-        found = ast.literal_eval(cell.strip())
+        labels = ast.literal_eval(cell.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(label, str) for label in found) or _GLUED.search(cell):
+        labels = None
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) or _GLUED.search(cell):
         raise DataError(
             f"{path.name}: line {line}: expected a list of labels with commas between them in the column Labels, such "
             f"as ['pneumonia', 'normal'], found something else. Fetch the table again"
         )
-    return frozenset(label.strip().lower() for label in found) - {""}
+    return frozenset(label.strip().lower() for label in labels) - {""}
 
 
-def _told(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Sex, view, and age by the years of birth and study, as far as the table holds them."""
-    told = {"view": list(rows["Projection"])}
+def _attributes(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Sex, view and age (study year - birth year), if present."""
+    attributes = {"view": list(rows["Projection"])}
     if "PatientSex_DICOM" in rows:
-        told["sex"] = [word if word in ("F", "M") else "" for word in rows["PatientSex_DICOM"]]
+        attributes["sex"] = [word if word in ("F", "M") else "" for word in rows["PatientSex_DICOM"]]
     if {"PatientBirth", "StudyDate_DICOM"} <= set(rows.columns):
         years = rows["StudyDate_DICOM"].str[:4], rows["PatientBirth"].str.removesuffix(".0")
         born = zip(*years, strict=True)
-        told["age"] = [str(int(seen) - int(birth)) if (seen + birth).isdecimal() and seen >= birth else ""
-                       for seen, birth in born]  # fmt: skip
-    return told
+        attributes["age"] = [
+            str(int(study) - int(birth)) if (study + birth).isdecimal() and study >= birth else ""
+            for study, birth in born
+        ]
+    return attributes

@@ -1,9 +1,11 @@
-"""RSNA Pneumonia Detection Challenge 2018 (Shih et al. 2019) in Kaggle's layout: stage_2_train_labels.csv,
-stage_2_detailed_class_info.csv and stage_2_train_images/*.dcm. (The test images of the challenge have no labels.)
+"""RSNA Pneumonia Detection Challenge 2018 (Shih et al. 2019) in Kaggle's layout.
 
-`patientId` names an image, not a person: the radiographs are some of ChestX-ray14, of whose patients many have several.
-The published list of pairs, pneumonia-challenge-dataset-mappings_2018.json beside the tables, gives NIH's image names
-and with them the patients; without it nobody knows people. Files are read as `bench.data.dicom` says.
+It reads stage_2_train_labels.csv, stage_2_detailed_class_info.csv and stage_2_train_images/*.dcm. (The test images of
+the challenge have no labels.)
+
+`patientId` names an image, not a person: the radiographs are some of ChestX-ray14, and many of its patients have
+several. The published list of pairs, pneumonia-challenge-dataset-mappings_2018.json beside the tables, gives NIH's
+image names and with them the patients; without it the people are unknown. Files are read as `bench.data.dicom` says.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _NIH = re.compile(r"([0-9]{8})_[0-9]{3}\.png")
 
 @dataclass(frozen=True)
 class RSNA(Source):
-    """Chest X-rays with and without lung opacities that suggest pneumonia, marked by radiologists.
+    """Chest X-rays with lung opacities marked by radiologists.
 
     Args:
         task: "opacity": one finding, some opacity is marked. "classes": normal, no opacity but not normal, opacity.
@@ -64,8 +66,11 @@ class RSNA(Source):
         """See `Source.scan`."""
         top = self._top(roots)
         boxes = read_table(top / _BOXES, ("patientId", "Target"), obtain=self.obtain)
-        told = read_table(top / _CLASSES, ("patientId", "class"), obtain=self.obtain)
-        for table, name, column, allowed in ((boxes, _BOXES, "Target", ("0", "1")), (told, _CLASSES, "class", _NAMES)):
+        details = read_table(top / _CLASSES, ("patientId", "class"), obtain=self.obtain)
+        for table, name, column, allowed in (
+            (boxes, _BOXES, "Target", ("0", "1")),
+            (details, _CLASSES, "class", _NAMES),
+        ):
             odd = table.index[~table["patientId"].str.fullmatch("[0-9a-f-]{8,64}")]
             if len(odd):
                 raise DataError(
@@ -79,8 +84,8 @@ class RSNA(Source):
                     f"{table[column][odd[0]]!r} ({len(odd)} such lines). {self.obtain}"
                 )
         target = boxes.groupby("patientId", sort=False)["Target"].agg(set)
-        kind = told.groupby("patientId", sort=False)["class"].agg(set)
-        torn = [name for name, found in target.items() if kind.get(name) != _kinds(found, kind.get(name))]
+        kind = details.groupby("patientId", sort=False)["class"].agg(set)
+        torn = [name for name, marks in target.items() if kind.get(name) != _kinds(marks, kind.get(name))]
         if torn or len(target) != len(kind):
             raise DataError(
                 f"{self.name}: {_BOXES} and {_CLASSES} in {top} must agree on {len(target)} images: {len(torn)} are of "
@@ -131,7 +136,7 @@ class RSNA(Source):
         return top
 
     def _people(self, top: Path, names: Sequence[str]) -> list[str] | None:
-        """NIH's patient behind each image, "" where the list does not say; None without the list."""
+        """NIH's patient of each image, "" if unlisted; None without the list."""
         path = top / _PAIRS
         if not path.exists():
             return None
@@ -149,17 +154,17 @@ class RSNA(Source):
                 f"{path}: expected one NIH image for each of {len(names)} images, found {len(set(listed))} pairs of "
                 f"{len(pairs)} images, {len(set(names) & set(pairs))} of them listed here. {self.obtain}"
             )
-        found = {name: _NIH.fullmatch(image) for name, image in pairs.items()}
-        if odd := sum(match is None for match in found.values()):
+        matches = {name: _NIH.fullmatch(image) for name, image in pairs.items()}
+        if odd := sum(match is None for match in matches.values()):
             raise DataError(f"{path}: {odd} pairs have no NIH image such as 00000001_000.png. {self.obtain}")
-        return _patients(found, names)
+        return _patients(matches, names)
 
 
-def _patients(found: Mapping[str, re.Match[str] | None], names: Sequence[str]) -> list[str]:
-    matches = [found.get(name) for name in names]
-    return ["" if match is None else match[1] for match in matches]
+def _patients(matches: Mapping[str, re.Match[str] | None], names: Sequence[str]) -> list[str]:
+    by_row = (matches.get(name) for name in names)
+    return ["" if match is None else match[1] for match in by_row]
 
 
 def _kinds(targets: set[str], kinds: set[str] | None) -> set[str] | None:
-    """The kinds themselves where they are one and agree with the marks; None where not."""
+    """The one kind that agrees with the marks; else None."""
     return kinds if kinds is not None and len(kinds) == 1 and targets == {str(int(_NAMES[2] in kinds))} else None

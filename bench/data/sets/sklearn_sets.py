@@ -1,4 +1,4 @@
-"""The two data sets that scikit-learn carries: handwritten digits (images) and diabetes (a table)."""
+"""Data sets inside scikit-learn: handwritten digits (images) and diabetes (a table)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEASUREMENTS = ("age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 
 @dataclass(frozen=True)
 class Digits(Source):
-    """1,797 handwritten digits, 8 x 8 grey, ten exclusive classes. Who wrote which digit is not recorded."""
+    """1,797 handwritten digits, 8x8 grey, ten exclusive classes; the writers are unknown."""
 
     name: ClassVar[str] = "digits"
     title: ClassVar[str] = "Optical recognition of handwritten digits"
@@ -30,7 +30,7 @@ class Digits(Source):
     default_size: ClassVar[int | None] = None
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
-        """Read the images; grey values 0 to 16 become 0 to 255. `size` is left to the reader of the scan."""
+        """Read the images; grey values 0 to 16 become 0 to 255."""
         from sklearn.datasets import load_digits  # takes a second; only for those who ask for it
 
         bunch = load_digits()
@@ -48,7 +48,7 @@ class Digits(Source):
 
 @dataclass(frozen=True)
 class Diabetes(Source):
-    """442 patients in ten raw measurements; the finding is disease progression after a year above the median.
+    """442 patients, ten raw measurements; finding: progression after a year above median.
 
     Columns: age (years), sex (1 or 2), body mass index (kg/m2), mean arterial pressure (mmHg), and six blood serum
     values (total cholesterol, LDL, HDL, total/HDL, log of triglycerides, glucose). One row is one patient.
@@ -79,7 +79,7 @@ class Diabetes(Source):
         return (*MEASUREMENTS, "progression") if self.target == "column" else MEASUREMENTS
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
-        """Read the table in its own units (not scaled). A table has no `size`."""
+        """Read the table in its own units (not scaled)."""
         from sklearn.datasets import load_diabetes  # takes a second; only for those who ask for it
 
         bunch = load_diabetes(scaled=False)

@@ -1,6 +1,6 @@
-"""Procedural chest X-rays of two hospitals: `synth-nih` (public), `synth-mimic` (private), and their pair `synth-cxr`.
+"""Procedural chest X-rays of two hospitals: `synth-nih`, `synth-mimic`, pair `synth-cxr`.
 
-The pictures are drawn, not learned: nobody's data stands behind them. See `anatomy` (persons), `study` (films and
+The pictures are drawn, not learned: no person's data stand behind them. See `anatomy` (persons), `study` (films and
 findings) and `phantom` (drawing).
 """
 
@@ -80,12 +80,12 @@ class Phantom(Source):
         at_least(0, seed=self.seed)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
-        """Draw the films at `size` (None: 64) pixels a side. Raises ValueError for a size below 32."""
+        """Draw films of `size` (None: 64) pixels a side, at least 32."""
         side = 64 if size is None else size
         samples = np.empty((self.images, 1, side, side), dtype=np.uint8)
         labels = np.empty((self.images, len(FINDINGS)), dtype=np.float32)
         subjects: list[str] = []
-        told: dict[str, list[str]] = {"sex": [], "age": [], "view": []}
+        attributes: dict[str, list[str]] = {"sex": [], "age": [], "view": []}
         number = 0
         while len(subjects) < self.images:
             person = draw_person(self.hospital, self.seed, number)
@@ -97,9 +97,9 @@ class Phantom(Source):
                 samples[row, 0] = draw(person, study, side)
                 labels[row] = study.labels
                 subjects.append(f"{self.hospital.name}-{number:06d}")
-                told["sex"].append("F" if person.female else "M")
-                told["age"].append(str(int(person.age)))
-                told["view"].append("AP" if study.supine else "PA")
+                attributes["sex"].append("F" if person.female else "M")
+                attributes["age"].append(str(int(person.age)))
+                attributes["view"].append("AP" if study.supine else "PA")
                 report(f"draw films of {self.name}", len(subjects), self.images)
             number += 1
         return Scan(
@@ -110,7 +110,7 @@ class Phantom(Source):
             samples=samples,
             version="phantom 1",
             notes=(f"{self.images} films drawn by a procedure; no patient stands behind these images",),
-            attributes=told,
+            attributes=attributes,
         )
 
 
@@ -127,7 +127,7 @@ class SynthNIH(Phantom):
 
 @dataclass(frozen=True)
 class SynthMIMIC(Phantom):
-    """The private hospital: older patients with more implants, mostly bedside films, noisier and brighter."""
+    """The private hospital: older patients, more implants, noisy bedside films."""
 
     name: ClassVar[str] = "synth-mimic"
     title: ClassVar[str] = "Synthetic chest X-rays, private hospital"
@@ -138,7 +138,7 @@ class SynthMIMIC(Phantom):
 
 @dataclass(frozen=True)
 class SynthCXR(SynthMIMIC):
-    """The pair: the private hospital's films, with the public hospital's as public knowledge."""
+    """The private hospital's films, with the public hospital's as public knowledge."""
 
     name: ClassVar[str] = "synth-cxr"
     title: ClassVar[str] = "Synthetic chest X-rays, a private and a public hospital"

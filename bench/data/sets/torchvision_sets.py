@@ -1,4 +1,4 @@
-"""Photographs of everyday things in torchvision's layout: `dtd`, `oxford-pets`, `fgvc-aircraft` (and see stl10.py).
+"""Photographs in torchvision's layout: `dtd`, `oxford-pets`, `fgvc-aircraft`.
 
 torchvision's downloads check checksums, but for the aircraft, whose archive has none. The official parts are joined.
 All are in colour and have exclusive classes, numbered as torchvision numbers them; who
@@ -43,13 +43,13 @@ class DTD(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        told = [(part, line) for part in PARTS for line in lines(top / f"labels/{part}1.txt", self.obtain)]
-        parts, listed = [part for part, _ in told], [line for _, line in told]
+        rows = [(part, line) for part in PARTS for line in lines(top / f"labels/{part}1.txt", self.obtain)]
+        parts, listed = [part for part, _ in rows], [line for _, line in rows]
         classes = [line.partition("/")[0] for line in listed]
         return _scan(self, top / "images", listed, classes, sorted(set(classes)), 5640, parts)
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists; numbers, names, sizes and times of the images."""
+        """Sizes and times of the lists and the images."""
         top = self._top(roots)
         images = top / "images"
         lists = stamp_files((top / "labels").glob("*1.txt"))
@@ -107,7 +107,7 @@ class OxfordPets(Source):
         return _scan(self, top / "images", [f"{name}.jpg" for name, _ in rows], classes, order, 7349, parts)
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists; number, names, sizes and times of the images."""
+        """Sizes and times of the lists and the images."""
         top = self._top(roots)
         images, lists = top / "images", stamp_files((top / "annotations").glob("*.txt"))
         return f"{lists}\n{stamp_images([images], images, self.obtain, sizes=True)}"
@@ -125,7 +125,7 @@ class OxfordPets(Source):
 
 @dataclass(frozen=True)
 class FGVCAircraft(Source):
-    """Aircraft of 100 variants, 100 photographs each; the strip with the photographer's name is kept."""
+    """Aircraft of 100 variants, 100 photographs each."""
 
     name: ClassVar[str] = "fgvc-aircraft"
     title: ClassVar[str] = "FGVC-Aircraft"
@@ -143,14 +143,14 @@ class FGVCAircraft(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        told = [(part, line) for part in PARTS for line in lines(top / f"images_variant_{part}.txt", self.obtain)]
-        parts, listed = [part for part, _ in told], [line.partition(" ") for _, line in told]
+        rows = [(part, line) for part in PARTS for line in lines(top / f"images_variant_{part}.txt", self.obtain)]
+        parts, listed = [part for part, _ in rows], [line.partition(" ") for _, line in rows]
         order = lines(top / "variants.txt", self.obtain)
         files = [f"{name}.jpg" for name, _, _ in listed]
         return _scan(self, top / "images", files, [variant for _, _, variant in listed], order, 10_000, parts)
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists; number, names, sizes and times of the images."""
+        """Sizes and times of the lists and the images."""
         top = self._top(roots)
         images = top / "images"
         return f"{stamp_files(top.glob('*.txt'))}\n{stamp_images([images], images, self.obtain, sizes=True)}"
@@ -170,7 +170,7 @@ def _scan(
     source: Source, images: Path, listed: Sequence[str], classes: Sequence[str], order: Sequence[str], official: int,
     parts: Sequence[str],
 ) -> Scan:  # fmt: skip
-    """The scan of a set whose lists name `listed` files below `images`, of `classes`, which `order` numbers."""
+    """The scan of `listed` files below `images`; `order` numbers their `classes`."""
     unknown = [name for name in classes if name not in order]
     again = len(listed) - len(set(listed))
     if unknown or again or len(order) < 2:
@@ -206,7 +206,7 @@ def _scan(
 
 
 def fetch(source: Source, work: Callable[[], object]) -> None:
-    """Let torchvision download; its failures become DataErrors that say how else to get the files."""
+    """Download by torchvision; a failure becomes a DataError with other instructions."""
     try:
         work()
     except (RuntimeError, OSError) as error:

@@ -1,7 +1,9 @@
-"""VinDr-CXR 1.0.0 (Nguyen et al. 2022) in PhysioNet's layout: train/*.dicom and test/*.dicom, with
-annotations/image_labels_train.csv (three radiologists an image) and annotations/image_labels_test.csv (a consensus).
+"""VinDr-CXR 1.0.0 (Nguyen et al. 2022) in PhysioNet's layout.
 
-A finding of a training image is yes where two of its three radiologists say so. Files are read as `bench.data.dicom`
+Beside train/*.dicom and test/*.dicom lie annotations/image_labels_train.csv (three radiologists an image) and
+annotations/image_labels_test.csv (a consensus).
+
+A finding of a training image is yes if two of its three radiologists say so. Files are read as `bench.data.dicom`
 says. The set names no patients. The data are under a use agreement: messages name lines and counts.
 """
 
@@ -91,7 +93,7 @@ class VinDrCXR(Source):
         return locate(roots, name=self.name, folders=folders, markers=markers, obtain=self.obtain)
 
     def _table(self, path: Path, part: str) -> pd.DataFrame:
-        """0 or 1 for each image (its name is the index) and task."""
+        """0 or 1 for each image (the index) and task."""
         readers = ("rad_id",) if part == "train" else ()
         table = read_table(path, ("image_id", *readers, *self._findings), obtain=self.obtain)
         odd = table.index[~table["image_id"].str.fullmatch("[0-9a-f]{32}")]

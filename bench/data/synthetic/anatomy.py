@@ -1,4 +1,7 @@
-"""A person of the chest phantom: everything about a body that stays the same from one study to the next.
+"""Persons and studies of the chest phantom.
+
+A person is everything about a body that stays the same from one study to the next. A study is one visit to the X-ray
+room, with pose, exposure and findings.
 
 Lengths are in patient units: the plane of the film is 2 x 2, x grows towards the patient's left (the right of the
 picture), y downwards, and (0, 0) is the middle of the chest.
@@ -20,7 +23,7 @@ GRID = 80
 
 @dataclass(frozen=True)
 class Hospital:
-    """Who comes to a hospital and how it takes its films: the domain a study belongs to.
+    """A domain: the patients and the films of a hospital.
 
     Args:
         name: Part of every seed, so that two hospitals never share a person.
@@ -55,7 +58,9 @@ class Hospital:
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """The anatomy of one person. Lengths in patient units, angles in radians, densities as attenuation.
+    """The anatomy of one person.
+
+    Lengths are in patient units, angles in radians, densities in attenuation.
 
     Args:
         age: In years.
@@ -130,7 +135,7 @@ class Person:
 
 
 def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
-    """Person `number` of a hospital: the same for the same seed, whichever other people are drawn."""
+    """Person `number` of a hospital; depends on seed, hospital and number only."""
     rng = np.random.default_rng(derive(seed, hospital.name, "person", number))
 
     def normal(mean: float, spread: float) -> float:
@@ -257,13 +262,13 @@ class Study:
 
 
 def count_studies(hospital: Hospital, seed: int, number: int) -> int:
-    """How many studies person `number` has: 1 to 6."""
+    """Number of studies of person `number`: 1 to 6."""
     rng = np.random.default_rng(derive(seed, hospital.name, "studies", number))
     return 1 + int(rng.choice(6, p=(0.25, 0.22, 0.20, 0.15, 0.10, 0.08)))
 
 
 def severity(excess: float) -> float:
-    """Severity in [0, 1] from the liability above the threshold; faint signs begin a little below it.
+    """Severity in [0, 1] by the liability above a soft threshold.
 
     >>> severity(-1.0), round(severity(0.0), 2), severity(2.5)
     (0.0, 0.17, 1.0)
@@ -272,7 +277,7 @@ def severity(excess: float) -> float:
 
 
 def draw_study(hospital: Hospital, person: Person, seed: int, number: int, visit: int) -> Study:
-    """Study `visit` of person `number`: the same for the same seed, whatever else is drawn."""
+    """Study `visit` of person `number`; depends on seed, person and visit only."""
     rng = np.random.default_rng(derive(seed, hospital.name, "study", number, visit))
 
     def normal(mean: float, spread: float) -> float:

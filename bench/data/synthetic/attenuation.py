@@ -1,4 +1,8 @@
-"""Metal and plastic in and on the chest phantom: pacemaker, port, sternal wires, monitor leads."""
+"""X-ray attenuation of the chest phantom: soft tissue, air, bones, findings, devices.
+
+`Plane` holds the coordinates and draws soft edges at any resolution. Findings inside the lungs replace a share of air;
+cardiomegaly is drawn by `mediastinum`, the volume loss of atelectasis by `chest`.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +29,15 @@ class Plane:
     pixel: float
 
     def edge(self, inside: np.ndarray, soft: float = 0.015) -> np.ndarray:
-        """1 where the signed distance `inside` is positive, 0 elsewhere, over `soft` or a pixel, whichever is wider."""
+        """Smooth step: 1 for positive signed distance `inside`, 0 for negative.
+
+        The step is `soft` or a pixel wide, the wider of both.
+        """
         ramp = np.clip(inside / hypot(soft, 1.25 * self.pixel) + 0.5, 0.0, 1.0)
         return ramp * ramp * (3.0 - 2.0 * ramp)
 
     def line(self, distance: np.ndarray, width: float) -> np.ndarray:
-        """A bar of full `width` around `distance` 0; narrower than a pixel it gets fainter, not narrower."""
+        """A bar around `distance` 0; fainter, not narrower, below a pixel."""
         seen = hypot(width, 0.8 * self.pixel)
         return (width / seen) * self.edge(0.5 * seen - np.abs(distance), 0.6 * width)
 
@@ -46,21 +53,21 @@ class Plane:
 
 
 def film(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Film coordinates x and y of the pixel centres, (size, size) float32 in (-1, 1)."""
+    """Coordinates of pixel centres, two (size, size) float32 in (-1, 1)."""
     ticks = ((np.arange(size, dtype=np.float32) + 0.5) * (2.0 / size) - 1.0).astype(np.float32)
     x, y = np.meshgrid(ticks, ticks)
     return x, y
 
 
 def place(size: int, *, shift_x: float, shift_y: float, angle: float, zoom: float) -> Plane:
-    """The plane of a patient who stands shifted, turned and magnified on a film of `size` x `size` pixels."""
+    """The plane of a shifted, turned and magnified patient, (size, size) pixels."""
     x, y = film(size)
     x, y = (x - shift_x) / zoom, (y - shift_y) / zoom
     return Plane(x * cos(angle) + y * sin(angle), y * cos(angle) - x * sin(angle), 2.0 / size / zoom)
 
 
 def sample(grid: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Smooth values of a square grid that spans [-1.3, 1.3]^2, at (x, y) in patient units; clamped outside."""
+    """Smooth values at (x, y) of a grid over [-1.3, 1.3]^2."""
     top = len(grid) - 1
     u = np.clip((x + 1.3) * (top / 2.6), 0.0, top - 1e-3)
     v = np.clip((y + 1.3) * (top / 2.6), 0.0, top - 1e-3)
@@ -77,7 +84,7 @@ def sample(grid: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Chest:
-    """The spaces of the thorax on a plane, all (h, w) float32; what is drawn later refers to them.
+    """The spaces of the thorax on a plane, all (h, w) float32.
 
     Args:
         side: -1 on the patient's right, 1 on the left.
@@ -125,7 +132,10 @@ def chest(plane: Plane, person: Person, study: Study) -> Chest:
 
 
 def mediastinum(plane: Plane, person: Person, study: Study, shift: float) -> np.ndarray:
-    """Heart, great vessels and aortic knob, (h, w) in [0, 1]; the heart is `study.ratio` of the thorax wide.
+    """Heart, great vessels and aortic knob, (h, w) in [0, 1].
+
+    The heart is `study.ratio` of the thorax wide.
+
 
     Both borders are smooth functions of the height: on the left knob, pulmonary artery and ventricle, on the right vena
     cava and atrium. The fourth powers add smoothly, and the widest place is as wide as the ratio says.
@@ -152,7 +162,7 @@ def mediastinum(plane: Plane, person: Person, study: Study, shift: float) -> np.
 
 
 def tissue(plane: Plane, person: Person) -> np.ndarray:
-    """Trunk, neck, shoulders, arms and breasts as if there were no lungs, as attenuation."""
+    """Attenuation of trunk, neck, shoulders, arms and breasts, without lungs."""
     x, y = np.abs(plane.x), plane.y
     half = person.body + 0.06 * np.clip(0.1 - y, 0.0, 0.5) - 0.03 * np.clip(y, 0.0, 1.0)
     ratio = np.clip(x / half, 0.0, 1.0)
@@ -186,7 +196,7 @@ def airways(plane: Plane, person: Person, space: Chest) -> np.ndarray:
 
 
 def vessels(plane: Plane, person: Person, study: Study, space: Chest, grain: np.ndarray) -> np.ndarray:
-    """Pulmonary vessels that leave the hila and branch towards the wall, thicker in heart failure; opacity of air."""
+    """Opacity of pulmonary vessels, from hila to wall, thicker in heart failure."""
     root_x = space.shift + 0.16 * space.side
     dx, dy = (plane.x - root_x) * space.side, plane.y - person.hilum_height - 0.02 * space.side
     far = np.hypot(dx + 0.04, dy)
@@ -209,7 +219,7 @@ def skeleton(plane: Plane, person: Person, study: Study, space: Chest) -> np.nda
 
 
 def ribs(plane: Plane, person: Person, study: Study, space: Chest) -> np.ndarray:
-    """Back and front parts of the ribs; all ribs of a kind are one periodic function of the height."""
+    """Back and front ribs; each kind is one periodic function of height."""
     spacing = person.rib_spacing * (1.0 + 0.02 * study.breath)
     span = np.minimum(space.span, 1.05)
     start = person.apex + spacing * person.rib_phase + 0.01 * space.side
@@ -260,7 +270,7 @@ def spine(plane: Plane, person: Person) -> np.ndarray:
 
 
 def edema(plane: Plane, person: Person, study: Study, space: Chest, grain: np.ndarray) -> np.ndarray:
-    """Haze around both hila and at the bases, thickened interstitium, and Kerley B lines at the lower side walls."""
+    """Haze at hila and bases, thick interstitium, Kerley B lines."""
     if study.edema == 0:
         return np.zeros_like(grain)
     x = np.abs(plane.x - space.shift)
@@ -306,7 +316,7 @@ def atelectasis(plane: Plane, study: Study, space: Chest) -> np.ndarray:
 
 
 def implants(plane: Plane, person: Person, study: Study) -> np.ndarray:
-    """The person's device and the monitor leads of the study, (h, w) attenuation."""
+    """Attenuation (h, w) of the person's device and the study's monitor leads."""
     total = np.zeros_like(plane.x)
     for start, bend, end in study.leads:
         total = np.maximum(total, 0.13 * path(plane, curve(start, bend, end), 0.012))
@@ -321,7 +331,7 @@ def implants(plane: Plane, person: Person, study: Study) -> np.ndarray:
 
 
 def curve(start: Point, bend: Point, end: Point) -> tuple[Point, ...]:
-    """Nine points of the quadratic curve that leaves `start` and reaches `end` in the direction of `bend`."""
+    """Nine points of the quadratic Bezier curve of `start`, `bend`, `end`."""
     points = []
     for step in range(9):
         t = step / 8
@@ -341,7 +351,7 @@ def path(plane: Plane, points: tuple[Point, ...], width: float) -> np.ndarray:
 
 
 def pacemaker(plane: Plane, person: Person, study: Study) -> np.ndarray:
-    """A can below the left collar bone and a lead through the vein into the right ventricle."""
+    """Can below the left collar bone, lead into the right ventricle."""
     x, y = 0.46 + person.device_x, -0.42 + person.device_y
     box = ((plane.x - x) / 0.095) ** 4 + ((plane.y - y) / 0.080) ** 4
     can = plane.edge((1.0 - box) * 0.025, 0.01)
@@ -351,7 +361,7 @@ def pacemaker(plane: Plane, person: Person, study: Study) -> np.ndarray:
 
 
 def port(plane: Plane, person: Person) -> np.ndarray:
-    """A reservoir below the right collar bone and a catheter that ends in the vena cava."""
+    """Reservoir below the right collar bone, catheter to the vena cava."""
     x, y = -0.42 + person.device_x, -0.40 + person.device_y
     ring = plane.line(np.hypot(plane.x - x, plane.y - y) - 0.045, 0.026)
     line = ((x, y - 0.04), (x + 0.08, -0.62), (-0.2, -0.70), (-0.08, -0.55), (-0.085, -0.12))

@@ -1,4 +1,4 @@
-"""The chest phantom: draws a person's anatomy under a study's pose as attenuation, then exposes it as a film.
+"""Films of the chest phantom: attenuation, quanta, display curve, collimator, side letter.
 
 Path lengths through soft tissue, air and bone add up to an attenuation in which 1 is a trunk without lungs. Every shape
 is a signed distance in continuous coordinates with an edge at least a pixel wide, so that the same study looks the same
@@ -33,7 +33,7 @@ GLYPHS = {
 
 
 def shrink(grain: np.ndarray, size: int) -> np.ndarray:
-    """The mean of the grain (GRAIN, GRAIN) over each pixel, or over a grain cell where pixels are smaller.
+    """The mean grain (GRAIN, GRAIN) over each pixel or grain cell.
 
     Both axes go through running sums: matrix products would start a thread pool for every film.
     """
@@ -76,7 +76,7 @@ def expose(attenuation: np.ndarray, study: Study) -> np.ndarray:
 
 
 def marker(x: np.ndarray, y: np.ndarray, study: Study) -> np.ndarray:
-    """The lead letter on the film, (size, size) in [0, 1]: dots of 0.016, one outer product a column."""
+    """The lead letter, (size, size) in [0, 1], in dots of 0.016."""
     soft = max(0.012, 2.0 / len(x))
     total = np.zeros_like(x)
     for column, dots in enumerate(zip(*GLYPHS[study.letter], strict=True)):
@@ -93,7 +93,7 @@ AIR = 0.74
 
 
 def attenuation(person: Person, study: Study, size: int) -> tuple[np.ndarray, Chest]:
-    """What the rays meet, (size, size) float32 of about 0 to 1.6, and the spaces it was drawn in."""
+    """Attenuation, (size, size) float32 of about 0 to 1.6, and its spaces."""
     plane = place(size, shift_x=study.shift_x, shift_y=study.shift_y, angle=study.angle, zoom=study.zoom)
     space = chest(plane, person, study)
     fine = sample(person.texture, plane.x, plane.y)
@@ -114,7 +114,7 @@ def attenuation(person: Person, study: Study, size: int) -> tuple[np.ndarray, Ch
 
 
 def draw(person: Person, study: Study, size: int) -> np.ndarray:
-    """The film, (size, size) uint8; bright is dense. Raises ValueError for a size below 32."""
+    """The film, (size, size) uint8; bright is dense; ValueError below 32."""
     if size < 32:
         raise ValueError(f"size must be at least 32 pixels, got {size}: a chest cannot be drawn in fewer")
     return expose(attenuation(person, study, size)[0], study)
