@@ -387,7 +387,8 @@ def test_images_are_decoded_again_by_code_that_decodes_otherwise(
 ) -> None:
     first = prepare(Pictures(), roots=[root], cache=cache)
     behind_it = {path.name for path in source_hash.behind(Path(prepare_module.__file__))}
-    assert {"dicom.py", "picture.py", "grey_depth.py", "sample_array.py", "subjects.py", "attribute_groups.py"} <= behind_it
+    decoding = {"dicom.py", "picture.py", "grey_depth.py", "sample_array.py", "subjects.py", "attribute_groups.py"}
+    assert decoding <= behind_it
     monkeypatch.setattr(prepare_module, "modules_hash", lambda start: "another")
     assert prepare(Pictures(), roots=[root], cache=cache).folder != first.folder
 
