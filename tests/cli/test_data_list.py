@@ -75,7 +75,7 @@ def test_verify_tells_of_duplicates_and_of_people_in_several_parts(torn: Folder,
         "different people",
         "note: official parts: 1 people stand in several",
         "note: official parts: 1 identical images stand in several",
-        "unknown: published: nothing is known of counts or checksums",
+        "unknown: published: no counts or checksums are known",
     } <= found
     assert any(
         said.startswith("note: duplicates: 4 rows are nearly identical to others, in 2 groups") for said in found
