@@ -28,6 +28,8 @@ BWRAP = shutil.which("bwrap")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
 SHARED_BYTES = 1 << 28
 SCRATCH_BYTES = 1 << 30  # of temporary files, which lie in memory
+SCRATCH = (Path("/tmp"), Path("/dev/shm"))
+"""Folders that a sandboxed process may write."""
 KEPT_VARIABLES = (
     "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONWARNINGS", "LD_LIBRARY_PATH",
 )  # fmt: skip
@@ -57,7 +59,15 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
         line += ["--setenv", name, value]
     for place in SYSTEM:
         line += ["--ro-bind-try", place, place]
-    for path in dict.fromkeys([*python(), *files]):
+    shown = dict.fromkeys([*python(), *files])
+    # A shown file below a scratch folder would stand in writable parents: the topmost of these is made read-only.
+    parents = sorted({
+        str(scratch / path.relative_to(scratch).parts[0])
+        for path in shown for scratch in SCRATCH if scratch in path.parents and scratch != path.parent
+    })  # fmt: skip
+    for parent in parents:
+        line += ["--tmpfs", parent]
+    for path in shown:
         line += ["--ro-bind", str(path), str(path)]
     if device == "cuda":
         for pattern in NVIDIA:
@@ -68,7 +78,9 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
         line += ["--ro-bind", str(folder / "in"), f"{ROOM}/in"]
         for name in ("out", "kept"):
             line += ["--bind", str(folder / name), f"{ROOM}/{name}"]
-    return [*line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--", *command]
+    for parent in [*parents, "/dev", "/"]:
+        line += ["--remount-ro", parent]
+    return [*line, "--chdir", "/tmp", "--", *command]
 
 
 def environment(*, sandbox: bool) -> dict[str, str]:

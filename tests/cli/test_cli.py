@@ -57,8 +57,8 @@ def test_what_cannot_be_done_is_one_line_before_anything_starts(arguments, said,
         (["status", "--rows", "5"], "--rows goes with --cost, which is not given"),
         (["status", "--once"], "--once goes with --watch, which is not given"),
         (["status", "--watch", "--cost"], "not allowed with argument --watch"),
-        (["verify", "--rerun", "0"], "--rerun goes with BUNDLE, which is not given"),
-        (["verify", "--seal", "--results", "x"], "--seal goes with BUNDLE, which is not given"),
+        (["leaderboard", "verify", "--rerun", "0"], "--rerun goes with BUNDLE, which is not given"),
+        (["leaderboard", "verify", "--seal", "--results", "x"], "--seal goes with BUNDLE, which is not given"),
         (["run", "--attack", "dcr", "--attacks", "none"], "not allowed with argument --attack"),
         (["show", "--keys", "5", "--out", "x.png"], "bench show: unknown: --keys 5"),
     ],
@@ -100,12 +100,12 @@ def test_a_dry_run_refuses_what_a_run_refuses(
     "arguments",
     [
         ["run", "--config", "nothere"],
-        ["verify", "nothere"],
-        ["verify", "--trusted", "nothere"],
+        ["leaderboard", "verify", "nothere"],
+        ["leaderboard", "verify", "--trusted", "nothere"],
         ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--secret", "nothere"],
         ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--sign", "nothere"],
         ["run", "--method", "./nothere.py:A"],
-        ["keygen", "nothere/key"],
+        ["keys", "new", "nothere/key"],
         ["worker", "--results", "nothere"],
     ],
 )
@@ -149,7 +149,7 @@ def test_names_keep_their_capitals_in_what_a_verb_says_of_itself() -> None:
 
 
 def test_a_folder_without_records_is_not_called_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", "--results", str(tmp_path)]) == 2
+    assert main(["leaderboard", "verify", "--results", str(tmp_path)]) == 2
     assert "no records in" in capsys.readouterr().err
 
 

@@ -275,7 +275,7 @@ def test_no_secret_goes_into_an_earlier_release(tmp_path, capsys) -> None:
     for arguments in (["--key-out", str(tmp_path / "old/key")], ["--out", str(tmp_path / "old/new")]):
         assert release(tmp_path, "--method", "dp-simple", *arguments) == 2
         assert "the key must stay secret, and " in capsys.readouterr().err
-    assert main(["keygen", str(tmp_path / "old/key")]) == 2
+    assert main(["keys", "new", str(tmp_path / "old/key")]) == 2
     assert "a private key must stay secret" in capsys.readouterr().err
     with pytest.raises(UsageError, match="the run secret of --results must stay secret"):
         Results(tmp_path / "old/results").keep_secret()

@@ -16,6 +16,9 @@ from torch import Tensor
 from bench.pairs.score_matrices import CosineScores
 from bench.types import Attack, Attacker, Dataset, Key, Method, PairScores, Release, Scheme, State, View, paired
 
+SCRATCH = (Path("/tmp"), Path("/dev/shm"))
+PLACES = (*(place for place in Path(__file__).parents if place not in SCRATCH), Path(sys.prefix), Path("/usr"))
+"""Folders that no plug-in may write."""
 HOMES = ("home", "root", "work", "mnt", "srv", "var", "data", "etc", "tmp", "run", "opt")
 
 
@@ -58,11 +61,12 @@ def _reached(address: tuple[str, int]) -> str:
 
 
 def _written() -> str:
-    for place in (Path(__file__).parent, Path(sys.prefix), Path("/usr")):
+    for place in PLACES:
         try:
             (place / "spied").write_text("here")
         except OSError:
             continue
+        (place / "spied").unlink()
         return str(place)
     return ""
 

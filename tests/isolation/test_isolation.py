@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
@@ -58,6 +59,7 @@ def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation:
 
 MUTING = """
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -279,10 +281,33 @@ def test_a_spy_in_a_bare_process_sees_files_and_processes(tmp_path: Path, monkey
     from isolation import spy  # the same looks, to show that they do see
 
     monkeypatch.setattr(spy, "HOMES", (str(tmp_path).lstrip("/"),))  # not all of a machine, which takes long
+    monkeypatch.setattr(spy, "PLACES", (tmp_path,))
     (tmp_path / "seen-canary").touch()
     spied = spy.found("seen-canary")
     assert spied["canary"] == str(tmp_path / "seen-canary")
     assert spied["others"]
+    assert spied["written"] == str(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["seen-canary"]
+
+
+WRITES = "for place in {}; do touch $place/x 2> /dev/null && rm $place/x && echo $place; done; cat {}"
+
+
+@needs_sandbox
+@pytest.mark.parametrize("scratch", ["/tmp", "/dev/shm"])
+@pytest.mark.parametrize("depth", ["", "a", "a/b/c"])
+def test_what_is_shown_below_a_scratch_folder_has_no_writable_parents(scratch: str, depth: str) -> None:
+    with tempfile.TemporaryDirectory(dir=scratch) as top:
+        shown = Path(top, depth, "shown")
+        shown.mkdir(parents=True)
+        (shown / "file").write_text("read")
+        (shown.parent / "hidden").touch()
+        places = [str(place) for place in (shown, *shown.parents) if place != Path("/")]
+        script = WRITES.format(" ".join(places), f"{shown}/file; ls {shown.parent}")
+        files = (shown, Path(top, depth, "shown/file"))
+        done = subprocess.run(confined(["sh", "-c", script], folder=None, files=files, device="cpu"),
+                              capture_output=True, text=True, check=False, timeout=60)  # fmt: skip
+    assert done.stdout == f"{scratch}\nreadshown\n"
 
 
 def make(folder: Path, body: str) -> str:
@@ -552,6 +577,7 @@ def test_a_process_that_never_began_is_no_fault_of_the_module(
 
 LIES = """
 import sys
+import tempfile
 if any("bench.plugins.describe" in word for word in sys.orig_argv):
     import os
     from bench.wire.channel import send

@@ -206,11 +206,11 @@ def test_verify_names_what_was_altered_and_goes_on(
     whole: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(whole.root, tmp_path / "r")
-    assert main(["verify", "--results", str(tmp_path / "r")]) == 0
+    assert main(["leaderboard", "verify", "--results", str(tmp_path / "r")]) == 0
     assert "all files are what was written" in capsys.readouterr().out
     for path in files(Results(tmp_path / "r")):
         path.write_bytes(path.read_bytes() + b" ")
-    assert main(["verify", "--results", str(tmp_path / "r")]) == 1
+    assert main(["leaderboard", "verify", "--results", str(tmp_path / "r")]) == 1
     told = capsys.readouterr()
     # The picture is not looked for where its record is refused, and an artefact's two files are one.
     assert "5 files are not what was written" in told.out

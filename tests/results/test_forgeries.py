@@ -261,14 +261,14 @@ def test_a_signature_of_one_kind_of_file_is_none_of_another(tmp_path: Path) -> N
 
 def test_keygen_writes_a_pair_once_and_for_its_owner(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "key"
-    assert main(["keygen", str(path)]) == 0
+    assert main(["keys", "new", str(path)]) == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     key = SigningKey.read(path)
     assert key.public == read_public(tmp_path / "key.pub")
     told = capsys.readouterr().out
     assert key.public in told
     before = path.read_bytes()
-    assert main(["keygen", str(path)]) == 2
+    assert main(["keys", "new", str(path)]) == 2
     assert "never overwritten" in capsys.readouterr().err
     assert path.read_bytes() == before
     assert "secret" not in repr(key)

@@ -19,7 +19,7 @@ COMMANDS = {
     "--results": ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--metric", "guesswork",
                   "--results"],
     "--into": ["new", "method", "mine", "--into"],
-    "keygen": ["keygen"],
+    "keys": ["keys", "new"],
 }  # fmt: skip
 
 
