@@ -1,0 +1,194 @@
+"""Mutation check: break random places of the product, one at a time, and run the nearest tests.
+
+`python tests/campaigns/mutants.py --places 40 --seed 0` works in a copy of the tree. A place is a comparison, number,
+operator, `not`, `and` or `or` that is turned round, or a function that returns at once. The nearest tests are the
+module's doctests, the mirrored test file, and the test files that name the module, mirrored and short ones first. A
+test that fails on the unbroken code too does not count. Survivors are printed last; 90 % should be caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = ("attacks", "bench", "leaderboard", "methods", "metrics")
+COMPARISONS = {
+    "==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "in": "not in", "not in": "in", "is": "is not",
+    "is not": "is",
+}  # fmt: skip
+OPERATORS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*")}
+MOST_TESTS = 12  # test files a place
+
+
+@dataclass(frozen=True)
+class Place:
+    """One way to break a file: `new` takes the place of the characters from `start` to `end`."""
+
+    file: Path
+    line: int
+    start: int
+    end: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.old!r} -> {self.new!r}"
+
+
+def places(file: Path) -> Iterator[Place]:
+    """All ways to break the functions of a file, relative to `ROOT`."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def offset(line: int, column: int) -> int:
+        raw = text[starts[line - 1] : starts[line]].encode()
+        return starts[line - 1] + len(raw[:column].decode())
+
+    def place(node: ast.AST, start: int, end: int, new: str) -> Place:
+        return Place(file, node.lineno, start, end, text[start:end], new)  # type: ignore[attr-defined]
+
+    def between(node: ast.AST, left: ast.expr, right: ast.expr, old: str, new: str) -> Iterator[Place]:
+        start = offset(left.end_lineno or 0, left.end_col_offset or 0)
+        found = re.search(
+            rf"(?<![\w<>=!*/]){re.escape(old)}(?![\w<>=*/])", text[start : offset(right.lineno, right.col_offset)]
+        )
+        if found:
+            yield place(node, start + found.start(), start + found.end(), new)
+
+    names = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.In: "in",
+             ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}  # fmt: skip
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+        if len(body) > 1:
+            start = offset(body[0].lineno, body[0].col_offset)
+            yield place(body[0], start, start, f"return None\n{' ' * body[0].col_offset}")
+        for node in (inner for statement in body for inner in ast.walk(statement)):
+            if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                old = names[type(node.ops[0])]
+                yield from between(node, node.left, node.comparators[0], old, COMPARISONS[old])
+            elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+                yield from between(node, node.left, node.right, *OPERATORS[type(node.op)])
+            elif isinstance(node, ast.BoolOp):
+                old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+                yield from between(node, node.values[0], node.values[1], old, new)
+            elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+                start = offset(node.lineno, node.col_offset)
+                yield place(node, start, start + len("not "), "")
+            elif isinstance(node, ast.Constant) and type(node.value) in (bool, int, float):
+                start, end = (
+                    offset(node.lineno, node.col_offset),
+                    offset(node.end_lineno or 0, node.end_col_offset or 0),
+                )
+                if text[start:end] and text[start - 1] not in "{:.":  # no format of an f-string
+                    new = str(not node.value) if isinstance(node.value, bool) else f"({text[start:end]} + 1)"
+                    yield place(node, start, end, new)
+
+
+def nearest_tests(file: Path) -> list[str]:
+    """Test files for a module: its doctests, the mirrored files, files that name it; short ones first."""
+    module = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+    tests = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if path.parent.name != "benchmarks"]
+    room = (
+        "tests"
+        if len(file.parts) == 2 and file.parts[0] == "bench"
+        else f"tests/{Path(*file.parts[file.parts[0] == 'bench' :]).parts[0]}"
+    )
+    texts = {path: path.read_text(encoding="utf-8") for path in tests}
+    parent, _, stem = module.rpartition(".")
+    named = re.compile(
+        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import .*\b{stem}\b|\b{stem.replace('_', '-')}\b"
+    )
+    importing = [path for path in tests if re.search(rf"\b{re.escape(module)}\b", texts[path])]
+    mirrored = [path for path in tests if stem.strip("_") in path.stem]
+    naming = [path for path in tests if named.search(texts[path])]
+    beside = [path for path in tests if str(path.relative_to(ROOT)).startswith(f"{room}/")]
+    ordered = [sorted(paths, key=lambda path: len(texts[path])) for paths in (mirrored, importing, naming, beside)]
+    relative = [str(path.relative_to(ROOT)) for paths in ordered for path in paths]
+    doctests = [str(file)] if ">>> " in (ROOT / file).read_text(encoding="utf-8") else []
+    return [*doctests, *dict.fromkeys(relative)][:MOST_TESTS]
+
+
+def failing(tree: Path, tests: list[str], seconds: float) -> str | None:
+    """The first test that fails in a tree, or "time" if the time ran out; None if all pass."""
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            command, cwd=tree, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return "time"
+        output.seek(0)
+        text = output.read()
+    if code in (0, 5):
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    return failed[1] if failed else text[-500:]
+
+
+def outcome(place: Place, tree: Path, seconds: float) -> str:
+    """The test that catches a broken place, "survived", or "time"."""
+    original = (ROOT / place.file).read_text(encoding="utf-8")
+    broken = original[: place.start] + place.new + original[place.end :]
+    tests, end = nearest_tests(place.file), time.monotonic() + seconds
+    while tests and (left := end - time.monotonic()) > 0:
+        (tree / place.file).write_text(broken, encoding="utf-8")
+        test = failing(tree, tests, left)
+        (tree / place.file).write_text(original, encoding="utf-8")
+        if test is None:
+            return "survived"
+        if test == "time":
+            return "time"
+        if "::" not in test or failing(tree, [test], seconds) is None:
+            return test
+        tests = tests[tests.index(test.partition("::")[0]) + 1 :]  # fails on the unbroken code, too
+    return "survived"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--places", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=120.0, help="per place (default: 120)")
+    parser.add_argument("--only", default="", help="files whose path begins so")
+    arguments = parser.parse_args()
+    files = [path.relative_to(ROOT) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    every = [place for file in files if str(file).startswith(arguments.only) for place in places(file)]
+    chosen = random.Random(arguments.seed).sample(every, min(arguments.places, len(every)))
+    outcomes: dict[Place, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "published", "__pycache__", "*.egg-info"))
+        for place in chosen:
+            outcomes[place] = outcome(place, tree, arguments.seconds)
+            print(f"{place}   {outcomes[place]}", flush=True)
+    survivors = [place for place, word in outcomes.items() if word == "survived"]
+    late = sum(word == "time" for word in outcomes.values())
+    print(f"\n{len(outcomes)} places of {len(every)}: {len(outcomes) - len(survivors) - late} caught, "
+          f"{len(survivors)} survived, {late} ran out of time")  # fmt: skip
+    print("\n".join(map(str, survivors)))
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
