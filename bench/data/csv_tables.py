@@ -116,6 +116,13 @@ def read_table(
     return pd.DataFrame(cells, index=pd.Index(lines, name="line", dtype="int64"), dtype=str)
 
 
+def refuse(wrong: pd.Series[bool], table: Path | str, fault: str, remedy: str = "") -> None:
+    """Raise DataError with the first wrong line and their number, if any is wrong."""
+    lines = wrong.index[wrong]
+    if len(lines):
+        raise DataError(f"{table}: line {lines[0]}: {fault} ({len(lines)} such lines). {remedy}".rstrip())
+
+
 def _read(
     path: Path, columns: Sequence[str], *, rest: bool, obtain: str
 ) -> tuple[list[str], list[int], dict[str, list[str]]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
@@ -142,6 +143,15 @@ STAY = (
     "The data stay on your machine; this program never downloads them and puts nothing else in their place (for a run "
     "without access: --dataset synth-mimic)."
 )
+
+
+@contextmanager
+def downloading(name: str, obtain: str) -> Iterator[None]:
+    """Turn a failure of the block into a DataError with other instructions."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"{name}: the download failed ({error}). {obtain}") from error
 
 
 def physionet(title: str, address: str) -> str:

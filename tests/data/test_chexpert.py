@@ -102,7 +102,7 @@ def test_what_is_missing_says_how_to_get_access(tmp_path: Path) -> None:
 def test_an_image_is_known_again_below_another_name_of_the_folder(top: Path) -> None:
     again = (f"CheXpert-v1.0/{TRAIN[0][0]}", *TRAIN[0][1:])
     table(top / "train.csv", COLUMNS, [*((f"{FOLDER}/{row[0]}", *row[1:]) for row in TRAIN), again])
-    with pytest.raises(DataError, match="line 7 lists an image a second time"):
+    with pytest.raises(DataError, match="line 7: an image listed a second time"):
         CheXpert(TASKS).scan([top], 64)
 
 

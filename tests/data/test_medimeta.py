@@ -97,7 +97,7 @@ def test_a_table_that_was_sorted_anew_is_refused_because_labels_go_by_place(skin
         (skin / "images.hdf5").touch()
     header, *rows = (skin / "annotations.csv").read_text().splitlines()
     (skin / "annotations.csv").write_text("\n".join((header, rows[1], rows[0], *rows[2:])))
-    with pytest.raises(DataError, match="line 3 is out of order: labels belong to images by place"):
+    with pytest.raises(DataError, match="line 3: out of order: labels belong to images by place"):
         MedIMeta().scan([skin.parent], 64)
 
 

@@ -161,8 +161,8 @@ def test_patient_on_two_sides_is_refused_by_line_not_by_number(top: Path) -> Non
     ("table", "rows", "reason"),
     [
         ("chexpert", (*CHEXPERT[:2], ("10000032", "53189527", "1.0", "", "", "0.5", "")), "line 3, column Edema"),
-        ("chexpert", (*CHEXPERT, CHEXPERT[1]), "line 6 repeats a study_id"),
-        ("metadata", (*METADATA, METADATA[1]), "line 7 repeats a dicom_id"),
+        ("chexpert", (*CHEXPERT, CHEXPERT[1]), "line 6: a study_id listed a second time"),
+        ("metadata", (*METADATA, METADATA[1]), "line 7: a dicom_id listed a second time"),
         (
             "metadata",
             (*METADATA, ("x", "../../etc", "50000001", "", "AP")),
@@ -210,7 +210,7 @@ def changed(rows: Rows, row: int, column: int, value: str) -> Rows:
     ("name", "rows", "reason"),
     [
         ("split", changed(SPLIT, 1, 3, "Train"), "line 2: expected a split among train, validate, test"),
-        ("split", (*SPLIT, SPLIT[1]), "line 6 repeats a dicom_id"),
+        ("split", (*SPLIT, SPLIT[1]), "line 6: a dicom_id listed a second time"),
         ("metadata", changed(METADATA, 1, 0, "../../x"), "line 2: expected a dicom_id of digits"),
         ("metadata", changed(METADATA, 2, 1, "11000011"), "line 3: expected the subject_id that mimic-cxr"),
         ("chexpert", changed(CHEXPERT, 1, 0, "11000011"), "line 2: expected the subject_id that mimic-cxr"),

@@ -120,7 +120,7 @@ def test_unknown_finding_is_refused_by_its_line(top: Path) -> None:
 
 def test_image_listed_twice_is_refused_by_its_line(top: Path) -> None:
     write_table(top, (*ROWS, ROWS[0]))
-    with pytest.raises(DataError, match="line 5 lists an image a second time"):
+    with pytest.raises(DataError, match="line 5: an image listed a second time"):
         NIH().scan([top], 64)
 
 

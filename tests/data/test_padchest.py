@@ -65,7 +65,7 @@ def test_images_may_lie_in_one_folder(top: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
-    [(1, "../a.png", "line 2 has an ImageID"), (9, "99", "line 2 has an BitsStored"), (10, "[pneu", "expected a list")],
+    [(1, "../a.png", "line 2: an ImageID"), (9, "99", "line 2: an BitsStored"), (10, "[pneu", "expected a list")],
 )
 def test_bad_lines_are_named(top: Path, column: int, value: str, reason: str) -> None:
     rows = [list(row) for row in ROWS]

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import VIEWS, read_marks, read_table, tasks_of
+from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
 from bench.data.image_files import attributes_of, of_row, present
 from bench.data.roots import STAY, locate, stamp_files, stamp_images
 from bench.validation import one_of
@@ -118,15 +118,11 @@ class CheXpert(Source):
             columns = ("Path", *self._findings)
         table = read_table(path, columns, optional=("Sex", "Age", "AP/PA"), obtain=self.obtain)
         person = table["Path"].str.extract(f"^{_PATIENT.pattern}$", expand=False)
-        odd = table.index[person.isna() | table["Path"].str.contains("..", regex=False)]
-        if len(odd):
-            raise DataError(
-                f"{path.name}: line {odd[0]}: expected a path such as train/patient00001/study1/view1_frontal.jpg "
-                f"({len(odd)} lines are wrong). Fetch the table again. {self.obtain}"
-            )
-        again = table.index[pd.Series([_place(Path(), name) for name in table["Path"]], index=table.index).duplicated()]
-        if len(again):
-            raise DataError(f"{path.name}: line {again[0]} lists an image a second time. {self.obtain}")
+        odd = person.isna() | table["Path"].str.contains("..", regex=False)
+        form = "expected a path such as train/patient00001/study1/view1_frontal.jpg"
+        refuse(odd, path.name, form, f"Fetch the table again. {self.obtain}")
+        places = pd.Series([_place(Path(), name) for name in table["Path"]], index=table.index)
+        refuse(places.duplicated(), path.name, "an image listed a second time", self.obtain)
         for task in self._findings:
             table[task] = read_marks(path, table[task])
         if "AP/PA" not in table:

@@ -20,7 +20,7 @@ import numpy as np
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.array_files import read_array, read_matlab
 from bench.data.image_files import impostor, walk
-from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.roots import downloading, locate, stamp_files, stamp_images
 
 _FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
 _MAT, _NPY = "olivettifaces.mat", "olivetti_faces.npy"
@@ -82,10 +82,8 @@ class LFW(Source):
         """Fetch through scikit-learn, which checks the checksums, into `root`/lfw_home."""
         from sklearn.datasets import fetch_lfw_people  # only where it is asked for
 
-        try:
+        with downloading(self.name, self.obtain):
             fetch_lfw_people(data_home=str(root), min_faces_per_person=100)
-        except (OSError, RuntimeError) as error:
-            raise DataError(f"{self.name}: the download failed ({error}). {self.obtain}") from error
 
     def _top(self, roots: Sequence[Path]) -> Path:
         above = locate(
@@ -135,11 +133,8 @@ class Olivetti(Source):
         """Fetch through scikit-learn, which checks the checksum, into `root`/olivetti."""
         from sklearn.datasets import fetch_olivetti_faces  # only where it is asked for
 
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                faces = fetch_olivetti_faces(data_home=folder).images
-        except (OSError, RuntimeError) as error:
-            raise DataError(f"{self.name}: the download failed ({error}). {self.obtain}") from error
+        with downloading(self.name, self.obtain), tempfile.TemporaryDirectory() as folder:
+            faces = fetch_olivetti_faces(data_home=folder).images
         (root / "olivetti").mkdir(parents=True, exist_ok=True)
         np.save(root / "olivetti" / _NPY, np.rint(faces * 255).astype(np.uint8))
 

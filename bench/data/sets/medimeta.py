@@ -23,7 +23,7 @@ import pandas as pd
 
 from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.array_files import Stored, hdf5_images, read_array
-from bench.data.csv_tables import lines, read_table
+from bench.data.csv_tables import lines, read_table, refuse
 from bench.data.image_files import impostor
 from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
@@ -99,18 +99,10 @@ class MedIMeta(Source):
                 f"{len(labels)} labels. {self.obtain}"
             )
         order = table["filepath"].str.replace(r"[0-9]+", lambda match: match[0].zfill(_DIGITS), regex=True)
-        disorder = table.index[order < order.shift(fill_value="")]
-        if len(disorder):
-            raise DataError(
-                f"{top / 'annotations.csv'}: line {disorder[0]} is out of order: labels belong to images by place, "
-                f"so lines must be sorted by filepath ({len(disorder)} lines are not). {self.obtain}"
-            )
-        again = table.index[table["filepath"].duplicated()]
-        if len(again):
-            raise DataError(
-                f"{top / 'annotations.csv'}: line {again[0]} lists an image a second time ({len(again)} such lines). "
-                f"{self.obtain}"
-            )
+        fault = "out of order: labels belong to images by place, so lines must be sorted by filepath"
+        refuse(order < order.shift(fill_value=""), top / "annotations.csv", fault, self.obtain)
+        again = table["filepath"].duplicated()
+        refuse(again, top / "annotations.csv", "an image listed a second time", self.obtain)
         channels = int(info["input_size"][0])
         stored = None if (top / "images").is_dir() else self._stored(top, len(table), channels, size)
         subjects, known = _people(table)

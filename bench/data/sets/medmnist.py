@@ -24,7 +24,7 @@ from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.array_files import read_array
 from bench.data.csv_tables import lines
 from bench.data.image_files import impostor
-from bench.data.roots import locate, stamp_files
+from bench.data.roots import downloading, locate, stamp_files
 from bench.data.verification import near_identical
 
 _SIZES = (28, 64, 128, 224)
@@ -123,12 +123,9 @@ class MedMNIST(Source):
         flag, side = self._parse()
         folder = root / "medmnist"
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            getattr(medmnist, _catalogue()[flag]["python_class"])(
-                split="train", root=str(folder), download=True, size=side
-            )
-        except (RuntimeError, OSError) as error:
-            raise DataError(f"{self.name}:{flag}@{side}: the download failed ({error}). {self.obtain}") from error
+        collection = getattr(medmnist, _catalogue()[flag]["python_class"])
+        with downloading(f"{self.name}:{flag}@{side}", self.obtain):
+            collection(split="train", root=str(folder), download=True, size=side)
 
     def _parse(self) -> tuple[str, int]:
         flag, _, side = self.flag.partition("@")

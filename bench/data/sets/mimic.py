@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import VIEWS, read_marks, read_table, tasks_of
+from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
 from bench.data.roots import locate, physionet, stamp_files, stamp_images
 from bench.validation import one_of
 
@@ -172,14 +172,10 @@ class MIMIC(Source):
     def _check(
         self, tables: dict[str, Path], chexpert: pd.DataFrame, metadata: pd.DataFrame, split: pd.DataFrame
     ) -> None:
+        remedy = f"Fetch the tables again. {self.obtain}"
         once = (("chexpert", chexpert, "study_id"), ("metadata", metadata, "dicom_id"), ("split", split, "dicom_id"))
         for table, frame, column in once:
-            again = frame.index[frame[column].duplicated()]
-            if len(again):
-                raise DataError(
-                    f"{tables[table].name}: line {again[0]} repeats a {column} ({len(again)} such lines). "
-                    f"Fetch the table again. {self.obtain}"
-                )
+            refuse(frame[column].duplicated(), tables[table].name, f"a {column} listed a second time", remedy)
         numbers = [
             (table, frame, column, "[0-9]{8}", "of 8 digits")
             for table, frame in (("metadata", metadata), ("chexpert", chexpert), ("split", split))
@@ -191,19 +187,11 @@ class MIMIC(Source):
             ("split", split, "split", "|".join(_PARTS), f"among {', '.join(_PARTS)}"),
         ]
         for table, frame, column, form, rule in (*numbers, *words):
-            odd = frame.index[~frame[column].str.fullmatch(form)]
-            if len(odd):
-                raise DataError(
-                    f"{tables[table].name}: line {odd[0]}: expected a {column} {rule} ({len(odd)} lines are wrong). "
-                    f"Fetch the table again. {self.obtain}"
-                )
+            refuse(~frame[column].str.fullmatch(form), tables[table].name, f"expected a {column} {rule}", remedy)
         owner = metadata["study_id"].map(dict(zip(chexpert["study_id"], chexpert["subject_id"], strict=True)))
-        other = metadata.index[owner.notna() & (owner != metadata["subject_id"])]
-        if len(other):
-            raise DataError(
-                f"{tables['metadata'].name}: line {other[0]}: expected the subject_id that {tables['chexpert'].name} "
-                f"gives that study ({len(other)} lines are wrong). Fetch the tables again. {self.obtain}"
-            )
+        other = owner.notna() & (owner != metadata["subject_id"])
+        fault = f"expected the subject_id that {tables['chexpert'].name} gives that study"
+        refuse(other, tables["metadata"].name, fault, remedy)
         sides = split.groupby("subject_id")["split"].nunique()
         both = int((sides > 1).sum())
         if both:

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.image_files import impostor
-from bench.data.roots import locate, stamp_files
+from bench.data.roots import downloading, locate, stamp_files
 
 _PARTS = (("train", 60_000), ("t10k", 10_000))
 _LARGEST = 2**30  # bytes of an idx file; the largest official one has 47 million
@@ -74,10 +74,8 @@ class MNIST(Source):
         """Fetch through torchvision, which checks the checksums, into `root`/mnist."""
         from torchvision import datasets  # only where it is asked for: it takes a second
 
-        try:
+        with downloading(self.name, self.obtain):
             datasets.MNIST(str(root / "mnist"), download=True)
-        except (RuntimeError, OSError) as error:
-            raise DataError(f"{self.name}: the download failed ({error}). {self.obtain}") from error
 
     def _raw(self, roots: Sequence[Path]) -> Path:
         markers = ("train-images-idx3-ubyte", "train-images-idx3-ubyte.gz")

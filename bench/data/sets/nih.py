@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import lines, read_table
+from bench.data.csv_tables import lines, read_table, refuse
 from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.subjects import person
 
@@ -69,9 +69,7 @@ class NIH(Source):
                 f"{top}/images_*/images or {top}/images. {self.obtain}"
             )
         people = dict(zip(table["Image Index"], table["Patient ID"], strict=True))
-        if len(people) != len(table):
-            line = table.index[table["Image Index"].duplicated()][0]
-            raise DataError(f"{table_path}: line {line} lists an image a second time. {self.obtain}")
+        refuse(table["Image Index"].duplicated(), table_path, "an image listed a second time", self.obtain)
         self._check_names(table_path, people)
         parts, note = self._parts(top, people, table)
         notes = [note]

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import read_table
+from bench.data.csv_tables import read_table, refuse
 from bench.data.roots import locate, stamp_files, stamp_images
 
 _TABLE = "OCTDL_labels.csv"
@@ -54,15 +54,9 @@ class OCTDL(Source):
         """See `Source.scan`."""
         top, images = self._places(roots)
         table = read_table(top / _TABLE, ("file_name", "disease", "patient_id"), optional=("sex",), obtain=self.obtain)
-        odd = table.index[~table["disease"].isin(list(_DISEASES))]
-        if len(odd):
-            raise DataError(
-                f"{top / _TABLE}: line {odd[0]}: expected a disease among {', '.join(_DISEASES)}, got "
-                f"{table['disease'][odd[0]]!r} ({len(odd)} such lines). {self.obtain}"
-            )
-        again = table.index[table["file_name"].duplicated()]
-        if len(again):
-            raise DataError(f"{top / _TABLE}: line {again[0]} lists an image a second time. {self.obtain}")
+        odd = ~table["disease"].isin(list(_DISEASES))
+        refuse(odd, top / _TABLE, f"expected a disease among {', '.join(_DISEASES)}", self.obtain)
+        refuse(table["file_name"].duplicated(), top / _TABLE, "an image listed a second time", self.obtain)
         here = {path for disease in _DISEASES for path in (images / disease).glob("*.jpg")}
         paths = [
             images / disease / f"{name}.jpg" for name, disease in zip(table["file_name"], table["disease"], strict=True)

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import read_table, tasks_of
+from bench.data.csv_tables import read_table, refuse, tasks_of
 from bench.data.image_files import attributes_of, of_row, present
 from bench.data.roots import STAY, locate, stamp_files, stamp_images
 from bench.validation import one_of, within
@@ -228,12 +228,8 @@ class PadChest(Source):
             fits = table["BitsStored_DICOM"].str.fullmatch(r"(8|9|1[0-6])(\.0)?")
             wrong["BitsStored_DICOM that is not 8 to 16"] = ~fits
             table["BitsStored_DICOM"] = table["BitsStored_DICOM"].str.removesuffix(".0")
-        for what, lines in wrong.items():
-            if lines.any():
-                raise DataError(
-                    f"{path.name}: line {table.index[lines][0]} has an {what} ({int(lines.sum())} such lines). "
-                    f"Fetch the table again. {self.obtain}"
-                )
+        for fault, lines in wrong.items():
+            refuse(lines, path.name, f"an {fault}", f"Fetch the table again. {self.obtain}")
 
     def _marks(self, labels: frozenset[str]) -> list[float]:
         """1 for each named task, else 0, or NaN if unchanged."""

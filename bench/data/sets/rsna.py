@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import read_table
+from bench.data.csv_tables import read_table, refuse
 from bench.data.image_files import impostor, of_row, present
 from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
@@ -71,18 +71,10 @@ class RSNA(Source):
             (boxes, _BOXES, "Target", ("0", "1")),
             (details, _CLASSES, "class", _NAMES),
         ):
-            odd = table.index[~table["patientId"].str.fullmatch("[0-9a-f-]{8,64}")]
-            if len(odd):
-                raise DataError(
-                    f"{top / name}: line {odd[0]}: expected a patientId of 8 to 64 of 0-9, a-f and -, found something "
-                    f"else ({len(odd)} such lines). {self.obtain}"
-                )
-            odd = table.index[~table[column].isin(allowed)]
-            if len(odd):
-                raise DataError(
-                    f"{top / name}: line {odd[0]}: expected {column} among {', '.join(allowed)}, got "
-                    f"{table[column][odd[0]]!r} ({len(odd)} such lines). {self.obtain}"
-                )
+            odd = ~table["patientId"].str.fullmatch("[0-9a-f-]{8,64}")
+            refuse(odd, top / name, "expected a patientId of 8 to 64 of 0-9, a-f and -", self.obtain)
+            odd = ~table[column].isin(allowed)
+            refuse(odd, top / name, f"expected {column} among {', '.join(allowed)}", self.obtain)
         target = boxes.groupby("patientId", sort=False)["Target"].agg(set)
         kind = details.groupby("patientId", sort=False)["class"].agg(set)
         torn = [name for name, marks in target.items() if kind.get(name) != _kinds(marks, kind.get(name))]

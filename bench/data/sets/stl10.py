@@ -16,8 +16,8 @@ import numpy as np
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import lines
 from bench.data.image_files import impostor
-from bench.data.roots import locate, stamp_files
-from bench.data.sets.torchvision_sets import NOTE, fetch
+from bench.data.roots import downloading, locate, stamp_files
+from bench.data.sets.torchvision_sets import NOTE
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ class STL10(Source):
         """Fetch through torchvision into `root`/stl10_binary (2.5 GiB, most of it unlabelled)."""
         from torchvision import datasets  # only where it is asked for: it takes a second
 
-        fetch(self, lambda: datasets.STL10(str(root), download=True))
+        with downloading(self.name, self.obtain):
+            datasets.STL10(str(root), download=True)
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("stl10_binary", "stl10/stl10_binary")

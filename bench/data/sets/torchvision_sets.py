@@ -8,7 +8,7 @@ took which photograph is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +18,7 @@ import numpy as np
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.csv_tables import lines
 from bench.data.image_files import walk
-from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.roots import downloading, locate, stamp_files, stamp_images
 
 NOTE = "photographers are unknown"
 
@@ -59,7 +59,8 @@ class DTD(Source):
         """Fetch through torchvision into `root`/dtd."""
         from torchvision import datasets
 
-        fetch(self, lambda: datasets.DTD(str(root), download=True))
+        with downloading(self.name, self.obtain):
+            datasets.DTD(str(root), download=True)
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("dtd", "dtd/dtd", "dtd/dtd/dtd")
@@ -116,7 +117,8 @@ class OxfordPets(Source):
         """Fetch through torchvision into `root`/oxford-iiit-pet."""
         from torchvision import datasets
 
-        fetch(self, lambda: datasets.OxfordIIITPet(str(root), download=True))
+        with downloading(self.name, self.obtain):
+            datasets.OxfordIIITPet(str(root), download=True)
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("oxford-iiit-pet", "oxford-pets/oxford-iiit-pet")
@@ -159,7 +161,8 @@ class FGVCAircraft(Source):
         """Fetch through torchvision into `root`/fgvc-aircraft-2013b."""
         from torchvision import datasets
 
-        fetch(self, lambda: datasets.FGVCAircraft(str(root), download=True))
+        with downloading(self.name, self.obtain):
+            datasets.FGVCAircraft(str(root), download=True)
 
     def _top(self, roots: Sequence[Path]) -> Path:
         folders = ("fgvc-aircraft-2013b/data", "data", "fgvc-aircraft/fgvc-aircraft-2013b/data")
@@ -203,11 +206,3 @@ def _scan(
         parts=parts,
         official=(Official("rows", len(listed), (official,)),),
     )
-
-
-def fetch(source: Source, work: Callable[[], object]) -> None:
-    """Download by torchvision; a failure becomes a DataError with other instructions."""
-    try:
-        work()
-    except (RuntimeError, OSError) as error:
-        raise DataError(f"{source.name}: the download failed ({error}). {source.obtain}") from error

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import read_marks, read_table, tasks_of
+from bench.data.csv_tables import read_marks, read_table, refuse, tasks_of
 from bench.data.image_files import of_row, present
 from bench.data.roots import locate, physionet, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
@@ -96,17 +96,10 @@ class VinDrCXR(Source):
         """0 or 1 for each image (the index) and task."""
         readers = ("rad_id",) if part == "train" else ()
         table = read_table(path, ("image_id", *readers, *self._findings), obtain=self.obtain)
-        odd = table.index[~table["image_id"].str.fullmatch("[0-9a-f]{32}")]
-        if len(odd):
-            raise DataError(
-                f"{path.name}: line {odd[0]}: expected an image_id of 32 hexadecimal digits ({len(odd)} lines are "
-                f"wrong). Fetch the table again. {self.obtain}"
-            )
-        again = table.index[table.duplicated(subset=["image_id", *readers])]
-        if len(again):
-            raise DataError(
-                f"{path.name}: line {again[0]} is there a second time ({len(again)} such lines). {self.obtain}"
-            )
+        odd = ~table["image_id"].str.fullmatch("[0-9a-f]{32}")
+        refuse(odd, path.name, "expected an image_id of 32 hexadecimal digits", f"Fetch the table again. {self.obtain}")
+        again = table.duplicated(subset=["image_id", *readers])
+        refuse(again, path.name, "a reading listed a second time", self.obtain)
         readings = table.groupby("image_id")["image_id"].transform("size")
         few = table.index[readings != _READERS]
         if readers and len(few):
