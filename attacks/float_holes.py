@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 
@@ -31,7 +31,7 @@ from bench.validation import at_least
 
 OWN_ROWS = 16
 ROWS = 1024
-Way = Callable[..., torch.Tensor]
+Way: TypeAlias = "Callable[..., torch.Tensor]"
 
 
 @dataclass(frozen=True)

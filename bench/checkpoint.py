@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 import torch
 
@@ -43,7 +43,7 @@ class Stateful(Protocol):
         """Restore that state."""
 
 
-Part = torch.nn.Module | torch.optim.Optimizer | torch.Generator | torch.Tensor | Stateful
+Part: TypeAlias = "torch.nn.Module | torch.optim.Optimizer | torch.Generator | torch.Tensor | Stateful"
 """An object that training changes. Tensors must be changed in place."""
 
 

@@ -14,7 +14,8 @@ from threading import RLock
 from types import ModuleType
 
 PACKAGES = frozenset({
-    "FrEIA", "matplotlib", "numba", "opacus", "pandas", "scipy", "seaborn", "sklearn", "timm", "torch", "torchvision",
+    "FrEIA", "matplotlib", "numba", "opacus", "pandas", "safetensors.torch", "scipy", "seaborn", "sklearn", "timm",
+    "torch", "torchvision",
 })  # fmt: skip
 METADATA = frozenset({"__class__", "__dict__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
 """Attributes that the import system sets before a module is executed, and reads at every later import."""
@@ -61,10 +62,9 @@ class _Finder(MetaPathFinder):
     """The first of the finders. It answers for `PACKAGES` and their submodules only."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        package, _, submodule = name.partition(".")
-        if package not in PACKAGES:
-            return None
-        if submodule:
+        if name not in PACKAGES:
+            if name.partition(".")[0] not in PACKAGES:
+                return None
             # Reading the package's `__path__` for this search executed the package, which may have imported the
             # submodule. The import system does not look into `sys.modules` again, and would execute it twice.
             module = sys.modules.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import torch
 
@@ -15,7 +15,9 @@ from bench.contract.plugin import NotApplicable, Plugin, State
 from bench.contract.release import Generator, Release
 from bench.randomness import Secret
 
-Classifier = Callable[[torch.Tensor], torch.Tensor]  # raw rows (n, ...) to scores (n, k), higher is likelier
+Classifier: TypeAlias = (
+    "Callable[[torch.Tensor], torch.Tensor]"  # raw rows (n, ...) to scores (n, k), higher is likelier
+)
 Role = Literal["hides nothing", "keeps nothing", "keeps nothing, in secret", "remembers its rows", "forgets its rows"]
 CAVEAT = "caveat"  # the note that tables show beside the method's name: what a reader must not overlook
 

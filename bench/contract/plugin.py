@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import torch
 
 Parameter = int | float | str | bool | None
-State = Mapping[str, torch.Tensor]
+State: TypeAlias = "Mapping[str, torch.Tensor]"
 
 
 class NotApplicable(Exception):  # noqa: N818  (an outcome, not an error)

@@ -17,9 +17,9 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from bench.contract.source import DataError
 from bench.data.image_files import impostor
@@ -113,7 +113,7 @@ def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
         with path.open("rb") as file:
             head = file.read(9)
         if head[8:] == b"{":
-            return _tensors(load_file(path), what)
+            return _tensors(safetensors.torch.load_file(path), what)
         if not head.startswith((b"PK", b"\x80")):
             raise DataError(f"{what}: expected safetensors or a file of torch.save, found neither. {REMEDY}")
         _check_archive(path, what)

@@ -16,7 +16,6 @@ from bench.randomness import Secret
 from bench.types import Dataset, PrivacyClaim, Release
 
 MESSAGE_BYTES = 1 << 24
-KINDS = {"float32": torch.float32, "float64": torch.float64}  # of rows that are stored as something narrower
 TEXT_CHARACTERS = 2_000  # of what an error says
 Value = object
 """None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, `Handle`, `Learned`, or a sequence or
@@ -145,11 +144,12 @@ def _as_stored(found: torch.Tensor, divisor: float | None, kind: str) -> torch.T
     """Rows that were stored as something narrower, as what they are."""
     if divisor is not None and not (isinstance(divisor, float) and math.isfinite(divisor) and divisor > 0):
         raise ValueError("rows must be divided by a positive number")
+    dtype = {"float32": torch.float32, "float64": torch.float64}[kind]
     if isinstance(found, Rows):
         assert found.stored is not None
-        return Rows.of(found.stored.array, found.budget, divisor=divisor, dtype=KINDS[kind], device=found.device)
-    floats = found.to(KINDS[kind])
-    return floats if divisor is None else floats / torch.full((), divisor, dtype=KINDS[kind], device=found.device)
+        return Rows.of(found.stored.array, found.budget, divisor=divisor, dtype=dtype, device=found.device)
+    floats = found.to(dtype)
+    return floats if divisor is None else floats / torch.full((), divisor, dtype=dtype, device=found.device)
 
 
 def tensors(value: Value) -> dict[str, torch.Tensor]:

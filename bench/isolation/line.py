@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 
@@ -11,7 +11,7 @@ from bench.isolation.kept_training import KeptTraining
 from bench.isolation.language import Handle, Value
 from bench.types import Generator
 
-Generators = Callable[[Mapping[str, torch.Tensor]], Generator]
+Generators: TypeAlias = "Callable[[Mapping[str, torch.Tensor]], Generator]"
 """Makes a release's generator of its state."""
 
 

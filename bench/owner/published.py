@@ -18,9 +18,10 @@ def check_names(state: State, names: Set[str]) -> None:
 
 
 def check_tensors(
-    state: State, shapes: Mapping[str, tuple[int, ...]], *, dtype: torch.dtype = torch.float32, finite: bool = True
+    state: State, shapes: Mapping[str, tuple[int, ...]], *, dtype: torch.dtype | None = None, finite: bool = True
 ) -> None:
-    """Raise ValueError unless each tensor of `shapes` has its shape and `dtype`, and numbers that are finite."""
+    """Raise ValueError unless each tensor has its shape, `dtype` (None: float32) and finite numbers."""
+    dtype = dtype or torch.float32
     for name, shape in shapes.items():
         tensor = state[name]
         if tuple(tensor.shape) != shape or tensor.dtype != dtype:

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load, save
 
-NARROWER = (torch.bool, torch.uint8, torch.int16, torch.float16, torch.int32, torch.float32)
-KINDS = {str(kind).removeprefix("torch."): kind for kind in (*NARROWER, torch.int8, torch.int64, torch.float64)}
+NARROWER = ("bool", "uint8", "int16", "float16", "int32", "float32")
+KINDS = frozenset({*NARROWER, "int8", "int64", "float64"})
 HEADER = "evidence"
 MOST_DEEP = 24
 MOST_BYTES = 8 * 2**20
@@ -45,7 +45,9 @@ def pack(evidence: Mapping[str, object]) -> bytes:
     tree = {name: heap.put(part, 0) for name, part in evidence.items()}
     tensors = {name: torch.cat(parts) for name, parts in heap.parts.items()}
     text = json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    packed: bytes = save(tensors or {"uint8": torch.zeros(0, dtype=torch.uint8)}, metadata={HEADER: text})
+    packed: bytes = safetensors.torch.save(
+        tensors or {"uint8": torch.zeros(0, dtype=torch.uint8)}, metadata={HEADER: text}
+    )
     return packed
 
 
@@ -90,7 +92,7 @@ def _narrowed(tensor: torch.Tensor) -> torch.Tensor:
     """The same numbers in the narrowest kind that gives them back bit for bit."""
     if tensor.dtype == torch.bool:
         return tensor
-    for kind in NARROWER:
+    for kind in (getattr(torch, name) for name in NARROWER):
         if kind.itemsize >= tensor.dtype.itemsize:
             continue
         narrow = tensor.to(kind)
@@ -114,7 +116,7 @@ def unpack(content: bytes, kind: type) -> dict[str, object]:
         EvidenceError: It is no such file, or holds something else.
     """
     try:
-        tree, tensors = json.loads(_header(content)), load(content)
+        tree, tensors = json.loads(_header(content)), safetensors.torch.load(content)
         if not isinstance(tree, dict):
             raise EvidenceError("the header of evidence must be an object")
         if len(content) > MOST_BYTES:
@@ -191,7 +193,9 @@ class _Reader:
         self.left -= length
         if self.left < 0:
             raise EvidenceError(f"its tensors take more than {MOST_TIMES} times the numbers that the file holds")
-        return self.heap[name][start : start + length].to(KINDS[was]).reshape(shape).clone()
+        if was not in KINDS:
+            raise EvidenceError(f"tensors of evidence must be of a plain kind, got {was}")
+        return self.heap[name][start : start + length].to(getattr(torch, was)).reshape(shape).clone()
 
 
 _NONE = object()

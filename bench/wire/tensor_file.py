@@ -15,12 +15,13 @@ from safetensors import safe_open
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 
-NAMES: Mapping[torch.dtype, str] = {
-    torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32",
-    torch.int64: "I64", torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64",
-    torch.uint16: "U16", torch.uint32: "U32", torch.uint64: "U64",
+NAMES: Mapping[str, str] = {
+    "torch.bool": "BOOL", "torch.uint8": "U8", "torch.int8": "I8", "torch.int16": "I16", "torch.int32": "I32",
+    "torch.int64": "I64", "torch.float16": "F16", "torch.bfloat16": "BF16", "torch.float32": "F32",
+    "torch.float64": "F64", "torch.uint16": "U16", "torch.uint32": "U32", "torch.uint64": "U64",
 }  # fmt: skip
-HELD = frozenset({torch.uint8, torch.int32, torch.float16, torch.float32, torch.float64})
+"""The format's name of each dtype, by `str(dtype)`."""
+HELD = frozenset({"torch.uint8", "torch.int32", "torch.float16", "torch.float32", "torch.float64"})
 """What rows may be stored as."""
 FLOAT_BYTES = 4
 ALIGNED = 8
@@ -45,10 +46,10 @@ def write_tensors(file: Written, tensors: Mapping[str, torch.Tensor]) -> None:
     order = sorted(tensors, key=lambda name: (-stored_as(tensors[name])[0].itemsize, name))  # so that each is aligned
     for name in order:
         kind, shape = stored_as(tensors[name])
-        if kind not in NAMES:
+        if str(kind) not in NAMES:
             raise ValueError(f"tensor {name} cannot be written: {kind} has no name in safetensors")
         end = at + math.prod(shape) * kind.itemsize
-        header[name] = {"dtype": NAMES[kind], "shape": list(shape), "data_offsets": [at, end]}
+        header[name] = {"dtype": NAMES[str(kind)], "shape": list(shape), "data_offsets": [at, end]}
         at = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % ALIGNED)
@@ -103,7 +104,7 @@ def read_tensor(path: Path, name: str, budget: Budget | None) -> torch.Tensor:
 
 def _held(tensor: torch.Tensor, budget: Budget | None) -> torch.Tensor:
     small = budget is None or tensor.numel() * max(tensor.itemsize, FLOAT_BYTES) <= budget.plain
-    if budget is None or small or tensor.ndim < 2 or tensor.dtype not in HELD:
+    if budget is None or small or tensor.ndim < 2 or str(tensor.dtype) not in HELD:
         return tensor.clone()
     return Rows.of(tensor, budget, dtype=tensor.dtype)
 

@@ -11,19 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load
 
 from bench.memory.memory_budget import Budget
 from bench.wire.tensor_file import read_tensors, write_tensors
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 """What a tensor may be called."""
-KINDS = frozenset({
-    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
-    torch.float16, torch.bfloat16, torch.float32, torch.float64,
-})  # fmt: skip
+KINDS = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"})
 MOST_TENSORS = 10_000
 COPIED = 16 << 20  # bytes at a time
 MOST_DIMENSIONS = 16
@@ -82,7 +79,7 @@ def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> 
             content = file.read(found.st_size + 1)
             if len(content) > found.st_size:
                 raise TensorsError("a file of tensors must stay as it is while it is read, and it grew")
-            read = partial(load, content)
+            read = partial(safetensors.torch.load, content)
         else:
             read = partial(_read_copy, file, found.st_size, budget)
         return _read(read)
@@ -114,7 +111,7 @@ def _check(tensors: Mapping[str, torch.Tensor]) -> None:
     for name, tensor in tensors.items():
         if NAME.fullmatch(name) is None:
             raise TensorsError(f"tensors must be named with A-Z, a-z, 0-9, _, . and -, got {_said(name)}")
-        if tensor.dtype not in KINDS:
+        if str(tensor.dtype).removeprefix("torch.") not in KINDS:
             raise TensorsError(f"tensor {name} must be of a plain dtype, got {tensor.dtype}")
         if tensor.dim() > MOST_DIMENSIONS:
             raise TensorsError(f"tensor {name} must have at most {MOST_DIMENSIONS} dimensions, got {tensor.dim()}")
