@@ -19,15 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import ClassVar, TypeAlias, get_args
 
 import torch
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
-from bench.nets.contrastive_towers import Encoder, Tower, Towers
+from bench.nets import contrastive_towers
 from bench.nets.initialisation import seeded
+from bench.nets.network_choices import Encoder
 from bench.pairs.score_matrices import CosineScores
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View, rows_at
@@ -36,7 +37,7 @@ from bench.validation import at_least, one_of, positive
 SET_ROWS = 8192
 HELD_OUT = 4
 
-Draw = Callable[[torch.Generator], torch.Tensor]
+Draw: TypeAlias = "Callable[[torch.Generator], torch.Tensor]"
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class ContrastiveAttacker(Attacker):
         seed: Of the parts in which a large release is read.
     """
 
-    towers: Towers
+    towers: contrastive_towers.Towers
     raw: torch.Tensor
     labelled: bool
     outcome: Outcome
@@ -176,7 +177,7 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
     with seeded(derive(seed, "towers"), device):
         held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
         batch = len(held_out[0].raw)
-        towers = Towers(
+        towers = contrastive_towers.Towers(
             _tower(attack, held_out[0].raw, held_out[0].raw_labels),
             _tower(attack, held_out[0].released, held_out[0].released_labels),
         ).to(device)
@@ -205,9 +206,9 @@ def known_labels(labels: torch.Tensor | None, whose: str) -> torch.Tensor:
     return labels.float()
 
 
-def _tower(attack: Contrastive, rows: torch.Tensor, labels: torch.Tensor | None) -> Tower:
+def _tower(attack: Contrastive, rows: torch.Tensor, labels: torch.Tensor | None) -> contrastive_towers.Tower:
     columns = 0 if labels is None else labels.shape[1]
-    return Tower(
+    return contrastive_towers.Tower(
         attack.encoder,
         tuple(rows.shape[1:]),
         width=attack.width,

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -29,12 +30,12 @@ from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.layouts import Layout, layouts
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
-from bench.nets.contrastive_towers import Towers
+from bench.nets import contrastive_towers
 from bench.nets.initialisation import seeded
 from bench.nets.patches import fitting_patch
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive, drawn, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, Scheme, View, by_blocks
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View, by_blocks
 from bench.validation import at_least, positive
 
 ORDERS = range(2, 15)
@@ -93,10 +94,11 @@ class Moments(Attack):
             chosen = drawn(len(candidates), generator(derive(seed, "batch", name, number), device), self.batch)
             return _simulate(view.scheme, candidates, chosen, derive(seed, name, number))[1]
 
-        def trained(reading: Reading, steps: int) -> tuple[Towers, Outcome]:
+        def trained(reading: Reading, steps: int) -> tuple[contrastive_towers.Towers, Outcome]:
             with seeded(derive(seed, "towers"), device):
-                raw = Tower(Reading(_raw_layout(held_out[0].raw, reading), in_place=True), held_out[0].raw, self.width)
-                towers = Towers(raw, Tower(reading, held_out[0].released, self.width)).to(device)
+                raw = Reading(_raw_layout(held_out[0].raw, reading), in_place=True)
+                pair = (self._tower(raw, held_out[0].raw), self._tower(reading, held_out[0].released))
+                towers = contrastive_towers.Towers(*pair).to(device)
                 course = Course(steps, self.learning_rate, self.enough, self.patience)
                 return towers, train(towers, lambda step: example("attack-key", step), held_out, course)
 
@@ -106,6 +108,10 @@ class Moments(Attack):
         reading = readings[tried.index(min(tried))]
         towers, outcome = trained(reading, self.steps)
         return MomentsAttacker(towers, candidates.samples, reading, outcome)
+
+    def _tower(self, reading: Reading, rows: torch.Tensor) -> contrastive_towers.PieceTower:
+        places = reading.layout.cut(rows[:1]).shape[1] if reading.in_place else None
+        return contrastive_towers.PieceTower(partial(moments, reading), FEATURES, self.width, places=places)
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,7 @@ class Reading:
 class MomentsAttacker(Attacker):
     """Trained towers, the raw rows (n, ...), how a release is read, and what came of the training."""
 
-    towers: Towers
+    towers: contrastive_towers.Towers
     candidates: torch.Tensor
     reading: Reading
     outcome: Outcome
@@ -141,45 +147,6 @@ class MomentsAttacker(Attacker):
             "held-out loss at chance": self.outcome.chance,
             "ended by": self.outcome.ended_by,
         }
-
-
-class Tower(torch.nn.Module):
-    """Rows of one set to unit embeddings: moments of the pieces, a network a piece, their mean, a network a row.
-
-    Args:
-        reading: How the rows are taken apart.
-        rows: (n, ...) a few of them, for their shape.
-        width: Of the networks and the embeddings.
-    """
-
-    def __init__(self, reading: Reading, rows: torch.Tensor, width: int) -> None:
-        super().__init__()
-        self.reading = reading
-        locations = reading.layout.cut(rows[:1]).shape[1]
-        self.place = (
-            torch.nn.Parameter(torch.randn(locations, 2 * width)) if reading.in_place and locations > 1 else None
-        )
-        self.first = torch.nn.Linear(FEATURES, 2 * width)
-        self.piece = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Linear(2 * width, 2 * width), torch.nn.GELU())
-        self.row = torch.nn.Sequential(
-            torch.nn.Linear(2 * width, 2 * width), torch.nn.GELU(), torch.nn.Linear(2 * width, width)
-        )
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """(n, ...) rows of one set to (n, width) embeddings of length one."""
-        found = moments(self.reading, rows)
-        axes = (0,) if self.reading.in_place else (0, 1)
-        centred = found - found.mean(dim=axes, keepdim=True)
-        scaled = centred / centred.std(dim=axes, keepdim=True, correction=0).clamp_min(1e-3)
-        # Layers hold ten times a set and more: of rows on disk, each is encoded as it is read.
-        pieces = by_blocks(scaled, self._pieces) if isinstance(scaled, Rows) else self._pieces(scaled)
-        embedded: torch.Tensor = self.row(pieces - pieces.mean(dim=0, keepdim=True))
-        return torch.nn.functional.normalize(embedded - embedded.mean(dim=0, keepdim=True), dim=1)
-
-    def _pieces(self, found: torch.Tensor) -> torch.Tensor:
-        hidden = self.first(found)
-        summary: torch.Tensor = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
-        return summary
 
 
 def moments(reading: Reading, rows: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.eve.outliers import tamed
-from bench.nets.classifier import Course, Standardise, fast_precision, outputs, train
+from bench.nets import classifier
 from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
 from bench.nets.initialisation import seeded
 from bench.pairs.score_matrices import CosineScores, apart
@@ -86,12 +86,14 @@ class NearestNeighbour(Attack):
         if labels is None or bool(labels.isnan().all()):
             raise NotApplicable(f"space=features trains on public labels: {public.name} has none; use space=pixels")
         c, h, w = samples.shape[1:]
-        course = Course(self.steps, self.steps, 64, 1e-3, 0.05, fast_precision(samples.device))
+        course = classifier.Course(self.steps, self.steps, 64, 1e-3, 0.05, classifier.fast_precision(samples.device))
         with seeded(derive(seed, "features"), samples.device):
             body = resnet18((c, h, w), 1, width=self.width, features=True)
             head = torch.nn.Linear(8 * self.width, labels.shape[1])
-            network = torch.nn.Sequential(Standardise(samples), body, head).to(samples.device)
-            for _ in train(network, samples, labels, course, exclusive=public.exclusive, seed=derive(seed, "order")):
+            network = torch.nn.Sequential(classifier.Standardise(samples), body, head).to(samples.device)
+            for _ in classifier.train(
+                network, samples, labels, course, exclusive=public.exclusive, seed=derive(seed, "order")
+            ):
                 pass
         return body.eval()
 
@@ -137,7 +139,7 @@ class NearestNeighbourAttacker(Attacker):
                 )
             rows = samples.flatten(1).double()
         else:
-            rows = outputs(self.network, Standardise(samples)(samples), "float32").double()
+            rows = classifier.outputs(self.network, classifier.Standardise(samples)(samples), "float32").double()
         return rows - rows.mean(dim=0, keepdim=True)
 
 

@@ -17,6 +17,8 @@ PACKAGES = frozenset({
     "FrEIA", "matplotlib", "numba", "opacus", "pandas", "safetensors.torch", "scipy", "seaborn", "sklearn", "timm",
     "torch", "torchvision",
 })  # fmt: skip
+ROOMS = frozenset({"bench.bob", "bench.nets"})
+"""Our own packages of which every module defines networks, or may: their modules are deferred as well."""
 METADATA = frozenset({"__class__", "__dict__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
 """Attributes that the import system sets before a module is executed, and reads at every later import."""
 
@@ -62,7 +64,7 @@ class _Finder(MetaPathFinder):
     """The first of the finders. It answers for `PACKAGES` and their submodules only."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in PACKAGES:
+        if name not in PACKAGES and name.rpartition(".")[0] not in ROOMS:
             if name.partition(".")[0] not in PACKAGES:
                 return None
             # Reading the package's `__path__` for this search executed the package, which may have imported the

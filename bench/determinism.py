@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TypeAlias
 
 import torch
 
@@ -30,7 +31,7 @@ def exact(device: torch.device | str) -> torch.device:
     return device
 
 
-Chosen = tuple[torch.Tensor, torch.Tensor]
+Chosen: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 
 
 @cache

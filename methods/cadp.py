@@ -44,9 +44,9 @@ from typing import ClassVar, get_args
 
 import torch
 
-from bench.nets.cinn import CINN, CINNSizes, Coupling, Downsampling
+from bench.nets import cinn, normalising_flow
 from bench.nets.initialisation import seeded
-from bench.nets.normalising_flow import FlowCourse, train_flow
+from bench.nets.network_choices import Coupling, Downsampling
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Grid
 from bench.rows.person_groups import hold_out
@@ -162,7 +162,7 @@ class CADP(Method):
             chance = torch.rand(told.shape, generator=generator(derive(seed, "unknown"), device), device=device)
             told = told * (chance >= UNKNOWN)
         steps = min(self.steps, math.ceil(self.most_epochs * len(training) / min(self.train_batch, len(training))))
-        course = FlowCourse(
+        course = normalising_flow.FlowCourse(
             steps=steps,
             batch=self.train_batch,
             learning_rate=self.learning_rate,
@@ -172,7 +172,9 @@ class CADP(Method):
             condition_dropout=0.0 if len(conditions.values) else UNKNOWN,
         )
         judge = (rows[held], None if known is None else known[held])
-        fit = train_flow(flow, rows[training], told, course, held_out=judge, seed=derive(seed, "train"))
+        fit = normalising_flow.train_flow(
+            flow, rows[training], told, course, held_out=judge, seed=derive(seed, "train")
+        )
         bits = math.nan if fit.bits_per_dim is None else fit.bits_per_dim
         numbers = {
             "sizes": torch.tensor((conditions.exclusive, *rows.shape[1:]), device=device),
@@ -207,10 +209,10 @@ class CADP(Method):
         """Of `splits`; NaN, which is no share, for what is no number."""
         return () if self.splits is None else tuple(map(_number, self.splits.split("+")))
 
-    def _flow(self, shape: tuple[int, ...], conditions: Conditions) -> CINN:
+    def _flow(self, shape: tuple[int, ...], conditions: Conditions) -> cinn.CINN:
         image = len(shape) == 3
         noise = IMAGE_NOISE if image else TABLE_NOISE
-        sizes = CINNSizes(
+        sizes = cinn.CINNSizes(
             coupling=self.coupling,
             downsampling=self.downsampling,
             levels=self.levels,
@@ -222,7 +224,7 @@ class CADP(Method):
             clamp=(IMAGE_CLAMP if image else TABLE_CLAMP) if self.clamp is None else self.clamp,
             noise=noise if self.input_noise is None else self.input_noise,
         )
-        return CINN(shape, conditions.width, sizes)
+        return cinn.CINN(shape, conditions.width, sizes)
 
 
 def _number(written: str) -> float:

@@ -27,8 +27,7 @@ from typing import Literal
 
 import torch
 
-from bench.nets.cinn import CINN
-from bench.nets.normalising_flow import decoded, encoded, rows_at_once
+from bench.nets import cinn, normalising_flow
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Stream
 from bench.types import Dataset, Mechanism, NotApplicable, PrivacyClaim, Release
@@ -64,7 +63,7 @@ class NormedLatent(Mechanism):
         drawn: Whether rows are decoded under columns that are drawn at random, in place of their own.
     """
 
-    flow: CINN
+    flow: cinn.CINN
     conditions: Conditions
     norm: float
     gridded: GridNoise
@@ -108,7 +107,7 @@ class NormedLatent(Mechanism):
     def rebuild(self, code: torch.Tensor, data: Dataset) -> torch.Tensor:
         """Rows (n, ...) float32 of codes (n, d), under the conditions of `data`'s rows."""
         condition = self.conditions.read(data.samples, data.labels, data.findings)
-        return self.conditions.join(decoded(self.flow, code.float(), condition), data.samples)
+        return self.conditions.join(normalising_flow.decoded(self.flow, code.float(), condition), data.samples)
 
     def normed(self, latent: torch.Tensor) -> torch.Tensor:
         """Latents (n, d) float64 at norm s, row by row or batch by batch, on the grid: no longer than `most` steps.
@@ -127,7 +126,7 @@ class NormedLatent(Mechanism):
 
     def together(self, stream: Stream) -> int:
         """Rows that are released at a time: no other numbers, batches or noise than of all at once."""
-        rows = math.lcm(rows_at_once(torch.empty(1, self.width)), stream.rows_apart(self.width))
+        rows = math.lcm(normalising_flow.rows_at_once(torch.empty(1, self.width)), stream.rows_apart(self.width))
         return rows if self.rowwise else math.lcm(rows, self.batch)
 
     @property
@@ -173,7 +172,7 @@ class NormedLatent(Mechanism):
         return rows[first], rows[second]
 
     def _latent(self, samples: torch.Tensor, condition: torch.Tensor | None) -> torch.Tensor:
-        return encoded(self.flow, self.conditions.rows(samples), condition).double()
+        return normalising_flow.encoded(self.flow, self.conditions.rows(samples), condition).double()
 
 
 def clipped(latent: torch.Tensor, norm: float) -> torch.Tensor:

@@ -44,8 +44,9 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.nets.cvae import ConditionalVAE, CVAECourse, Formula, train_cvae
+from bench.nets import cvae
 from bench.nets.initialisation import start
+from bench.nets.network_choices import Formula
 from bench.owner.label_mix import LabelMix
 from bench.randomness import Secret
 from bench.rows.person_groups import hold_out
@@ -104,9 +105,9 @@ class CVAE(Method):
         between(0, 1, held_out=self.held_out)
         one_of(("set", "decoder"), publish=self.publish)
 
-    def course(self, beta: float) -> CVAECourse:
+    def course(self, beta: float) -> cvae.CVAECourse:
         """How the network is trained."""
-        return CVAECourse(self.variant, beta, self.epochs, self.batch, self.learning_rate, self.patience)
+        return cvae.CVAECourse(self.variant, beta, self.epochs, self.batch, self.learning_rate, self.patience)
 
     def fit(self, public: Dataset, seed: int) -> CVAEScheme:
         """Nothing to learn. Raises NotApplicable for images."""
@@ -133,7 +134,7 @@ class CVAE(Method):
         return PAPER_BETA * share
 
     def centres(
-        self, network: ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
+        self, network: cvae.ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """About which latents are drawn (q, latent), and the class (q,) of each: the origin, for every class."""
         return rows.new_zeros(classes, self.latent), torch.arange(classes, device=rows.device)
@@ -171,7 +172,7 @@ class OverfittedCVAE(CVAE):
     patience: int | None = None
 
     def centres(
-        self, network: ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
+        self, network: cvae.ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The latent means (n, latent) of the rows (n, d) it learned from, and their classes (n,)."""
         return network.encode(rows, torch.nn.functional.one_hot(number, classes).to(rows.dtype))[0], number
@@ -243,10 +244,10 @@ class CVAEKey(Key):
         rows = (samples - minimum) / torch.where(extent > 0, extent, 1)
         d, c = samples.shape[1], len(mix.classes)
         with torch.device("meta"):
-            network = ConditionalVAE(d, c, hidden=method.hidden, latent=method.latent)
+            network = cvae.ConditionalVAE(d, c, hidden=method.hidden, latent=method.latent)
         start(network.to_empty(device=samples.device), self.secret.stream("network"))
         condition = torch.nn.functional.one_hot(number, c).to(rows.dtype)
-        train_cvae(
+        cvae.train_cvae(
             network, rows[learned], condition[learned], method.course(method.weight(rows[learned], number[learned])),
             judged=(rows[judged], condition[judged]), secret=self.secret.derive("training"),
         )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bench.nets.cvae import decoder
+from bench.nets import cvae
 from bench.owner.label_mix import LabelMix
 from bench.owner.published import check_names, check_tensors
 from bench.randomness import Secret, Stream
@@ -60,7 +60,7 @@ class Decoder(Generator):
             if bool((state[name] < 0).any()):
                 raise ValueError(f"{name} must be at least 0, got {float(state[name].min())}")
         with torch.device("meta"):
-            network = decoder(d, c, hidden=hidden, latent=latent)
+            network = cvae.decoder(d, c, hidden=hidden, latent=latent)
         network.load_state_dict({name: state[f"decoder.{name}"] for name in WEIGHTS}, assign=True)
         return cls(
             network.requires_grad_(False), mix, state["minimum"], state["extent"], float(state["deviation"]),

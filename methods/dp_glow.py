@@ -39,10 +39,8 @@ from typing import ClassVar, Literal, get_args
 
 import torch
 
-from bench.nets.classifier import fast_precision
-from bench.nets.glow import Glow, most_levels, usual_levels
+from bench.nets import classifier, glow, normalising_flow
 from bench.nets.initialisation import seeded
-from bench.nets.normalising_flow import FlowCourse, decoded, encoded, rows_at_once, train_flow
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
 from bench.rows.person_groups import hold_out
@@ -124,20 +122,30 @@ class DPGlow(Method):
         if samples.ndim != 4:
             raise NotApplicable(f"dp-glow reads images: {public.name} is a table")
         c, h, w = samples.shape[1:]
-        levels, device = self.levels or usual_levels(h, w), samples.device
-        if levels > most_levels(h, w):
+        levels, device, most = self.levels or glow.usual_levels(h, w), samples.device, glow.most_levels(h, w)
+        if levels > most:
             raise NotApplicable(
-                f"dp-glow halves the sides of an image {levels} times, and {h}x{w} allow it {most_levels(h, w)} times: "
+                f"dp-glow halves the sides of an image {levels} times, and {h}x{w} allow it {most} times: "
                 f"lower levels, or choose --size so that {2**levels} divides the sides"
             )
         training, held = hold_out(public, HELD_OUT, derive(seed, "held out"))
         with seeded(derive(seed, "flow")):
-            flow = Glow((c, h, w), levels=levels, depth=self.depth, width=self.width, precision=fast_precision(device))
-        course = FlowCourse(self.steps, self.batch, self.learning_rate, warm_up=min(WARM_UP, self.steps // 10))
-        fit = train_flow(
+            flow = glow.Glow(
+                (c, h, w),
+                levels=levels,
+                depth=self.depth,
+                width=self.width,
+                precision=classifier.fast_precision(device),
+            )
+        course = normalising_flow.FlowCourse(
+            self.steps, self.batch, self.learning_rate, warm_up=min(WARM_UP, self.steps // 10)
+        )
+        fit = normalising_flow.train_flow(
             flow.to(device), samples[training], None, course, held_out=(samples[held], None), seed=derive(seed, "train")
         )
-        ranges = [torch.aminmax(encoded(flow, rows), dim=0) for rows in torch.split(samples[training], ROWS)]
+        ranges = [
+            torch.aminmax(normalising_flow.encoded(flow, rows), dim=0) for rows in torch.split(samples[training], ROWS)
+        ]
         low = torch.stack([part.min for part in ranges]).amin(dim=0)
         high = torch.stack([part.max for part in ranges]).amax(dim=0)
         if not bool((high > low).any()):
@@ -157,7 +165,7 @@ class DPGlow(Method):
         """The scheme that `DPGlowScheme.state` described, with the clip and the noise of this method."""
         c, h, w, levels, depth, width = (int(number) for number in state["sizes"])
         with seeded(0):
-            flow = Glow((c, h, w), levels=levels, depth=depth, width=width).to(state["sizes"].device)
+            flow = glow.Glow((c, h, w), levels=levels, depth=depth, width=width).to(state["sizes"].device)
         flow.load_state_dict({name: tensor for name, tensor in state.items() if name not in NUMBERS})
         low, high = state["low"].double(), state["high"].double()
         epsilon = self.epsilon if self.epsilon_per_pixel is None else self.epsilon_per_pixel * len(low)
@@ -200,14 +208,14 @@ class DPGlowScheme(Scheme):
             raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
 
         def obfuscate(rows: torch.Tensor) -> torch.Tensor:
-            code = encoded(flow, rows).double()
+            code = normalising_flow.encoded(flow, rows).double()
             if self.epsilon is not None:
                 code = noise.noisy(code, stream)
             elif self.variant != "no-clip":
                 code = noise.clip(code)
-            return decoded(flow, code.float())
+            return normalising_flow.decoded(flow, code.float())
 
-        together = math.lcm(rows_at_once(samples), stream.rows_apart(len(noise.half)))
+        together = math.lcm(normalising_flow.rows_at_once(samples), stream.rows_apart(len(noise.half)))
         return by_blocks(samples, obfuscate, together, draws=True)
 
     def claim(self) -> PrivacyClaim:

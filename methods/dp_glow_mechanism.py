@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bench.nets.glow import Glow
-from bench.nets.normalising_flow import decoded, encoded
+from bench.nets import glow, normalising_flow
 from bench.owner.grid_noise import above
 from bench.randomness import Grid, Stream, no_nan
 from bench.seeds import generator
@@ -32,7 +31,7 @@ class ClippedLatent(Mechanism):
         relative: The noise's scale in units of `half`, the same for every element; 0 for no noise.
     """
 
-    flow: Glow
+    flow: glow.Glow
     centre: torch.Tensor
     half: torch.Tensor
     relative: float
@@ -58,11 +57,11 @@ class ClippedLatent(Mechanism):
 
     def locate(self, data: Dataset) -> torch.Tensor:
         """(n, d) float64: clipped latents, on the grid."""
-        return self._values(self.places(encoded(self.flow, data.samples).double()))
+        return self._values(self.places(normalising_flow.encoded(self.flow, data.samples).double()))
 
     def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: the latents of released images, within the fence however they were rounded."""
-        return self.clip(encoded(self.flow, release.samples).double())
+        return self.clip(normalising_flow.encoded(self.flow, release.samples).double())
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
         """The two ends of three diagonals of the clip: all low and all high, and two with random signs.
@@ -71,7 +70,7 @@ class ClippedLatent(Mechanism):
         """
         signs = torch.randn(2, len(self.half), generator=generator(0)).sign().to(self.half)
         diagonals = OUTSIDE * self.half * torch.cat((torch.ones_like(signs[:1]), signs))
-        ends = [decoded(self.flow, (self.centre + side * diagonals).float()) for side in (-1, 1)]
+        ends = [normalising_flow.decoded(self.flow, (self.centre + side * diagonals).float()) for side in (-1, 1)]
         first = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         low, high = ([replace(first, samples=row[None]) for row in end] for end in ends)
         return list(zip(low, high, strict=True))

@@ -25,8 +25,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, decoded, encoded, train_autoencoder, unexplained
-from bench.nets.classifier import fast_precision
+from bench.nets import autoencoder, classifier
 from bench.nets.initialisation import seeded
 from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
 from bench.owner.noise_stream import NoiseKey
@@ -99,13 +98,13 @@ class DPImage(Method):
             raise NotApplicable(f"dp-image needs 2 public images beside the held-out people's, got {len(learned)}")
         c, h, w = samples.shape[1:]
         with seeded(derive(seed, "autoencoder"), samples.device):
-            network = Autoencoder((c, h, w), self.width)
+            network = autoencoder.Autoencoder((c, h, w), self.width)
         network.to(samples.device)
-        train_autoencoder(network, samples[learned], self._course(samples.device), derive(seed, "training"))
-        std, mean = torch.std_mean(encoded(network, samples[learned]), dim=0, correction=0)
+        autoencoder.train_autoencoder(network, samples[learned], self._course(samples.device), derive(seed, "training"))
+        std, mean = torch.std_mean(autoencoder.encoded(network, samples[learned]), dim=0, correction=0)
         if not bool((std > 0).any()):
             raise NotApplicable(f"dp-image needs codes that vary: the images of {public.name} are all the same")
-        judged = torch.tensor([unexplained(network, samples[held]), len(held)], dtype=torch.float64)
+        judged = torch.tensor([autoencoder.unexplained(network, samples[held]), len(held)], dtype=torch.float64)
         weights = {f"network.{name}": tensor.contiguous() for name, tensor in network.state_dict().items()}
         known = {"shape": torch.tensor((c, h, w)), "code mean": mean, "code std": std, "held out": judged}
         return self.load(weights | {name: part.to(samples.device) for name, part in known.items()})
@@ -114,7 +113,7 @@ class DPImage(Method):
         """The scheme that `DPImageScheme.state` described, with this method's noise."""
         c, h, w = (int(side) for side in state["shape"])
         with seeded(0):
-            network = Autoencoder((c, h, w), len(state["code std"])).to(state["shape"].device)
+            network = autoencoder.Autoencoder((c, h, w), len(state["code std"])).to(state["shape"].device)
         weights = {name: part for name, part in state.items() if name.startswith("network.")}
         network.load_state_dict({name.removeprefix("network."): part for name, part in weights.items()})
         mean, reach = state["code mean"], None if self.clip is None else self.clip * state["code std"]
@@ -127,8 +126,10 @@ class DPImage(Method):
         coded = NoisyCode(network.eval().requires_grad_(False), (c, h, w), mean, reach, noise)
         return DPImageScheme(dict(state), coded, None if reach is None else noise.span(mean - reach, mean + reach))
 
-    def _course(self, device: torch.device) -> ReconstructionCourse:
-        return ReconstructionCourse(self.steps, self.batch, self.learning_rate, fast_precision(device))
+    def _course(self, device: torch.device) -> autoencoder.ReconstructionCourse:
+        return autoencoder.ReconstructionCourse(
+            self.steps, self.batch, self.learning_rate, classifier.fast_precision(device)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +186,7 @@ class DPImageScheme(Scheme):
     def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
         noisy = self.noise.gridded.add(self.noise.encode(samples), stream)
-        return decoded(self.noise.network, noisy.to(self.noise.mean), like=samples)
+        return autoencoder.decoded(self.noise.network, noisy.to(self.noise.mean), like=samples)
 
     def claim(self) -> PrivacyClaim:
         """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""

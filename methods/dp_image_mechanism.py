@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bench.nets.autoencoder import Autoencoder, encoded
+from bench.nets import autoencoder
 from bench.owner.grid_noise import GridNoise
 from bench.types import Dataset, Mechanism, Release
 
@@ -26,7 +26,7 @@ class NoisyCode(Mechanism):
 
     exact = False
 
-    network: Autoencoder
+    network: autoencoder.Autoencoder
     shape: tuple[int, int, int]
     mean: torch.Tensor
     reach: torch.Tensor | None
@@ -46,7 +46,7 @@ class NoisyCode(Mechanism):
         """Codes (n, d) float64 of images (n, c, h, w), clipped if there is a clip. Raises ValueError for others."""
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this scheme encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
-        codes = encoded(self.network, samples)
+        codes = autoencoder.encoded(self.network, samples)
         return codes if self.reach is None else codes.clamp(self.mean - self.reach, self.mean + self.reach)
 
     def locate(self, data: Dataset) -> torch.Tensor:
@@ -55,7 +55,7 @@ class NoisyCode(Mechanism):
 
     def observe(self, release: Release) -> torch.Tensor:
         """(m, d) float64: unclipped codes of the released images, near the noisy codes."""
-        return encoded(self.network, release.samples)
+        return autoencoder.encoded(self.network, release.samples)
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
         """The row of `like` furthest from the mean in code space, and the row furthest from that row.

@@ -35,10 +35,10 @@ from typing import ClassVar, Literal, get_args
 
 import torch
 
-from bench.nets.classifier import Course, outputs, train
+from bench.nets import classifier, private_training
 from bench.nets.convolutional_networks import private_cnn, strided_cnn
 from bench.nets.initialisation import seeded, start
-from bench.nets.private_training import MOST_DELTA, Optimiser, PrivateCourse, accounts, train_privately
+from bench.nets.network_choices import Optimiser
 from bench.nets.scattering import SMALLEST, scattered
 from bench.randomness import Secret
 from bench.rows.label_classes import labelled
@@ -105,9 +105,9 @@ class DPSGD(Method):
         with torch.device("meta"):
             private_cnn((1, 8, 8), 1, width=self.width)  # checks the width
 
-    def course(self) -> PrivateCourse:
+    def course(self) -> private_training.PrivateCourse:
         """How the classifier is trained."""
-        return PrivateCourse(
+        return private_training.PrivateCourse(
             self.epsilon, self.delta, self.epochs, self.batch, self.learning_rate, self.clip_norm, self.optimiser
         )
 
@@ -150,8 +150,8 @@ class DPSGD(Method):
         rows = _standardised(public.samples, learned)
         with seeded(derive(seed, "pretrain"), rows.device):
             network = self.classifier(tuple(rows.shape[1:]), len(public.findings)).to(rows.device)
-            course = Course(self.pretrain, None, 64, 3e-3, 0.05, "float32")
-            for _ in train(network, rows, public.labels, course, exclusive=public.exclusive, seed=seed):
+            course = classifier.Course(self.pretrain, None, 64, 3e-3, 0.05, "float32")
+            for _ in classifier.train(network, rows, public.labels, course, exclusive=public.exclusive, seed=seed):
                 pass
         return {f"features.{name}": tensor.detach() for name, tensor in network[0].state_dict().items()}
 
@@ -178,11 +178,15 @@ class DPSGDScheme(Scheme):
     def claim(self) -> PrivacyClaim:
         """The budget, to which the noise is calibrated when the classifier is trained."""
         method = self.method
-        own = f"1 / (10 n) for n training rows, {MOST_DELTA:g} at most" if method.delta is None else "as given"
+        own = (
+            f"1 / (10 n) for n training rows, {private_training.MOST_DELTA:g} at most"
+            if method.delta is None
+            else "as given"
+        )
         return PrivacyClaim(
             unit="image" if self.learned["mean"].ndim == 3 else "record",
             epsilon=method.epsilon,
-            delta=MOST_DELTA if method.delta is None else method.delta,
+            delta=private_training.MOST_DELTA if method.delta is None else method.delta,
             assumptions=(
                 "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
                 "is public; which labels are withheld beforehand (balancing) is outside the claim; it holds for the "
@@ -197,7 +201,7 @@ class DPSGDScheme(Scheme):
 
     def accounts(self, rows: int) -> Mapping[str, float]:
         """What training on that many rows spends, by Opacus and, where it is installed, by dp-accounting."""
-        return accounts(self.method.course(), rows)
+        return private_training.accounts(self.method.course(), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,13 +230,13 @@ class DPSGDKey(Key):
         rows, labels = method.read(private.samples[known], learned), labels[known]
         network = self._network(rows, labels.shape[1])
         with seeded(int(self.secret.stream("dropout").integers(1 << 32)), rows.device):  # which nothing rests on
-            train_privately(
+            private_training.train_privately(
                 network, rows, labels, method.course(), exclusive=private.exclusive,
                 secret=self.secret.derive("training"),
             )  # fmt: skip
 
         def classify(samples: torch.Tensor) -> torch.Tensor:
-            logits = outputs(network, method.read(samples, learned), "float32").double()
+            logits = classifier.outputs(network, method.read(samples, learned), "float32").double()
             return logits.log_softmax(dim=1) if private.exclusive else logits  # probabilities would round to 0 or 1
 
         return classify

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.nets.obfuscator import draw_layers, random_layers
+from bench.nets import obfuscator
 from bench.nets.patches import cut, fold, patch_grid, patch_sizes
 from bench.randomness import Secret
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
@@ -86,7 +86,9 @@ class RandomLayersScheme(Scheme):
         down, across = patch_grid(h, w, self.method.patch_size)
         numbers = c * self.method.patch_size**2
         draw = secret.stream("random-layers").normal
-        layers = draw_layers(draw, locations=down * across, inputs=numbers, width=numbers, layers=self.method.depth)
+        layers = obfuscator.draw_layers(
+            draw, locations=down * across, inputs=numbers, width=numbers, layers=self.method.depth
+        )
         return RandomLayersKey(self, torch.stack(layers).to(self.device))
 
     def load_key(self, state: State) -> RandomLayersKey:
@@ -118,7 +120,7 @@ class RandomLayersKey(Key):
         layers = list(self.weights)
 
         def encode(part: torch.Tensor) -> torch.Tensor:
-            return fold(random_layers(cut(part, patch_size), layers), shape, patch_size)
+            return fold(obfuscator.random_layers(cut(part, patch_size), layers), shape, patch_size)
 
         return by_blocks(samples, encode, ROWS_AT_ONCE)
 

@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+from bench.nets import obfuscator, obfuscator_training
 from bench.nets.initialisation import seeded
-from bench.nets.obfuscator import Obfuscator, check_sizes, even_square
-from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.nets.network_choices import check_sizes, even_square
 from bench.nets.patches import patch_sizes
 from bench.owner.label_code import Unbalanced
 from bench.seeds import derive
@@ -108,9 +108,11 @@ class KeyedEncoder(Method):
         network.load_state_dict({name: tensor for name, tensor in state.items() if name != "sizes"})
         return self._scheme(network, (c, h, w), bool(exclusive))
 
-    def _network(self, shape: tuple[int, int, int]) -> Obfuscator:
+    def _network(self, shape: tuple[int, int, int]) -> obfuscator.Obfuscator:
         width = self._wide(shape[0])
-        return Obfuscator(shape, patch_size=self.patch_size, width=width, blocks=self.blocks, depth=self.depth)
+        return obfuscator.Obfuscator(
+            shape, patch_size=self.patch_size, width=width, blocks=self.blocks, depth=self.depth
+        )
 
     @property
     def _grey(self) -> int:
@@ -122,12 +124,12 @@ class KeyedEncoder(Method):
         """Numbers a token of images of so many channels."""
         return self._grey if channels == 1 else even_square(channels * self._grey)
 
-    def _scheme(self, network: Obfuscator, shape: tuple[int, int, int], exclusive: bool) -> SyferScheme:
+    def _scheme(self, network: obfuscator.Obfuscator, shape: tuple[int, int, int], exclusive: bool) -> SyferScheme:
         network.eval().requires_grad_(False)
         ratio = shape[0] * self.patch_size**2 / network.width
         return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, ratio, self._caveat(network))
 
-    def _caveat(self, network: Obfuscator) -> str:
+    def _caveat(self, network: obfuscator.Obfuscator) -> str:
         """How the sizes compare with the paper's."""
         own = (len(network.stacks), network.depth, network.width, network.locations)
         said, paper = (
@@ -141,7 +143,7 @@ class KeyedEncoder(Method):
             return "a network of the paper's size"
         return f"a network of {said}; the paper's is {paper}"
 
-    def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
+    def _train(self, network: obfuscator.Obfuscator, public: Dataset, seed: int) -> None:
         """Nothing is learned unless a method says so."""
 
 
@@ -200,7 +202,7 @@ class Syfer(KeyedEncoder):
         at_least(0, lambda_reid=self.lambda_reid, lambda_rec=self.lambda_rec, lambda_match=self.lambda_match)
         positive(learning_rate=self.learning_rate)
 
-    def _caveat(self, network: Obfuscator) -> str:
+    def _caveat(self, network: obfuscator.Obfuscator) -> str:
         paper = self.presets["paper"]
         return (
             f"{super()._caveat(network)}; trained for {self.steps} steps of {self.batch} images (the paper: "
@@ -209,12 +211,12 @@ class Syfer(KeyedEncoder):
             "hand lacks its equations"
         )
 
-    def _train(self, network: Obfuscator, public: Dataset, seed: int) -> None:
+    def _train(self, network: obfuscator.Obfuscator, public: Dataset, seed: int) -> None:
         """Algorithm 1 on the public images, without their labels."""
         if len(public) < 2:
             raise NotApplicable("syfer trains an attacker who tells images apart: needs 2 public images, got 1")
         cuda = public.samples.device.type == "cuda"
-        opponents = Opponents(
+        opponents = obfuscator_training.Opponents(
             steps=self.steps,
             batch=self.batch,
             lambda_reid=self.lambda_reid,
@@ -227,4 +229,4 @@ class Syfer(KeyedEncoder):
             precision="bfloat16" if cuda and self.cuda_bfloat16 else "float32",
             compiled=cuda and self.cuda_compile,
         )
-        train_obfuscator(network, public.samples, opponents, derive(seed, "training"))
+        obfuscator_training.train_obfuscator(network, public.samples, opponents, derive(seed, "training"))

@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from bench.nets.obfuscator import Obfuscator
+from bench.nets import obfuscator
 from bench.nets.patches import SHRUNK
 from bench.owner.label_code import LabelCode, Unbalanced
 from bench.randomness import Secret
@@ -24,7 +24,7 @@ class SyferScheme(Scheme):
     `ratio`: numbers of a patch over those of its token; above 1 some are lost before anything is hidden.
     """
 
-    network: Obfuscator
+    network: obfuscator.Obfuscator
     shape: tuple[int, int, int]
     exclusive: bool
     labels: Literal["encoded", "raw"]

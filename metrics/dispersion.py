@@ -100,7 +100,7 @@ def _error(factors: _Factors, first: slice, second: slice, distances: torch.Tens
     """
     # The terms' sizes sum to 2 sum |a_i b_i| + |a|^2 + |b|^2, at most twice the squares.
     share = 2 * product_error(factors.left.shape[1], distances.dtype, chunk=CHUNK)
-    a, b = (share * factors.squares[part] + FLOOR[distances.dtype] for part in (first, second))
+    a, b = (share * factors.squares[part] + FLOOR[str(distances.dtype)] for part in (first, second))
     most = float(a.amax() + b.amax())
     least = float(distances.amin())
     if least >= 2 * math.sqrt(most):

@@ -12,7 +12,7 @@ import torch
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.bootstrap import LEVELS
+from bench.statistics.bootstrap import ENDS
 from bench.statistics.confidence_intervals import never_certain, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
 from bench.statistics.null_distribution import MEANS, two_sided
@@ -78,7 +78,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
             for own, members in zip(ranks, evidence.members, strict=True)
         ]
         drawn = _exchanged(shares, people, MEANS, seed)
-        null_low, null_high = torch.quantile(0.5 + drawn, LEVELS).clamp(0, 1).tolist()
+        null_low, null_high = torch.quantile(0.5 + drawn, torch.tensor(ENDS, dtype=torch.float64)).clamp(0, 1).tolist()
         observed = sum(float(share[inside].sum()) for share, inside in zip(shares, people.members, strict=True))
         chosen = people.members.sum(dim=1).tolist()
         p = exchange_p(shares, observed, drawn, chosen=chosen)

@@ -14,7 +14,7 @@ import torch
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.bootstrap import LEVELS
+from bench.statistics.bootstrap import ENDS
 from bench.statistics.confidence_intervals import at_least_binomial, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
 from bench.statistics.null_distribution import MEANS, two_sided
@@ -134,7 +134,7 @@ def _at(evidence: MembershipEvidence, people: People, rankings: list[Ranking], r
     figure = partial(membership_tpr, one_in=RATES[rate])
     found = replicates(evidence, rankings, figure)
     value, others = fmean(found.by_key), _fewest_others(evidence)
-    null_low, null_high = torch.quantile(null, LEVELS).tolist()
+    null_low, null_high = torch.quantile(null, torch.tensor(ENDS, dtype=torch.float64)).tolist()
     p = two_sided(null, value)
     if p <= 2 / (1 + len(null)):
         p = min(p, 2 * tail_bound(rankings, people, value, one_in=RATES[rate]))

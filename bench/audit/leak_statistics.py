@@ -7,6 +7,7 @@ is higher for the first input, or lower, need not be known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ FOREST = 32
 PROJECTIONS = 16
 LEVELS = (0.0, 0.1, 0.5, 0.9, 1.0)
 
-Read = Callable[[Tosses], torch.Tensor]
+Read: TypeAlias = "Callable[[Tosses], torch.Tensor]"
 
 
 def learn(play: RowPlay, seen: Tosses, spare: Tosses, mechanism: Mechanism | None) -> list[Statistic]:

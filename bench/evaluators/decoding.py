@@ -15,7 +15,7 @@ import torch
 
 from bench.evaluators.predictions import queried
 from bench.evidence import DecodingEvidence
-from bench.nets.decoder import train_decoder
+from bench.nets import decoder
 from bench.pictures.strips import SHOWN, draw
 from bench.progress import stage
 from bench.rows.row_sets import originals
@@ -42,7 +42,7 @@ class Decoding(Evaluator[Workbench]):
         start = time.perf_counter()
         stage("train decoder")
         raw, released = bench.private.samples[rows], sealed.release.samples[order]
-        network = train_decoder(released, raw, steps=bench.preset.decoder_steps, seed=bench.seed("decoder"))
+        network = decoder.train_decoder(released, raw, steps=bench.preset.decoder_steps, seed=bench.seed("decoder"))
         stage("decode")
         query = queried(bench, key, bench.test)
         with torch.no_grad():

@@ -31,15 +31,13 @@ from typing import ClassVar, cast
 
 import torch
 from pydantic import JsonValue
-from torch import Tensor
 
 from bench.contract.seal import check
 from bench.data.scorable import MINIMUM_CASES
 from bench.evaluators.predictions import sample_predictions, told_note
 from bench.evidence import DetectionEvidence, UtilityEvidence
-from bench.nets.glow import Glow, usual_levels
+from bench.nets import glow, normalising_flow
 from bench.nets.initialisation import seeded
-from bench.nets.normalising_flow import Flow, FlowCourse, FlowFit, log_densities, train_flow
 from bench.plugins.source_hash import modules_hash
 from bench.progress import stage
 from bench.randomness import Secret
@@ -72,25 +70,25 @@ class RatioPlan:
     batch: int = 32
     learning_rate: float = 1e-3
 
-    def course(self, images: int) -> FlowCourse:
+    def course(self, images: int) -> normalising_flow.FlowCourse:
         """How a flow is trained on so many images."""
         steps = min(self.steps, math.ceil(self.passes * images / self.batch))
-        return FlowCourse(steps=steps, batch=self.batch, learning_rate=self.learning_rate)
+        return normalising_flow.FlowCourse(steps=steps, batch=self.batch, learning_rate=self.learning_rate)
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio:
     """Two flows for images of one shape, in evaluation mode: of normal images, and of the mixture."""
 
-    normal: Flow
-    mixture: Flow
+    normal: normalising_flow.Flow
+    mixture: normalising_flow.Flow
 
     def state(self) -> State:
         """Their weights; `load_ratio` gives an equal ratio."""
         flows = {"normal": self.normal, "mixture": self.mixture}
         return {f"{name}.{part}": value for name, flow in flows.items() for part, value in flow.state_dict().items()}
 
-    def abnormality(self, samples: Tensor, seed: int) -> Tensor:
+    def abnormality(self, samples: torch.Tensor, seed: int) -> torch.Tensor:
         """log p(x) - log p(x | normal), (n,) float64 in nats, of images (n, c, h, w) in [0, 1]; higher is likelier
         abnormal.
 
@@ -99,15 +97,18 @@ class LikelihoodRatio:
         """
         noise = torch.rand(samples.shape, generator=generator(seed, samples.device), device=samples.device)
         filled = ((samples * 255).round() + noise - 0.5) / 255
-        found = log_densities(self.mixture, filled).double() - log_densities(self.normal, filled).double()
+        found = (
+            normalising_flow.log_densities(self.mixture, filled).double()
+            - normalising_flow.log_densities(self.normal, filled).double()
+        )
         if not bool(found.isfinite().all()):
             raise NotApplicable("some images lie so far from the public ones that their density is not finite")
         return found
 
 
 def train_ratio(
-    samples: Tensor, normal: Tensor, held_out: Tensor, plan: RatioPlan, seed: int
-) -> tuple[LikelihoodRatio, Mapping[str, FlowFit]]:
+    samples: torch.Tensor, normal: torch.Tensor, held_out: torch.Tensor, plan: RatioPlan, seed: int
+) -> tuple[LikelihoodRatio, Mapping[str, normalising_flow.FlowFit]]:
     """The ratio learned from public images, and how each flow does on held-out images.
 
     Args:
@@ -126,7 +127,7 @@ def train_ratio(
         with seeded(derive(seed, name), samples.device):
             flows[name] = _flow(samples, plan)
         learned, held = samples[rows & ~held_out], samples[rows & held_out]
-        fits[name] = train_flow(
+        fits[name] = normalising_flow.train_flow(
             flows[name],
             learned,
             None,
@@ -137,7 +138,7 @@ def train_ratio(
     return LikelihoodRatio(**flows), fits
 
 
-def load_ratio(state: State, like: Tensor, plan: RatioPlan) -> LikelihoodRatio:
+def load_ratio(state: State, like: torch.Tensor, plan: RatioPlan) -> LikelihoodRatio:
     """The ratio that `LikelihoodRatio.state` described, for images of the shape and on the device of `like`."""
     flows = {}
     for name in ("normal", "mixture"):
@@ -147,12 +148,12 @@ def load_ratio(state: State, like: Tensor, plan: RatioPlan) -> LikelihoodRatio:
     return LikelihoodRatio(**flows)
 
 
-def _flow(images: Tensor, plan: RatioPlan) -> Glow:
+def _flow(images: torch.Tensor, plan: RatioPlan) -> glow.Glow:
     c, h, w = images.shape[1:]
     if h % 2 or w % 2:
         raise NotApplicable(f"a Glow halves both sides: images are {h}x{w}; prepare them at an even size")
-    glow = Glow((c, h, w), levels=usual_levels(h, w), depth=plan.depth, width=plan.width)
-    return glow.to(images.device)
+    flow = glow.Glow((c, h, w), levels=glow.usual_levels(h, w), depth=plan.depth, width=plan.width)
+    return flow.to(images.device)
 
 
 HELD_OUT = 0.1  # share of the public rows

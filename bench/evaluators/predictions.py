@@ -8,8 +8,7 @@ from typing import cast
 import torch
 from pydantic import JsonValue
 
-from bench.bob.model_selection import Bob, train_bob
-from bench.bob.recipes import BobPlan, Shortlist
+from bench.bob import model_selection, recipes
 from bench.contract.preset import Preset
 from bench.evidence import UtilityEvidence
 from bench.progress import stage
@@ -68,11 +67,16 @@ class Learned:
 
     scores: torch.Tensor
     outsider: torch.Tensor | None
-    bob: Bob
+    bob: model_selection.Bob
 
 
 def learn(
-    bench: Workbench, release: Release, key: Key, plan: BobPlan, seed: int, shortlist: Shortlist | None = None
+    bench: Workbench,
+    release: Release,
+    key: Key,
+    plan: recipes.BobPlan,
+    seed: int,
+    shortlist: recipes.Shortlist | None = None,
 ) -> Learned:
     """Bob trains on `release` and predicts the test rows."""
     released_labels(bench, release)
@@ -83,7 +87,7 @@ def learn(
             f"{tuple(release.samples.shape[1:])}"
         )
     stage("utility")
-    bob = train_bob(
+    bob = model_selection.train_bob(
         release,
         queried(bench, key, bench.control),
         cast(torch.Tensor, bench.control.labels),
@@ -109,9 +113,9 @@ def evidence_of(bench: Workbench, predictions: list[torch.Tensor], test: Dataset
     return UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
 
 
-def plan_of(preset: Preset) -> BobPlan:
+def plan_of(preset: Preset) -> recipes.BobPlan:
     """How hard Bob tries under that preset."""
-    return BobPlan(
+    return recipes.BobPlan(
         epochs=preset.epochs,
         least_steps=preset.bob_steps,
         width=preset.bob_width,
@@ -123,7 +127,7 @@ def plan_of(preset: Preset) -> BobPlan:
     )
 
 
-def summary(bob: Bob) -> dict[str, JsonValue]:
+def summary(bob: model_selection.Bob) -> dict[str, JsonValue]:
     """What Bob tried and chose, for the record."""
     outsider = None if bob.outsider is None else asdict(bob.outsider.choice)
     return {

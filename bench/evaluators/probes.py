@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 import torch
 from pydantic import JsonValue
 
-from bench.bob.model_selection import train_bob
-from bench.bob.recipes import BobPlan
+from bench.bob import model_selection, recipes
 from bench.contract.seal import check
 from bench.evaluators.predictions import sample_predictions, summary
 from bench.evidence import ProbeEvidence, UtilityEvidence
@@ -45,7 +44,7 @@ OWN_KEYS = 4  # that Eve trains on
 CHOOSING = 0.25  # share of the public rows that she chooses by
 BLOCK, CORNER = 8, 4  # as a part of the image's height and width: the block, and where it begins
 
-Mark = Callable[[torch.Tensor, int], torch.Tensor]
+Mark: TypeAlias = "Callable[[torch.Tensor, int], torch.Tensor]"
 
 
 def paint_block(images: torch.Tensor, seed: int) -> torch.Tensor:
@@ -124,7 +123,7 @@ class Probes(Evaluator[Workbench]):
             ]
             dealt.append(deal(bench.private, mark, seeds[-1]))
             sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
-            plan = BobPlan(
+            plan = recipes.BobPlan(
                 ("resnet18", "sau"), epochs=bench.preset.probe_epochs, width=bench.preset.probe_width
             )  # a mark is small, and anywhere
             stage(f"detect {name}")
@@ -167,7 +166,7 @@ def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> lis
     return found
 
 
-def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: BobPlan) -> Artefact:
+def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: recipes.BobPlan) -> Artefact:
     """Scores (m, 1) of the last part by the detector that learned from the first ones and was chosen by the last but
     one, with what Bob says of it.
     """
@@ -175,7 +174,7 @@ def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: BobPlan)
     samples = torch.cat([part.rows.samples for part in learned])
     release = Release(samples, torch.cat([part.carried for part in learned]), None)
     seed = bench.seed("probe detector", name)
-    bob = train_bob(release, chosen.rows.samples, chosen.carried, exclusive=False, plan=plan, seed=seed)
+    bob = model_selection.train_bob(release, chosen.rows.samples, chosen.carried, exclusive=False, plan=plan, seed=seed)
     return Artefact({"scores": bob.predict(judged.rows.samples).float().cpu()}, summary(bob))
 
 

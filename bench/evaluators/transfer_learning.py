@@ -19,8 +19,7 @@ from typing import ClassVar, cast
 import torch
 from pydantic import JsonValue
 
-from bench.bob.model_selection import train_bob
-from bench.bob.recipes import BobPlan
+from bench.bob import model_selection, recipes
 from bench.contract.seal import check
 from bench.evaluators.predictions import (
     check_labels,
@@ -53,7 +52,7 @@ class Transfer(Evaluator[Workbench]):
     source: ClassVar[str] = "Tölle et al. 2022 (CADP), figure 4"
     evidence: ClassVar[type] = TransferEvidence
 
-    def plan(self, bench: Workbench) -> BobPlan:
+    def plan(self, bench: Workbench) -> recipes.BobPlan:
         """What Bob tries."""
         return plan_of(bench.preset)
 
@@ -122,7 +121,7 @@ class CADPClassifier(Transfer):
             raise NotApplicable("the classifier of the CADP paper reads images, and these rows are a table's")
         return super().measure(bench)
 
-    def plan(self, bench: Workbench) -> BobPlan:
+    def plan(self, bench: Workbench) -> recipes.BobPlan:
         """That network alone."""
         side = min(bench.private.samples.shape[2:])
         return replace(
@@ -137,14 +136,14 @@ class CADPClassifier(Transfer):
 
 
 def _learn(
-    bench: Workbench, key: Key, rows: Release, tests: dict[str, Dataset], plan: BobPlan, *, coded: bool
+    bench: Workbench, key: Key, rows: Release, tests: dict[str, Dataset], plan: recipes.BobPlan, *, coded: bool
 ) -> tuple[dict[str, UtilityEvidence], JsonValue]:
     """Predictions for each of `tests` after training on `rows`, whose labels may be in the key's code; and Bob."""
     dev: Dataset | str = _released(bench, key, bench.control) if coded else bench.control
     stage("utility")
     if isinstance(dev, str):  # Bob chooses on rows as they reach his model elsewhere
         dev = replace(bench.control, samples=queried(bench, key, bench.control))
-    bob = train_bob(
+    bob = model_selection.train_bob(
         rows, dev.samples, cast(torch.Tensor, dev.labels), exclusive=bench.private.exclusive, plan=plan,
         seed=bench.seed("bob", 0), decode=key.decode if coded else None,
     )  # fmt: skip

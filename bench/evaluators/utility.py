@@ -26,9 +26,7 @@ from typing import ClassVar, cast
 import torch
 from pydantic import JsonValue
 
-from bench.bob.linear_models import LinearProbe, Rows, train_probe
-from bench.bob.recipe_training import AHEAD
-from bench.bob.recipes import BobPlan, Shortlist
+from bench.bob import linear_models, recipe_training, recipes
 from bench.contract.preset import Preset
 from bench.evaluators.predictions import (
     check_labels,
@@ -53,7 +51,7 @@ HELD_OUT = 0.2
 PLAN = (
     "under the first key Bob tries every trial on four fifths of the released rows and trains what he chose on all of "
     "them: chosen by control people's labels (the figure), and by the fifth held out (what an outsider can do); "
-    f"a network is chosen where it is ahead of linear models by {AHEAD}"
+    "a network is chosen where it is ahead of linear models by {ahead}"
 )
 IMPATIENT = ", and ends early where it is behind"
 AGAIN = "; under the other keys, only the best two of the former and the best of the latter, on all rows"
@@ -82,7 +80,7 @@ class Utility(Evaluator[Workbench]):
         start = time.perf_counter()
         plan = replace(plan_of(bench.preset), hold_out=HELD_OUT)
         predictions, outsiders, bobs = list[torch.Tensor](), list[torch.Tensor](), list[dict[str, JsonValue]]()
-        shortlist: Shortlist | None = None
+        shortlist: recipes.Shortlist | None = None
         for number in range(bench.preset.utility_keys):
             key = bench.key(scheme, number)
             published = published_predictions(bench, key)
@@ -101,7 +99,9 @@ class Utility(Evaluator[Workbench]):
         details: dict[str, JsonValue] = {"bob": cast(JsonValue, bobs), **label_note(bench)}
         if bobs:
             details["plan"] = (
-                PLAN + ("" if bench.preset.bob_patient else IMPATIENT) + (AGAIN if shortlist and len(bobs) > 1 else "")
+                PLAN.format(ahead=recipe_training.AHEAD)
+                + ("" if bench.preset.bob_patient else IMPATIENT)
+                + (AGAIN if shortlist and len(bobs) > 1 else "")
             )
         return Measurement({"": evidence}, details, {"utility": time.perf_counter() - start}, {})
 
@@ -152,7 +152,7 @@ class LearningCurve(Evaluator[Workbench]):
         yield LearningEvidence({0.25: one, 0.5: one})
 
 
-def _longer(plan: BobPlan, *, whole: int, part: int) -> BobPlan:
+def _longer(plan: recipes.BobPlan, *, whole: int, part: int) -> recipes.BobPlan:
     """The plan for `part` rows with as many gradient steps as it takes on `whole` rows: more epochs of fewer batches.
 
     >>> _longer(BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
@@ -216,12 +216,12 @@ class LinearProbes(Evaluator[Workbench]):
         yield LinearProbeEvidence({0.0: made.one, 2.0: made.one})
 
 
-def _train(bench: Workbench, release: Release, key: Key, seed: int) -> LinearProbe:
-    def rows(drawn: Release) -> Rows:
+def _train(bench: Workbench, release: Release, key: Key, seed: int) -> linear_models.LinearProbe:
+    def rows(drawn: Release) -> linear_models.Rows:
         return bench.vectors(drawn.samples), released_labels(bench, drawn)
 
     source, stored = release.generator, rows(release)
-    return train_probe(
+    return linear_models.train_probe(
         stored,
         (bench.vectors(queried(bench, key, bench.control)), cast(torch.Tensor, bench.control.labels)),
         exclusive=bench.private.exclusive,

@@ -23,9 +23,7 @@ from typing import Literal
 
 import torch
 
-from bench.nets.classifier import Precision
-from bench.nets.contrastive_towers import Towers, matching_loss
-from bench.nets.cuda_graphs import Replay, adam, set_rate
+from bench.nets import classifier, contrastive_towers, cuda_graphs
 from bench.progress import report
 
 Reason = Literal["solved", "chance", "plateau", "last step"]
@@ -79,7 +77,7 @@ class Outcome:
     chance: float
     reason: Reason
     patience: int
-    precision: Precision
+    precision: classifier.Precision
 
     @property
     def ended_by(self) -> str:
@@ -117,12 +115,14 @@ class Plateau:
         return self.best < (1 - LEAST) * self.chance
 
 
-def training_precision(device: torch.device) -> Precision:
+def training_precision(device: torch.device) -> classifier.Precision:
     """What networks may compute in while they train: bfloat16 on CUDA devices that have it."""
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
 
 
-def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[Example], course: Course) -> Outcome:
+def train(
+    towers: contrastive_towers.Towers, example: Callable[[int], Example], held_out: Sequence[Example], course: Course
+) -> Outcome:
     """Train the towers in place, which stay in evaluation mode.
 
     Args:
@@ -132,7 +132,10 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
         course: How long and how fast.
     """
     device = held_out[0].raw.device
-    optimiser, precision = adam(towers.parameters(), course.learning_rate, device), training_precision(device)
+    optimiser, precision = (
+        cuda_graphs.adam(towers.parameters(), course.learning_rate, device),
+        training_precision(device),
+    )
 
     def learn(raw: torch.Tensor, released: torch.Tensor, links: torch.Tensor, *labels: torch.Tensor) -> torch.Tensor:
         """One step: the loss before it."""
@@ -143,7 +146,7 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
         optimiser.step()
         return loss.detach()
 
-    learning = Replay(learn)
+    learning = cuda_graphs.Replay(learn)
     chance = sum(_chance(one) for one in held_out) / len(held_out)
     watch, loss = Plateau(chance, course.patience), chance
     reason: Reason = "last step"
@@ -154,7 +157,7 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
     while step < end:
         along = place + (1 - place) * (step - start) / (end - start)
         rise, fall = min(1.0, (step + 1) / WARM_UP), 0.5 * (1 + math.cos(math.pi * along))
-        set_rate(optimiser, course.learning_rate * rise * fall)
+        cuda_graphs.set_rate(optimiser, course.learning_rate * rise * fall)
         learning(*example(step).tensors())
         step += 1
         if step % check and step < end:
@@ -174,13 +177,13 @@ def train(towers: Towers, example: Callable[[int], Example], held_out: Sequence[
     return Outcome(step, loss, chance, reason, course.patience, precision)
 
 
-def _loss(towers: Towers, one: Example, precision: Precision) -> torch.Tensor:
+def _loss(towers: contrastive_towers.Towers, one: Example, precision: classifier.Precision) -> torch.Tensor:
     with torch.autocast(one.raw.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
         raw, released = towers(one.raw, one.released, raw_labels=one.raw_labels, released_labels=one.released_labels)
     return towers.match(raw.float(), released.float(), one.links)
 
 
-def _held_out_loss(towers: Towers, held_out: Sequence[Example]) -> float:
+def _held_out_loss(towers: contrastive_towers.Towers, held_out: Sequence[Example]) -> float:
     towers.eval()
     with torch.no_grad():
         mean = sum(_loss(towers, one, "float32").item() for one in held_out) / len(held_out)
@@ -192,4 +195,6 @@ def _chance(one: Example) -> float:
     linked = torch.zeros(len(one.raw), len(one.released), dtype=torch.bool)
     linked[one.links[:, 0].cpu(), one.links[:, 1].cpu()] = True
     level = torch.zeros(linked.shape)
-    return (matching_loss(level, linked) + matching_loss(level.T, linked.T)).item() / 2
+    return (
+        contrastive_towers.matching_loss(level, linked) + contrastive_towers.matching_loss(level.T, linked.T)
+    ).item() / 2

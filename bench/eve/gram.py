@@ -11,7 +11,7 @@ from functools import reduce
 import torch
 
 from bench.memory.rows import in_blocks
-from bench.nets.contrastive_towers import ordered
+from bench.nets import contrastive_towers
 from bench.pairs.score_blocks import all_products
 
 QUANTILES = 17
@@ -65,7 +65,7 @@ def _quantiles(unit: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
 
     def read(part: torch.Tensor) -> torch.Tensor:
         # Sorting takes most of the time, and single precision half of that; the products are exact to double.
-        return ordered(all_products(part, others).float())[:, places].double()
+        return contrastive_towers.ordered(all_products(part, others).float())[:, places].double()
 
     found = torch.cat([read(part) for _, part in in_blocks(unit, BLOCK)])
     return found / found.square().mean().sqrt().clamp_min(SMALLEST)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from bench.results.store import Artefact, Store
 from bench.types import Dataset, NotApplicable, State
 
 VECTORS = {"vectors.npy", "done.npy"}
-Read = Callable[[torch.Tensor], Iterator[torch.Tensor]]
+Read: TypeAlias = "Callable[[torch.Tensor], Iterator[torch.Tensor]]"
 """Images (n, c, h, w) to their vectors (b, d), in ordered batches."""
 
 

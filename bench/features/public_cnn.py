@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
-from bench.nets.classifier import Course, Standardise, fast_precision, train
+from bench.nets import classifier
 from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
 from bench.nets.initialisation import seeded
 from bench.progress import report
@@ -69,14 +69,16 @@ class PublicCNN(Extractor):
             )
         with seeded(derive(seed, "network"), public.samples.device):
             network = torch.nn.Sequential(
-                Standardise(public.samples), resnet18(shape, labels.shape[1], width=self.width)
+                classifier.Standardise(public.samples), resnet18(shape, labels.shape[1], width=self.width)
             )
             network.to(public.samples.device)
-            precision = fast_precision(public.samples.device)
-            course = Course(self.epochs, None, self.batch, self.learning_rate, self.weight_decay, precision)
+            precision = classifier.fast_precision(public.samples.device)
+            course = classifier.Course(self.epochs, None, self.batch, self.learning_rate, self.weight_decay, precision)
             rows = len(labelled(labels))
             order = derive(seed, "order")
-            for done in train(network, public.samples, labels, course, exclusive=public.exclusive, seed=order):
+            for done in classifier.train(
+                network, public.samples, labels, course, exclusive=public.exclusive, seed=order
+            ):
                 report("fit", done, course.total(rows))
         weights = {name: part for name, part in network.state_dict().items() if not name.startswith("1.fc.")}
         return self.load(weights | {"shape": torch.tensor(shape), "labelled": torch.tensor(rows)})
@@ -88,7 +90,9 @@ class PublicCNN(Extractor):
         width = len(state["1.layer1.0.conv1.weight"])
         with seeded(0):
             stages = resnet18((c, h, w), 1, width=width, features=True)
-        network = torch.nn.Sequential(Standardise(torch.zeros(1, c, h, w)), stages).to(state["0.mean"].device)
+        network = torch.nn.Sequential(classifier.Standardise(torch.zeros(1, c, h, w)), stages).to(
+            state["0.mean"].device
+        )
         network.load_state_dict(weights)
         return PooledStage(dict(state), network.eval().requires_grad_(False), (c, h, w))
 

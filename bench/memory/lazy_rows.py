@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -47,7 +47,7 @@ class Stored:
 
 CACHED = 4 << 20
 """Bytes of rows that are computed at a time."""
-Read = Callable[[torch.Tensor], torch.Tensor]
+Read: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 """Indices (k,) int64 on the CPU to rows (k, ...)."""
 
 
@@ -68,7 +68,13 @@ def as_they_are(given: Iterable[object]) -> Callable[[], None]:
     return check
 
 
-class Lazy(torch.Tensor):
+if TYPE_CHECKING:
+    Base = torch.Tensor
+else:
+    Base = object  # every instance is a `RowsTensor`, but this module is imported without executing torch
+
+
+class Lazy(Base):
     """Rows (n, ...), and what is done with them; `bench.memory.rows.Rows` is a tensor beside that."""
 
     read: Read
@@ -92,7 +98,10 @@ class Lazy(torch.Tensor):
             wide: Bytes of the widest row that is computed on the way to one of these.
             few: Whether a few rows at a time are read at no loss: not where they are products of matrices.
         """
-        made: Self = torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=device)
+        from bench.memory.torch_functions import RowsTensor
+
+        kind = cast(type[Self], RowsTensor)
+        made: Self = torch.Tensor._make_wrapper_subclass(kind, tuple(shape), dtype=dtype, device=device)
         made.read, made.budget, made.stored, made.few = read, budget, stored, few
         made.wide = max(wide, made.bytes_of(1))
         return made
@@ -100,9 +109,10 @@ class Lazy(torch.Tensor):
     @classmethod
     def of(
         cls, array: np.ndarray | torch.Tensor, budget: Budget, *, divisor: float | None = None,
-        dtype: torch.dtype = torch.float32, device: torch.device | None = None, index: torch.Tensor | None = None,
+        dtype: torch.dtype | None = None, device: torch.device | None = None, index: torch.Tensor | None = None,
     ) -> Self:  # fmt: skip
-        """Rows of `dtype` on `device` that are stored in `array`, memory-mapped, say."""
+        """Rows of `dtype` (None: float32) on `device` that are stored in `array`, memory-mapped, say."""
+        dtype = dtype or torch.float32
         stored, place = Stored(array, index, divisor), device or torch.device("cpu")
 
         def read(index: torch.Tensor) -> torch.Tensor:

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 
 from bench.memory.lazy_rows import Lazy
 from bench.memory.memory_budget import Budget
-from bench.memory.torch_functions import ABOUT, answer, plain, refuse_writing
 from bench.progress import smaller
 
 
@@ -43,32 +41,6 @@ def in_blocks(samples: torch.Tensor, most: int | None = None) -> Iterator[tuple[
 
 class Rows(Lazy):
     """Rows (n, ...) that are read where they are used."""
-
-    @classmethod
-    def __torch_function__(
-        cls, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """What torch's function `func` gives of them. Raises TypeError for one that writes."""
-        name, more = getattr(func, "__name__", ""), dict(kwargs or {})
-        refuse_writing(name, args, more)
-        if name in ABOUT:
-            with torch._C.DisableTorchFunctionSubclass():
-                return func(*args, **more)
-        found = answer(func, name, args, more)
-        return (
-            func(*torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, more))
-            if found is NotImplemented
-            else found
-        )
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """The same for what calls torch from below Python."""
-        return func(
-            *torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, dict(kwargs or {}))
-        )
 
     def __iter__(self) -> Iterator[torch.Tensor]:
         for _, rows in self.blocks():

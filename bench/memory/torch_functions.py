@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from bench.memory.lazy_rows import Lazy, as_they_are
+from bench.memory.rows import Rows
 
 if TYPE_CHECKING:
     from bench.memory.lazy_rows import Lazy
@@ -353,3 +354,33 @@ _OWN: Mapping[str, Callable[..., Any]] = {
     "__format__": lambda rows, how: format(repr(rows), how),
 }
 """What is answered without reading all rows."""
+
+
+class RowsTensor(Rows, torch.Tensor):
+    """The tensor that `Rows` are. It asks the functions above first."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """What torch's function `func` gives of them. Raises TypeError for one that writes."""
+        name, more = getattr(func, "__name__", ""), dict(kwargs or {})
+        refuse_writing(name, args, more)
+        if name in ABOUT:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **more)
+        found = answer(func, name, args, more)
+        return (
+            func(*torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, more))
+            if found is NotImplemented
+            else found
+        )
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The same for what calls torch from below Python."""
+        return func(
+            *torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, dict(kwargs or {}))
+        )

@@ -19,16 +19,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from bench.nets.network_choices import Coupling, Downsampling
 from bench.nets.normalising_flow import Flow
 from bench.types import NotApplicable
 
-Coupling = Literal["gin", "glow"]
-Downsampling = Literal["haar", "i-revnet"]
 FIRST_WEIGHT = 0.03
 CONDITION_GAIN = 10.0
 SMALLEST_SIDE = 7

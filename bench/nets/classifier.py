@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from bench.nets.cuda_graphs import Replay, adamw, set_rate
 from bench.rows.label_classes import labelled
@@ -61,52 +59,52 @@ def fast_precision(device: torch.device) -> Precision:
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
 
 
-class Standardise(nn.Module):
+class Standardise(torch.nn.Module):
     """Rows (n, ...) minus the mean, over the standard deviation, of `samples`: one number a channel, or a column."""
 
-    mean: Tensor
-    factor: Tensor
+    mean: torch.Tensor
+    factor: torch.Tensor
 
-    def __init__(self, samples: Tensor) -> None:
+    def __init__(self, samples: torch.Tensor) -> None:
         super().__init__()
         axes = (0, 2, 3) if samples.ndim == 4 else (0,)
         std, mean = torch.std_mean(samples, dim=axes, correction=0, keepdim=True)
         self.register_buffer("mean", mean)
         self.register_buffer("factor", torch.where(std > 0, 1 / std.clamp_min(1e-30), torch.ones_like(std)))
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
         """(n, ...) to (n, ...)."""
         return (rows - self.mean) * self.factor
 
 
-def label_loss(exclusive: bool) -> Callable[[Tensor, Tensor], Tensor]:
+def label_loss(exclusive: bool) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     """The loss of logits (b, k) against labels (b, k) in [0, 1], which may be soft; NaN counts for nothing.
 
     Exclusive labels: cross-entropy over the classes. Others: binary cross-entropy, the mean over known labels.
     """
 
-    def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         known = ~labels.isnan().any(dim=1)
-        losses = -(labels.nan_to_num() * log_softmax(logits, dim=1)).sum(dim=1)
+        losses = -(labels.nan_to_num() * torch.nn.functional.log_softmax(logits, dim=1)).sum(dim=1)
         return (losses * known).sum() / known.sum().clamp_min(1)
 
-    def binary(logits: Tensor, labels: Tensor) -> Tensor:
+    def binary(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         known = ~labels.isnan()
-        losses = binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
+        losses = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
         return (losses * known).sum() / known.sum().clamp_min(1)
 
     return cross_entropy if exclusive else binary
 
 
 def train(
-    network: nn.Module,
-    samples: Tensor,
-    labels: Tensor,
+    network: torch.nn.Module,
+    samples: torch.Tensor,
+    labels: torch.Tensor,
     course: Course,
     *,
     exclusive: bool,
     seed: int,
-    vary: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    vary: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None,
 ) -> Iterator[int]:
     """Train in place on samples (n, ...) and labels (n, k); yields the steps done after every epoch and at the end.
 
@@ -125,7 +123,7 @@ def train(
         course.learning_rate, samples.device,
     )  # fmt: skip
 
-    def learn(batch: Tensor, truth: Tensor) -> Tensor:
+    def learn(batch: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
         """One step: the loss before it."""
         optimiser.zero_grad(set_to_none=True)
         loss = loss_of(forward(network, batch, course.precision), truth)
@@ -148,19 +146,19 @@ def train(
         yield done
 
 
-def forward(network: nn.Module, samples: Tensor, precision: Precision) -> Tensor:
+def forward(network: torch.nn.Module, samples: torch.Tensor, precision: Precision) -> torch.Tensor:
     """The network's output for samples (n, ...), float32."""
     with torch.autocast(samples.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-        out: Tensor = network(samples)
+        out: torch.Tensor = network(samples)
     return out.float()
 
 
-def outputs(network: nn.Module, samples: Tensor, precision: Precision, rows: int = 1024) -> Tensor:
+def outputs(network: torch.nn.Module, samples: torch.Tensor, precision: Precision, rows: int = 1024) -> torch.Tensor:
     """`forward` in evaluation mode without gradients, `rows` rows at a time. An output does not depend on its batch."""
     network.eval()
     with torch.no_grad():
         return torch.cat([forward(network, _laid_out(part), precision) for part in torch.split(samples, rows)])
 
 
-def _laid_out(samples: Tensor) -> Tensor:
+def _laid_out(samples: torch.Tensor) -> torch.Tensor:
     return samples.contiguous(memory_format=torch.channels_last) if samples.ndim == 4 else samples

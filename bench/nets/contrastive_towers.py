@@ -34,7 +34,7 @@ with the towers frozen (`towers.requires_grad_(False)`).
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -43,6 +43,7 @@ from torch.nn.functional import normalize
 
 from bench.memory.rows import Rows, by_blocks
 from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
+from bench.nets.network_choices import Encoder
 from bench.nets.patches import cut, fitting_patch, patch_grid
 from bench.nets.transformers import InstanceSAU, SetSAU, vit
 from bench.types import NotApplicable
@@ -128,8 +129,6 @@ def _quantiles(table: Tensor, block: Tensor) -> Tensor:
     return rising[:, :, places]
 
 
-Encoder = Literal["sau", "vit", "resnet18"]
-
 LARGEST_SCALE = 100.0
 FIRST_SCALE = 1 / 0.07
 SMALLEST_DEVIATION = 1e-12
@@ -181,6 +180,40 @@ class Tower(nn.Module):
                 raise ValueError("this tower reads labels: expected labels (n, k) beside the rows, got None")
             instances = instances + self.label(labels)
         return normalize(self.set(instances - instances.mean(dim=0, keepdim=True)), dim=1)
+
+
+class PieceTower(nn.Module):
+    """Rows of one set to unit embeddings: a network a piece of each row, the pieces' mean, a network a row.
+
+    Args:
+        describe: Rows (n, ...) to the features of their pieces (n, p, `features`).
+        features, width: Of a piece; of the networks and the embeddings.
+        places: p, if a piece's place says which part of the row it is; None for sets of pieces.
+    """
+
+    def __init__(self, describe: Callable[[Tensor], Tensor], features: int, width: int, *, places: int | None) -> None:
+        super().__init__()
+        self.describe, self.in_place = describe, places is not None
+        self.place = nn.Parameter(torch.randn(places, 2 * width)) if places is not None and places > 1 else None
+        self.first = nn.Linear(features, 2 * width)
+        self.piece = nn.Sequential(nn.GELU(), nn.Linear(2 * width, 2 * width), nn.GELU())
+        self.row = nn.Sequential(nn.Linear(2 * width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(n, ...) rows of one set to (n, width) embeddings of length one."""
+        features = self.describe(rows)
+        axes = (0,) if self.in_place else (0, 1)
+        centred = features - features.mean(dim=axes, keepdim=True)
+        scaled = centred / centred.std(dim=axes, keepdim=True, correction=0).clamp_min(1e-3)
+        # Layers hold ten times a set and more: of rows on disk, each is encoded as it is read.
+        pieces = by_blocks(scaled, self._pieces) if isinstance(scaled, Rows) else self._pieces(scaled)
+        embedded: Tensor = self.row(pieces - pieces.mean(dim=0, keepdim=True))
+        return normalize(embedded - embedded.mean(dim=0, keepdim=True), dim=1)
+
+    def _pieces(self, features: Tensor) -> Tensor:
+        hidden = self.first(features)
+        summary: Tensor = self.piece(hidden if self.place is None else hidden + self.place).mean(dim=1)
+        return summary
 
 
 class Towers(nn.Module):

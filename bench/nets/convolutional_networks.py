@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, cast
 
-from torch import nn
+import torch
 
 from bench.validation import at_least
 
@@ -42,7 +42,7 @@ def resnet18(
     dropout: float = 0.0,
     features: bool = False,
     narrow: bool = False,
-) -> nn.Module:
+) -> torch.nn.Module:
     """A ResNet-18 with random weights for images of `shape` (c, h, w).
 
     Args:
@@ -60,7 +60,7 @@ def resnet18(
     at_least(1, outputs=outputs)
     import timm  # takes seconds to import: only where a network is really built
 
-    network: nn.Module = timm.create_model(
+    network: torch.nn.Module = timm.create_model(
         "resnet18",
         num_classes=0 if features else outputs,
         in_chans=channels,
@@ -69,14 +69,14 @@ def resnet18(
     )
     side = min(height, across)
     if side < 48:
-        network.maxpool = nn.Identity()
+        network.maxpool = torch.nn.Identity()
     stem, stride = (width if narrow else 64), (1 if side < 24 else 2)
     if stem != 64 or stride != 2:
-        network.conv1 = nn.Conv2d(channels, stem, kernel_size=7, stride=stride, padding=3, bias=False)
+        network.conv1 = torch.nn.Conv2d(channels, stem, kernel_size=7, stride=stride, padding=3, bias=False)
     if stem != 64:
-        network.bn1 = nn.BatchNorm2d(stem)
+        network.bn1 = torch.nn.BatchNorm2d(stem)
         first = cast(Any, network.layer1)[0]
-        first.conv1, first.downsample = nn.Conv2d(stem, width, kernel_size=3, padding=1, bias=False), None
+        first.conv1, first.downsample = torch.nn.Conv2d(stem, width, kernel_size=3, padding=1, bias=False), None
     return network
 
 
@@ -97,7 +97,7 @@ def usual_depth(height: int, across: int) -> int:
 
 def strided_cnn(
     shape: tuple[int, ...], outputs: int, *, depth: int | None = None, dropout: float = DROPOUT, norm: Norm = "batch"
-) -> nn.Sequential:
+) -> torch.nn.Sequential:
     """Features (n, 100), then logits (n, outputs), of images (n, c, h, w).
 
     Args:
@@ -109,25 +109,27 @@ def strided_cnn(
     """
     at_least(1, outputs=outputs, depth=depth)
     channels, height, across = shape
-    layers: list[nn.Module] = []
+    layers: list[torch.nn.Module] = []
     for block in range(usual_depth(height, across) if depth is None else depth):
         wide = FIRST * 2**block
         layers += [
-            nn.Conv2d(channels, wide, kernel_size=3, stride=2, padding=1),
-            nn.BatchNorm2d(wide) if norm == "batch" else nn.GroupNorm(1, wide),
-            nn.ReLU(),
-            nn.Dropout2d(dropout),
+            torch.nn.Conv2d(channels, wide, kernel_size=3, stride=2, padding=1),
+            torch.nn.BatchNorm2d(wide) if norm == "batch" else torch.nn.GroupNorm(1, wide),
+            torch.nn.ReLU(),
+            torch.nn.Dropout2d(dropout),
         ]
         channels, height, across = wide, (height + 1) // 2, (across + 1) // 2
-    features = nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * height * across, BETWEEN), nn.ReLU())
-    return nn.Sequential(features, nn.Linear(BETWEEN, outputs))
+    features = torch.nn.Sequential(
+        *layers, torch.nn.Flatten(), torch.nn.Linear(channels * height * across, BETWEEN), torch.nn.ReLU()
+    )
+    return torch.nn.Sequential(features, torch.nn.Linear(BETWEEN, outputs))
 
 
 GRID = 7
 GROUPS = 4
 
 
-def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> nn.Sequential:
+def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> torch.nn.Sequential:
     """Logits (n, outputs) of standardised rows; the last layer, always linear, starts at zero.
 
     Args:
@@ -138,23 +140,23 @@ def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> nn.Seque
     if width < 1 or width % GROUPS:
         raise ValueError(f"width must be a multiple of {GROUPS} (groups that are normalised), got {width}")
     if len(shape) == 1:
-        return nn.Sequential(nn.Identity(), _head(shape[0], outputs))
+        return torch.nn.Sequential(torch.nn.Identity(), _head(shape[0], outputs))
     channels, height, across = shape
     stride = max(1, round(min(height, across) / 16))
     grid = [min(GRID, (side - 1) // stride + 1) for side in (height, across)]
-    features = nn.Sequential(
-        nn.Conv2d(channels, width, kernel_size=7, stride=stride, padding=3),
-        nn.GroupNorm(GROUPS, width, affine=False),
-        nn.Tanh(),
-        nn.AdaptiveAvgPool2d((grid[0], grid[1])),
-        nn.GroupNorm(GROUPS, width, affine=False),
-        nn.Flatten(),
+    features = torch.nn.Sequential(
+        torch.nn.Conv2d(channels, width, kernel_size=7, stride=stride, padding=3),
+        torch.nn.GroupNorm(GROUPS, width, affine=False),
+        torch.nn.Tanh(),
+        torch.nn.AdaptiveAvgPool2d((grid[0], grid[1])),
+        torch.nn.GroupNorm(GROUPS, width, affine=False),
+        torch.nn.Flatten(),
     )
-    return nn.Sequential(features, _head(width * grid[0] * grid[1], outputs))
+    return torch.nn.Sequential(features, _head(width * grid[0] * grid[1], outputs))
 
 
-def _head(features: int, outputs: int) -> nn.Linear:
-    head = nn.Linear(features, outputs)
-    nn.init.zeros_(head.weight)
-    nn.init.zeros_(head.bias)
+def _head(features: int, outputs: int) -> torch.nn.Linear:
+    head = torch.nn.Linear(features, outputs)
+    torch.nn.init.zeros_(head.weight)
+    torch.nn.init.zeros_(head.bias)
     return head

@@ -11,12 +11,11 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, nn
 
-Shapes = tuple[torch.Size, ...]
+Shapes: TypeAlias = "tuple[torch.Size, ...]"
 WARM_UP = 3
 """Calls before a capture: libraries choose their kernels, compilers compile, optimisers make their state."""
 SHAPES = 2
@@ -39,12 +38,12 @@ class Replay:
     are. The tensor that comes back is that of the latest call.
     """
 
-    def __init__(self, step: Callable[..., Tensor]) -> None:
+    def __init__(self, step: Callable[..., torch.Tensor]) -> None:
         self._step, self._refused = step, False
         self._calls: Counter[Shapes] = Counter()
-        self._captured: dict[Shapes, tuple[tuple[Tensor, ...], Callable[[], Tensor]]] = {}
+        self._captured: dict[Shapes, tuple[tuple[torch.Tensor, ...], Callable[[], torch.Tensor]]] = {}
 
-    def __call__(self, *inputs: Tensor) -> Tensor:
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
         """One step."""
         if inputs[0].device.type != "cuda" or self._refused:
             return self._step(*inputs)
@@ -68,7 +67,7 @@ class Replay:
         return again()
 
 
-def beside(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
+def beside(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
     """A call on a stream of its own, as a step must have run before it is captured."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
@@ -78,13 +77,13 @@ def beside(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
     return out
 
 
-def captured(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callable[[], Tensor]:
+def captured(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> Callable[[], torch.Tensor]:
     """What repeats `step` on whatever the inputs hold by then; nothing is computed yet. Raises RuntimeError."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         out = step(*inputs)
 
-    def again() -> Tensor:
+    def again() -> torch.Tensor:
         graph.replay()
         return out
 
@@ -92,7 +91,7 @@ def captured(step: Callable[..., Tensor], inputs: tuple[Tensor, ...]) -> Callabl
 
 
 def adam(
-    parameters: Iterable[nn.Parameter], learning_rate: float, device: torch.device, *, eps: float = 1e-8,
+    parameters: Iterable[torch.nn.Parameter], learning_rate: float, device: torch.device, *, eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> torch.optim.Adam:  # fmt: skip
     """Adam; on CUDA one kernel for all weights, with a rate that a capture reads anew in every call."""
@@ -113,7 +112,7 @@ def _paced(learning_rate: float, device: torch.device) -> dict[str, Any]:
 def set_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
     """The rate of the next steps; where it is a tensor, in place."""
     for group in optimiser.param_groups:
-        if isinstance(group["lr"], Tensor):
+        if isinstance(group["lr"], torch.Tensor):
             group["lr"].fill_(learning_rate)
         else:
             group["lr"] = learning_rate

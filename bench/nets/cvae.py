@@ -28,16 +28,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
+from bench.nets.network_choices import Formula
 from bench.progress import report
 from bench.randomness import Secret
 from bench.validation import at_least, one_of, positive_and_finite
-
-Formula = Literal["corrected", "official-code"]
 
 
 def decoder(d: int, c: int, *, hidden: int, latent: int) -> nn.Sequential:

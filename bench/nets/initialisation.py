@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
 
 from bench.randomness import Stream
 
@@ -30,7 +29,7 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
         yield
 
 
-def start(network: nn.Module, stream: Stream) -> None:
+def start(network: torch.nn.Module, stream: Stream) -> None:
     """Give every layer of `network` new weights and biases, in the order of `modules`.
 
     Distributed as torch's own: of linear and convolutional layers uniform within 1 / root of the inputs of a unit (He
@@ -40,13 +39,13 @@ def start(network: nn.Module, stream: Stream) -> None:
         TypeError: A layer of another kind has weights.
     """
     for layer in network.modules():
-        if isinstance(layer, nn.Linear | nn.Conv2d):
+        if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d):
             bound = 1 / math.sqrt(layer.weight[0].numel())
             for part in (layer.weight, layer.bias):
                 if part is not None:
                     with torch.no_grad():
                         part.copy_((2 * stream.uniform(*part.shape) - 1) * bound)
-        elif isinstance(layer, nn.GroupNorm):
+        elif isinstance(layer, torch.nn.GroupNorm):
             layer.reset_parameters()
         elif any(True for _ in layer.parameters(recurse=False)):
             raise TypeError(

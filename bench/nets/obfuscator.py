@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, selu
 
 from bench.nets.classifier import Standardise
+from bench.nets.network_choices import check_sizes
 from bench.nets.patches import cut, fold, patch_grid
 from bench.nets.transformers import SAULayer
 from bench.validation import at_least
@@ -135,20 +136,3 @@ class Obfuscator(nn.Module):
         for stack, weights in zip(self.stacks, layers[:-1], strict=True):
             tokens = random_layer(stack(tokens), weights)
         return fold(random_layer(tokens, layers[-1]), self.encoded, self.side)
-
-
-def even_square(numbers: int) -> int:
-    """The least even square that is no smaller: as wide as a token must be to hold so many numbers.
-
-    >>> even_square(256), even_square(768), even_square(196), even_square(49)
-    (256, 784, 196, 64)
-    """
-    side = math.isqrt(numbers - 1) + 1
-    return (side + side % 2) ** 2
-
-
-def check_sizes(*, width: int, blocks: int, depth: int) -> None:
-    """Raise ValueError unless these are sizes of an obfuscator."""
-    at_least(1, blocks=blocks, depth=depth)
-    if width < 4 or width % 4 or math.isqrt(width) ** 2 != width:
-        raise ValueError(f"width must be an even square such as 64, 144 or 256, got {width}")

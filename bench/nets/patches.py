@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from torch import Tensor
+import torch
 
 SHRUNK = "numbers of a patch for one of its token"
 """The note of schemes that say how much of a patch is left: above 1 some of it is lost before anything is hidden."""
@@ -44,7 +44,7 @@ def fitting_patch(height: int, width: int, largest: int = 16) -> int | None:
     return max(sizes, default=None)
 
 
-def cut(images: Tensor, patch_size: int) -> Tensor:
+def cut(images: torch.Tensor, patch_size: int) -> torch.Tensor:
     """Patches (n, locations, c * patch_size^2) of images (n, c, h, w); locations run row by row.
 
     Raises ValueError where the patch does not divide both sides.
@@ -55,7 +55,7 @@ def cut(images: Tensor, patch_size: int) -> Tensor:
     return tiles.reshape(n, down * across, c * patch_size * patch_size)
 
 
-def fold(patches: Tensor, shape: tuple[int, int, int], patch_size: int) -> Tensor:
+def fold(patches: torch.Tensor, shape: tuple[int, int, int], patch_size: int) -> torch.Tensor:
     """Images (n, c, h, w) of `shape` (c, h, w) from the patches that `cut` makes."""
     c, h, w = shape
     down, across = patch_grid(h, w, patch_size)

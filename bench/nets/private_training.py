@@ -13,18 +13,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, log_softmax
 
 from bench.nets.cuda_graphs import set_rate
+from bench.nets.network_choices import Optimiser
 from bench.progress import report
 from bench.randomness import Secret
 from bench.validation import at_least, between, one_of, positive_and_finite, within
 
-Optimiser = Literal["sgd", "adam"]
 MOST_DELTA = 1e-5
 EPSILONS = (0.01, 500.0)
 """Below, the accountant's grid takes gigabytes; above, its exponentials overflow and the search never ends."""
@@ -96,7 +94,13 @@ class PrivateCourse:
 
 
 def train_privately(
-    network: nn.Module, rows: Tensor, labels: Tensor, course: PrivateCourse, *, exclusive: bool, secret: Secret
+    network: torch.nn.Module,
+    rows: torch.Tensor,
+    labels: torch.Tensor,
+    course: PrivateCourse,
+    *,
+    exclusive: bool,
+    secret: Secret,
 ) -> float:
     """Train in place on standardised rows (n, ...) and labels (n, k), NaN unknown; gives the epsilon that was spent.
 
@@ -191,7 +195,7 @@ def _quiet_accountant() -> Iterator[None]:
         yield
 
 
-def row_losses(logits: Tensor, labels: Tensor, *, exclusive: bool) -> Tensor:
+def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
     """Each row's own loss (n,), which no other row enters: 0 where nothing is known of it.
 
     Args:
@@ -200,7 +204,7 @@ def row_losses(logits: Tensor, labels: Tensor, *, exclusive: bool) -> Tensor:
     """
     if exclusive:
         known = ~labels.isnan().any(dim=1)
-        return -(labels.nan_to_num() * log_softmax(logits, dim=1)).sum(dim=1) * known
+        return -(labels.nan_to_num() * torch.nn.functional.log_softmax(logits, dim=1)).sum(dim=1) * known
     known = ~labels.isnan()
-    losses = binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels.nan_to_num(), reduction="none")
     return (losses * known).sum(dim=1) / known.sum(dim=1).clamp_min(1)

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from torch import Tensor
-from torch.nn.functional import group_norm, pad
 
 SCALES, ANGLES = 2, 8
 STEP = 2**SCALES
@@ -39,9 +37,9 @@ class Filters:
         down, across: (h / 4 - 2, h) and (w / 4 - 2, w) float32: phi along one side, at every fourth pixel of the image.
     """
 
-    wavelets: Tensor
-    down: Tensor
-    across: Tensor
+    wavelets: torch.Tensor
+    down: torch.Tensor
+    across: torch.Tensor
 
 
 @cache
@@ -59,7 +57,7 @@ def filters(h: int, w: int) -> Filters:
     return Filters((factor * spectra).to(torch.complex64), _average(h), _average(w))
 
 
-def scattering(images: Tensor) -> Tensor:
+def scattering(images: torch.Tensor) -> torch.Tensor:
     """(n, 81 c, ceil(h / 4), ceil(w / 4)) float32 of images (n, c, h, w) float32, of 8 pixels a side or more.
 
     Raises ValueError for smaller images.
@@ -72,19 +70,19 @@ def scattering(images: Tensor) -> Tensor:
     if not n:  # which some transforms of Fourier refuse
         return images.new_zeros(0, c * MAPS, len(kept.down), len(kept.across))
     made = [
-        _scattered(pad(part.reshape(-1, 1, h, w), border, mode="reflect"), kept)
+        _scattered(torch.nn.functional.pad(part.reshape(-1, 1, h, w), border, mode="reflect"), kept)
         for part in torch.split(images, max(1, ROWS // c))
     ]
     return torch.cat(made).reshape(n, c * MAPS, len(kept.down), len(kept.across))
 
 
-def scattered(images: Tensor) -> Tensor:
+def scattered(images: torch.Tensor) -> torch.Tensor:
     """(n, d) float32: the maps of each image, normalised within 27 groups of them."""
     maps = scattering(images)
-    return group_norm(maps, GROUPS).flatten(1)
+    return torch.nn.functional.group_norm(maps, GROUPS).flatten(1)
 
 
-def _scattered(images: Tensor, kept: Filters) -> Tensor:
+def _scattered(images: torch.Tensor, kept: Filters) -> torch.Tensor:
     device = images.device
     wavelets, down, across = (each.to(device) for each in (kept.wavelets, kept.down, kept.across))
     first = torch.fft.ifft2(torch.fft.fft2(images) * wavelets).abs()
@@ -93,7 +91,7 @@ def _scattered(images: Tensor, kept: Filters) -> Tensor:
     return down @ torch.cat((images, first, second), dim=1) @ across.T
 
 
-def _wavelet(h: int, w: int, scale: int, angle: int) -> Tensor:
+def _wavelet(h: int, w: int, scale: int, angle: int) -> torch.Tensor:
     """(h, w) complex128: the spectrum of a Morlet wavelet, whose mean is 0."""
     sigma, frequency, theta = SIGMA * 2**scale, FREQUENCY / 2**scale, math.pi * angle / ANGLES
     total = torch.zeros(h, w, dtype=torch.complex128)
@@ -107,11 +105,11 @@ def _wavelet(h: int, w: int, scale: int, angle: int) -> Tensor:
             envelope += around
             total += around * torch.exp(1j * frequency * along)
     total -= total.sum() / envelope.sum() * envelope
-    found: Tensor = torch.fft.fft2(total) * SLANT / (2 * math.pi * sigma**2)
+    found: torch.Tensor = torch.fft.fft2(total) * SLANT / (2 * math.pi * sigma**2)
     return found
 
 
-def _gaussian(side: int) -> Tensor:
+def _gaussian(side: int) -> torch.Tensor:
     """(side,) float64: phi about 0, repeated, summing to 1."""
     sigma = SIGMA * 2 ** (SCALES - 1)
     places = torch.arange(side, dtype=torch.float64)[None] + side * torch.arange(-2, 3, dtype=torch.float64)[:, None]
@@ -119,12 +117,12 @@ def _gaussian(side: int) -> Tensor:
     return found / found.sum()
 
 
-def _low(side: int) -> Tensor:
-    found: Tensor = torch.fft.fft(_gaussian(side)).real
+def _low(side: int) -> torch.Tensor:
+    found: torch.Tensor = torch.fft.fft(_gaussian(side)).real
     return found
 
 
-def _average(side: int) -> Tensor:
+def _average(side: int) -> torch.Tensor:
     """(side / 4 - 2, side) float32: phi about every fourth pixel, but those of the mirrored border."""
     around = _gaussian(side)
     return torch.stack([around.roll(place) for place in range(STEP, side - STEP, STEP)]).float()

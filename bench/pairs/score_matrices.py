@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce
+from typing import TypeAlias
 
 import torch
 
@@ -157,8 +158,8 @@ KEPT = 2**30
 """Bytes of stored log densities; larger grids are recomputed block by block."""
 BLOCK = 1024
 
-Density = Callable[[slice, slice], torch.Tensor]
-_Summary = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Density: TypeAlias = "Callable[[slice, slice], torch.Tensor]"
+_Summary: TypeAlias = "tuple[torch.Tensor, torch.Tensor, torch.Tensor]"
 """Per column or part of it: largest log density, its count, log of the sum of the others."""
 
 

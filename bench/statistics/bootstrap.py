@@ -10,8 +10,8 @@ import torch
 
 from bench.seeds import generator
 
-LEVELS = torch.tensor((0.025, 0.975), dtype=torch.float64)
-"""A 95 % interval."""
+ENDS = (0.025, 0.975)
+"""The quantiles that end a 95 % interval."""
 ONE_EACH = "people are not known: assumes one image a person"
 """Note of a figure whose data set names no subjects."""
 ONE_PERSON = "no interval: all rows are of one person"
@@ -65,7 +65,7 @@ def bounds(
     if units < 2:
         return None, None
     wider = float(scipy.special.stdtrit(units - 1, 0.975)) / 1.959964 * math.sqrt(units / (units - 1))
-    low, high = torch.nanquantile(drawn.to(torch.float64), LEVELS).tolist()
+    low, high = torch.nanquantile(drawn.to(torch.float64), torch.tensor(ENDS, dtype=torch.float64)).tolist()
     ends = value - wider * (value - low), value + wider * (high - value)
     return max(least, min(value, ends[0])), min(most, max(value, ends[1]))
 

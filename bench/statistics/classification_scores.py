@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import TypeAlias
 
 import torch
 
@@ -178,7 +179,7 @@ def over_test_people(score: Score, by_key: torch.Tensor, drawn: torch.Tensor, fe
     return never_certain(with_interval(score, replicates, over="test people"), min(fewer))
 
 
-Figure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+Figure: TypeAlias = "Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]"
 """Of scores (n,) float64, labels (n,) that are 1 or 0, and weights (b, n) int64: (b,) float64, NaN where undefined."""
 
 

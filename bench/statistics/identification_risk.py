@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -278,7 +278,7 @@ class Ranking:
         return torch.nn.functional.pad(weights.index_select(1, self.order).cumsum(dim=1), (1, 0))
 
 
-Figure = Callable[[Ranking, torch.Tensor, torch.Tensor], torch.Tensor]
+Figure: TypeAlias = "Callable[[Ranking, torch.Tensor, torch.Tensor], torch.Tensor]"
 """A key's ranking, member counts and non-member counts of rows, (b, n) int64 both -> figures (b,) float64."""
 
 

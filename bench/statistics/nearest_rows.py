@@ -18,8 +18,7 @@ from bench.types import NotApplicable
 
 BLOCK = 512
 """Side of the blocks: a block stays in a core's cache."""
-ROUNDING = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
-FLOOR = {torch.float32: 2.0**-100, torch.float64: 2.0**-900}
+FLOOR = {"torch.float32": 2.0**-100, "torch.float64": 2.0**-900}
 """Largest underflow error if no row is longer than 1."""
 
 
@@ -114,7 +113,7 @@ def widened(rows: torch.Tensor, columns: torch.Tensor, dtype: torch.dtype, *, ti
 
 def precisions(device: torch.device) -> Sequence[torch.dtype]:
     """Precisions to try in turn; float32 only if products keep it."""
-    return list(ROUNDING) if float32_is_float32(device) else [torch.float64]
+    return [torch.float32, torch.float64] if float32_is_float32(device) else [torch.float64]
 
 
 def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
@@ -126,7 +125,7 @@ def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
     of their squares, and of what is compared with the bound.
     """
     terms = min(d, chunk) + -(-d // chunk) + 12
-    unit = ROUNDING[dtype]
+    unit = torch.finfo(dtype).eps / 2
     return terms * unit / (1 - terms * unit)
 
 
@@ -205,7 +204,7 @@ def _candidates(
     for rows in split_evenly(len(a), block):
         for number, cols in enumerate(parts):
             torch.amin(products(left[rows], right[cols], buffers, chunk=CHUNK), dim=1, out=smallest[number, rows])
-    limit = smallest.amin(dim=0) + (2 * error + FLOOR[dtype]).to(dtype)
+    limit = smallest.amin(dim=0) + (2 * error + FLOOR[str(dtype)]).to(dtype)
     crowded = torch.zeros(len(a), dtype=torch.bool, device=a.device)
     pairs = []
     for number, cols in enumerate(parts):

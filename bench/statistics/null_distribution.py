@@ -16,7 +16,7 @@ import torch
 
 from bench.evidence import PairEvidence
 from bench.seeds import generator
-from bench.statistics.bootstrap import LEVELS
+from bench.statistics.bootstrap import ENDS
 
 DRAWS = 1000
 MEANS = 9999
@@ -193,7 +193,7 @@ def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) ->
     else:
         chosen = torch.randint(len(draws), (MEANS, keys), generator=generator(seed))
         means = draws[chosen].mean(dim=1)
-    low, high = torch.quantile(means, LEVELS).tolist()
+    low, high = torch.quantile(means, torch.tensor(ENDS, dtype=torch.float64)).tolist()
     return Chance(mean, low, high)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from statistics import fmean
+from typing import TypeAlias
 
 import torch
 
@@ -23,8 +24,8 @@ from bench.statistics.null_distribution import Chance, permutation_p
 from bench.types import Replicates, Score
 
 DRAWS = 200
-Figure = Callable[[PairCounts], float]
-OverRows = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Figure: TypeAlias = "Callable[[PairCounts], float]"
+OverRows: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
 """Released rows' results (c,) and times counted (draws, c) int64 -> the figure of each draw (draws,)."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from bench.seeds import derive, generator
-from bench.statistics.bootstrap import LEVELS
+from bench.statistics.bootstrap import ENDS
 from bench.types import Score
 
 DRAWS = 499
@@ -40,8 +40,10 @@ class Comparison:
         populations' distance in 70 to 97 of 100 cases.
         """
         value, null = float(self.values.mean()), self.null.mean(dim=1)
-        high, low = (2 * value - torch.quantile(self.drawn.mean(dim=1), LEVELS)).tolist()
-        null_low, null_high = torch.quantile(null, LEVELS).tolist()
+        high, low = (
+            2 * value - torch.quantile(self.drawn.mean(dim=1), torch.tensor(ENDS, dtype=torch.float64))
+        ).tolist()
+        null_low, null_high = torch.quantile(null, torch.tensor(ENDS, dtype=torch.float64)).tolist()
         beyond = min(int((null >= value).sum()), int((null <= value).sum()))
         p = min(1.0, 2 * (1 + beyond) / (1 + len(null)))
         return Score(

@@ -202,7 +202,7 @@ class _Calls(TorchFunctionMode):
                 return func(*args, **options)  # they say themselves where they are
         if rows is not None:
             with self:  # what is read of them is copied, and what is computed with that is on the device
-                return rows.__torch_function__(func, types, args, options)
+                return rows.__torch_function__(func, types, args, options)  # type: ignore[no-untyped-call]
         first = args[0] if args and isinstance(args[0], Tensor) else None
         there = first is not None and self._cuda.holds(first)
         if func == Tensor.device.__get__:
