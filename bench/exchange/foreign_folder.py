@@ -11,8 +11,8 @@ from operator import truediv
 from pathlib import Path
 from typing import NoReturn
 
+import safetensors.torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load
 
 from bench.results import signed_json, store
 from bench.results.build_folder import BEATS
@@ -190,6 +190,6 @@ def header(content: bytes) -> str:
 
 def _check_safetensors(content: bytes) -> None:
     try:
-        load(content)
+        safetensors.torch.load(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise RecordError("its evidence is no safetensors file, and nothing else is read") from error
