@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from bench.results.records import Record
 from leaderboard.entries import Entry, entry
-from leaderboard.harm import outcome
 from leaderboard.lines import Line
-from leaderboard.panel import Member
+from leaderboard.panel import Member, outcome
 from leaderboard.reach import MEMBERSHIP, PAIRS, Rung
 
 FIGURES: Mapping[str, tuple[str, ...]] = {

@@ -16,15 +16,14 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from bench.contract.metric import GROUPS
 from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
 from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
-from leaderboard.columns import Column, columns
-from leaderboard.entries import Entry, entry, number, reason
+from leaderboard.entries import Column, Entry, columns, entry, number, reason
 from leaderboard.honesty import unrated
-from leaderboard.method_label import label
+from leaderboard.names import digest, label, slug
 from leaderboard.panel import Panel, membership_panel, not_rated, panel
 from leaderboard.reach import MEMBERSHIP, PAIRS, Ladder, Step, shipped, steps
-from leaderboard.slugs import digest, slug
 from leaderboard.versions import by_earlier_code
 
 
@@ -255,3 +254,21 @@ def machine(record: Record) -> str:
         if isinstance(value, str) and value:
             return value
     return ""
+
+
+MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even where no row has a figure
+FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
+SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
+
+
+def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
+    """The columns for a table: the main ones always, others where any row has a figure, or should have one."""
+    return [c for c in shown if c.name in MAIN or any(row.entries[c.name].status not in SILENT for row in some)]
+
+
+def apart(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Column]]:
+    """The columns before formal claims, beside them, and after them."""
+    before = GROUPS[: GROUPS.index(FORMAL)]
+    beside = [column for column in shown if column.group == FORMAL]
+    left = [column for column in shown if column.group in before]
+    return left, beside, [column for column in shown if column.group not in (*before, FORMAL)]

@@ -14,9 +14,8 @@ from markupsafe import Markup, escape
 from pydantic import JsonValue
 
 from bench.results.records import ScoreRecord
-from leaderboard.axis import axis, logarithmic
 from leaderboard.board import Row, telling
-from leaderboard.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, shortened, titles
+from leaderboard.scatter import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, axis, frame, logarithmic, shortened, titles
 
 METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
 FEWEST = 2

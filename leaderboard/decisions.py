@@ -10,8 +10,7 @@ from bench.results.record_parts import Part
 from bench.results.verdict import fingerprint
 from leaderboard.board import Row
 from leaderboard.fitness import mixed
-from leaderboard.intake import Intake
-from leaderboard.protocols import address
+from leaderboard.intake import Intake, address
 
 NAME = "board-manifest.json"
 Decision = Literal["shown", "unrated", "superseded", "refused"]

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.results.records import dumps
+from leaderboard.api import INDEX, SCHEMAS, index, record_address, row_address, row_file, schemas
+from leaderboard.badges import badge_json, badge_svg
 from leaderboard.board import Row
+from leaderboard.citations import bibtex, citation_cff
 from leaderboard.decisions import NAME as DECISIONS
-from leaderboard.numbers.api import INDEX, SCHEMAS, index, record_address, row_address, row_file, schemas
-from leaderboard.numbers.badges import badge_json, badge_svg
-from leaderboard.numbers.citations import bibtex, citation_cff
-from leaderboard.numbers.feed import atom
-from leaderboard.numbers.latex import latex_tables
-from leaderboard.numbers.shown import Shown
-from leaderboard.numbers.tables import TablePart, can_write_parquet, parquet_bytes
+from leaderboard.edition import Shown
+from leaderboard.feed import atom
+from leaderboard.latex import latex_tables
+from leaderboard.tables import TablePart, can_write_parquet, parquet_bytes
 
 FEED = "feed.xml"
 PAGE = "index.html"

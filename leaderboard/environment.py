@@ -10,21 +10,19 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leaderboard.board import Row, epsilon_text, missing, ordered, telling
+from leaderboard.api import record_address, row_address
+from leaderboard.board import FORMAL, Row, apart, epsilon_text, missing, ordered, telling, used
 from leaderboard.claims import METRIC
-from leaderboard.cost import cost
 from leaderboard.downloads import badges
 from leaderboard.entries import WORDS, against_null, interval, number, reason, short
+from leaderboard.escapes import page
+from leaderboard.intake import Tier
 from leaderboard.lines import usually_hidden
-from leaderboard.method_label import parameters_text
-from leaderboard.numbers.api import record_address, row_address
-from leaderboard.numbers.escapes import page
-from leaderboard.numbers.score_lines import flat
-from leaderboard.repeat import command
+from leaderboard.names import parameters_text
+from leaderboard.repeat import command, cost
 from leaderboard.row_data import dumped
-from leaderboard.selection import FORMAL, apart, used
 from leaderboard.standing import MEANINGS, SIGNS
-from leaderboard.tiers import Tier
+from leaderboard.tables import flat
 
 
 @cache

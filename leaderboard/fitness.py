@@ -17,7 +17,7 @@ from bench.results.records import PluginRecord, Record
 from bench.types import Method
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
-from leaderboard.protocols import protocol_of
+from leaderboard.intake import protocol_of
 from leaderboard.versions import versions_text
 
 IMAGES, SIDE = 16, 64 + 2  # of a contact sheet; each image has a frame of a pixel

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Literal
 
 from bench.results.records import Record, RecordError
 from bench.results.results import Results
-from bench.results.verdict import JudgedRow, Verdict, judged_row
+from bench.results.verdict import JudgedRow, Tier, Verdict, VerdictError, judged_row, verdicts, verifiers
 from leaderboard.board import Row, rows
-from leaderboard.columns import Column, columns
+from leaderboard.entries import Column, columns
 from leaderboard.reach import steps
-from leaderboard.tiers import Tier
 
 ALL = ("all of it",)
 """What stays its author's word of a row that no verifier has looked into."""
@@ -188,3 +188,38 @@ def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str
             if png is not None:
                 found[record.cell, record.evaluator, name] = png
     return found, lost
+
+
+def protocol_of(record: Record) -> int | None:
+    """By which protocol a record was measured; None where its data were never opened."""
+    found = record.inputs.get("protocol")
+    return found if type(found) is int else None
+
+
+def boards(taken: Intake) -> dict[int, Intake]:
+    """The records of each protocol, the newest first; what says none is the newest's. Empty without records."""
+    known = {number for record in taken.records if (number := protocol_of(record)) is not None}
+    if not known:
+        return {0: taken} if taken.records else {}
+    newest = max(known)
+    return {number: taken.of(partial(_of, number, newest)) for number in sorted(known, reverse=True)}
+
+
+def _of(number: int, newest: int, record: Record) -> bool:
+    return (protocol_of(record) or newest) == number
+
+
+def address(protocol: int) -> str:
+    """Where the board of a protocol stands below the site, for good."""
+    return f"protocol-{protocol}/"
+
+
+__all__ = ["Tier", "board_verdicts"]
+
+HERE = Path(__file__).parent
+SUBMISSIONS, VERIFIERS = HERE / "submissions", HERE / "verifiers"
+
+
+def board_verdicts() -> Iterator[Verdict | VerdictError]:
+    """Every verdict on a submission to this board; one that does not count as the reason why."""
+    yield from verdicts(SUBMISSIONS, verifiers(VERIFIERS))

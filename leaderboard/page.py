@@ -63,7 +63,7 @@ def code() -> str:
 
 def _files(folder: resources.abc.Traversable) -> Iterable[tuple[str, bytes]]:
     for entry in folder.iterdir():
-        if entry.is_dir() and entry.name in ("templates", "static", "views", "numbers"):
+        if entry.is_dir() and entry.name in ("templates", "static"):
             yield from ((f"{entry.name}/{name}", content) for name, content in _files(entry))
         elif entry.is_file() and entry.name.endswith((".py", ".html", ".css", ".js", ".json", ".yaml")):
             yield entry.name, entry.read_bytes()

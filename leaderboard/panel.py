@@ -10,7 +10,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,12 +18,12 @@ from pydantic import JsonValue
 
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
-from bench.results.records import Record
-from bench.statistics.confidence_intervals import LEVEL
-from leaderboard.controls import Control, control, figure_text
-from leaderboard.entries import number, short
-from leaderboard.harm import TELLING, breaks, dents, strength, tells
-from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line
+from bench.results.records import Record, ScoreRecord
+from bench.statistics.confidence_intervals import LEVEL, RARE
+from bench.types import Role
+from bench.workbench.choice import same_rows
+from leaderboard.entries import beats_chance, number, of_tries, short
+from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
@@ -266,3 +266,124 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     if measured == broken:
         return f"not broken by attacks that break all of {', '.join(m for m in order if m in broken)}{where}"
     return f"not broken by attacks that also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
+
+
+FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
+CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
+"""The metrics that a control of each kind needs."""
+BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
+
+
+@dataclass(frozen=True)
+class Control:
+    """One attack on one reference method.
+
+    Args:
+        role: What the method is there for.
+        state: Whether the attack did there what it must.
+        text: The figures.
+        theirs: Whether they are the word of whoever handed in the row, and nobody measured them again.
+    """
+
+    role: Role
+    state: Literal["holds", "fails", "not run"]
+    text: str
+    theirs: bool = False
+
+
+def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:
+    """How an attack's record fared on the reference method of a role, looked for among `pool`.
+
+    `theirs` are digests of records that are their author's word: they count where there is no other with figures.
+    """
+    near = (other for other in pool if other.method.role == role and other.kind == record.kind)
+    fitting = [other for other in near if _comparable(record, other)]
+
+    def place(other: Record) -> tuple[bool, bool, bool]:
+        return other.status != "ok", other.digest in theirs, other.device != record.device
+
+    found = min(fitting, key=place, default=None)
+    mine = found is not None and found.digest in theirs
+    needed = CONTROLLED[record.kind]
+    looked_at = (*needed, *BESIDE[record.kind])
+    scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
+    if found is None or not {*needed} <= scores.keys():
+        asked = {**record.metrics, **({} if found is None else found.metrics)}
+        without = f"without {' or '.join(asked[name].title if name in asked else name for name in needed)}"
+        why = "never ran" if found is None else (found.reason or without)
+        return Control(role, "not run" if found is None or found.status == "ok" else "fails", why, mine)
+    if role == "hides nothing":
+        holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
+    elif role == "remembers its rows":
+        holds = beats_chance(scores["membership-auc"])
+    else:
+        holds = all(_at_chance(of_tries(len(scores), score)) for score in scores.values())
+    return Control(role, "holds" if holds else "fails", ", ".join(figure_text(found, name) for name in needed), mine)
+
+
+def figure_text(record: Record, metric: str) -> str:
+    """A figure under its title, as the record's metric is shown."""
+    shown = record.metrics[metric]
+    return f"{shown.title} {number(record.scores[metric].value, shown.digits)}"
+
+
+def _at_chance(score: ScoreRecord) -> bool:
+    """Whether chance makes a figure like it at least once in a thousand times (or, unknown, inside its interval)."""
+    if score.p is not None:
+        return score.p >= RARE
+    return score.null_low is None or score.null_high is None or score.null_low <= score.value <= score.null_high
+
+
+def _comparable(a: Record, b: Record) -> bool:
+    """Whether two records hold the same attack on the same data at the same size."""
+    if a.attack is None or b.attack is None or a.dataset is None or b.dataset is None:
+        return False
+    if a.attack.name != b.attack.name:
+        return False
+    same_attack = (a.kind, a.attack.name, a.attack.parameters, a.attack.code) == (
+        b.kind, b.attack.name, b.attack.parameters, b.attack.code,
+    )  # fmt: skip
+    return same_attack and same_rows(a.choice, b.choice, a.dataset, b.dataset)
+
+
+TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
+
+
+def outcome(record: Record, tries: int) -> str:
+    """How a method stands after one attack of a panel with so many figures, in the words of verdicts.
+
+    The rule is the panel's own: no attack is said to harm a method more than the method's verdict says.
+    """
+    if record.status != "ok":
+        return record.status.replace("-", " ")
+    if record.kind != PAIRS:
+        return "members told" if any(tells(record, tries)) else "members not told"
+    return "broken" if breaks(record) else "dented" if dents(record, tries) else "not broken"
+
+
+def breaks(record: Record) -> bool:
+    """Whether an attack on pairs breaks the method, as `leaderboard.reach.state` has it."""
+    made = step(record)
+    return made is not None and state(made) == "broken"
+
+
+def dents(record: Record, tries: int) -> bool:
+    """Whether any figure of an attack on pairs beats chance, in so many tries."""
+    return any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
+
+
+def tells(record: Record, tries: int) -> tuple[bool, bool]:
+    """Whether an attack tells members from others better than chance, and whether it does of a few members."""
+    auc, tpr = (record.scores.get(name) for name in TELLING)
+    beats = [score is not None and beats_chance(of_tries(tries, score)) for score in (auc, tpr)]
+    return beats[0], beats[1]
+
+
+def strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
+    """What breaks comes first, then what beats chance in so many tries.
+
+    Attacks that read labels see fewer rows, so that chance needs fewer guesses.
+    """
+    guesses, auc = record.scores["guesswork"], record.scores.get("reid-auc")
+    beats = beats_chance(of_tries(tries, guesses))
+    return not breaks(record), not beats, guesses.value, -auc.value if auc else 0.0

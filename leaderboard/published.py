@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.results import signed_json
+from bench.results.bundle import ENDING, Bundle, BundleError
 from bench.results.records import Record, RecordError, dumps
 from bench.results.results import Results, cell_and_evaluator
 from leaderboard.board import rows
 from leaderboard.fitness import mixed, unfit
+from leaderboard.intake import SUBMISSIONS
 from leaderboard.packed_rows import (
     Digests,
     Origin,
@@ -166,3 +168,23 @@ def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[
         if png is not None:
             found[name] = png
     return found, faults
+
+
+def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str, str]]]:
+    """Every bundle in a folder as a source of records, without the rows that may not be shown; and these, with reasons.
+
+    A bundle that is not what was packed is refused whole. Code moves on and bundles stay, as published records do.
+    """
+    found: list[Results] = []
+    refused: list[tuple[str, str]] = []
+    for path in sorted(folder.glob(f"*{ENDING}")):
+        try:
+            bundle = Bundle.open(path)
+        except (BundleError, OSError) as error:
+            refused.append((path.name, str(error).replace(str(path), path.name).removeprefix(f"{path.name}: ")))
+            continue
+        fit, why = examined(bundle.results, current=False)
+        refused += [(f"{path.name}: {name}", reason) for name, reason in why]
+        kept = {name: each for name, each in bundle.files.items() if cell_and_evaluator(name)[0] in fit}
+        found.append(replace(bundle, files=kept).results)
+    return found, refused

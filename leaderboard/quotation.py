@@ -14,7 +14,7 @@ import yaml
 from bench.data.yaml_text import parse_yaml
 from bench.results.records import Record, RecordError
 from bench.results.results import Results
-from leaderboard.method_label import parameters_text
+from leaderboard.names import parameters_text
 from leaderboard.reach import Step
 from leaderboard.repeat import as_today, method_and_choice
 from leaderboard.reproduction import NOTE, Measured, Reproduction

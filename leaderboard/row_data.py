@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from leaderboard.board import Row, missing
-from leaderboard.cost import cost
 from leaderboard.entries import WORDS, Entry, short
+from leaderboard.escapes import page
 from leaderboard.lines import UTILITY, Line
-from leaderboard.numbers.escapes import page
-from leaderboard.repeat import command
+from leaderboard.repeat import command, cost
 
 DRAWN = (
     *UTILITY, "reid-auc", "guesswork", "person-risk", "membership-auc", "member-risk",
@@ -65,7 +64,7 @@ def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> 
 
     Args:
         line: The row.
-        tests: How it differs from another, by the other's id and metric: `leaderboard.ranks.Difference` as plain data.
+        tests: How it differs from another, by the other's id and metric: `leaderboard.comparison.Difference` as data.
     """
     row = line.row
     return {

@@ -6,6 +6,7 @@ page of its row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +14,9 @@ from markupsafe import Markup, escape
 from pydantic import JsonValue
 
 from bench.results.records import ScoreRecord
-from leaderboard.axis import Axis, axis
-from leaderboard.frame import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, frame, shortened, titles
+from leaderboard.entries import number
 from leaderboard.lines import Line
-from leaderboard.method_label import parameters_text
+from leaderboard.names import parameters_text
 
 LETTER, LINE = 6.1, 14.0  # about how much room a label's letter and line take
 SPOTS = ((7, -5), (7, 15), (-7, -5), (-7, 15), (9, 4), (-9, 4), (7, -19), (7, 29), (-7, -19), (-7, 29))
@@ -194,3 +194,117 @@ def _labels(drawn: Sequence[Point], x: Axis, y: Axis) -> list[str]:
 
 def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+WIDTH, HEIGHT = 760, 440
+LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
+LONGEST = 30
+
+
+def frame(x: Axis, y: Axis) -> str:
+    """Both axes with their ticks, as SVG."""
+    floor, left = HEIGHT - BOTTOM, LEFT
+    parts = [f'<path class="axis" d="M{left} {TOP}V{floor}H{WIDTH - RIGHT}"/>']
+    for value in x.ticks:
+        at = f"{x.at(value):.1f}"
+        parts.append(f'<path class="grid" d="M{at} {TOP}V{floor}"/>')
+        parts.append(f'<text x="{at}" y="{floor + 18}" text-anchor="middle">{x.text(value)}</text>')
+    for value in y.ticks:
+        height = y.at(value)
+        parts.append(f'<path class="grid" d="M{left} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text x="{left - 8}" y="{height + 4:.1f}" text-anchor="end">{y.text(value)}</text>')
+    return "".join(parts)
+
+
+def titles(across: str, up: str) -> str:
+    """What stands on the axes, as SVG; both texts are escaped by the caller."""
+    return (
+        f'<text class="title" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
+        f'<text class="title" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
+        f'text-anchor="middle">{up}</text>'
+    )
+
+
+def shortened(label: str, length: int = LONGEST) -> str:
+    """One line of at most that many characters."""
+    line = " ".join(label.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+TICKS = 6
+MARGIN = 0.06
+LEAST, MOST = 1e-9, 1e100  # what is drawn: smaller ones of a logarithmic axis and larger ones stand at its end
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where figures stand.
+
+    Args:
+        low, high: The range of figures, on the logarithmic axis their logarithms.
+        start, end: Where the worst and the best end of the range stand, in units of the picture.
+        ticks: Round figures within it.
+        log: Whether it is logarithmic.
+        flipped: Whether less is better, so that less stands at `end`.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    ticks: tuple[float, ...]
+    log: bool
+    flipped: bool
+
+    def at(self, value: float) -> float:
+        """Where a figure stands; what lies beyond the range stands at its end."""
+        share = (min(max(_scaled(value, self.log), self.low), self.high) - self.low) / (self.high - self.low)
+        return self.start + (1 - share if self.flipped else share) * (self.end - self.start)
+
+    def text(self, value: float) -> str:
+        """A tick in print."""
+        if self.log or abs(value) >= 1000:
+            return number(value, None if value < 1 or value >= 1e6 else 0)
+        return f"{value:.3f}".rstrip("0").rstrip(".").replace("-", "−")
+
+
+def axis(scores: Sequence[ScoreRecord], start: float, end: float, *, log: bool) -> Axis:
+    """An axis that holds the figures, their intervals and what chance gives."""
+    ends = [
+        value
+        for score in scores
+        for value in (score.value, score.low, score.high, score.null_low, score.null_high)
+        if value is not None
+    ]
+    scaled = [_scaled(value, log) for value in ends]
+    low, high = min(scaled), max(scaled)
+    room = MARGIN * (high - low) or 0.05 * abs(low) or 0.5
+    low, high = low - room, high + room
+    return Axis(low, high, start, end, _ticks(low, high, log), log, scores[0].better == "lower")
+
+
+def logarithmic(values: Sequence[float], start: float, end: float) -> Axis:
+    """A logarithmic axis that holds the figures, the least at its start."""
+    scaled = [_scaled(value, True) for value in values]
+    low, high = min(scaled), max(scaled)
+    room = MARGIN * (high - low) or 0.5
+    return Axis(low - room, high + room, start, end, _ticks(low - room, high + room, True), True, False)
+
+
+def _scaled(value: float, log: bool) -> float:
+    drawn = min(max(value, LEAST if log else -MOST), MOST)
+    return math.log10(drawn) if log else drawn
+
+
+def _ticks(low: float, high: float, log: bool) -> tuple[float, ...]:
+    if log:
+        powers = range(math.ceil(low), math.floor(high) + 1)
+        leaves = (1.0,) if len(powers) > 2 else (1.0, 2.0, 5.0)
+        values = [leaf * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for leaf in leaves]
+        return tuple(value for value in values if low <= math.log10(value) <= high)
+    rough = (high - low) / TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(each * power for each in STEPS if each * power >= rough)
+    first = math.ceil(low / step)
+    return tuple(round(step * number, 12) for number in range(first, math.floor(high / step) + 1))

@@ -14,13 +14,12 @@ from bench.results.results import Results
 from bench.results.signed_json import AlteredError
 from bench.results.verdict import Verdict
 from leaderboard import decisions
-from leaderboard.intake import Intake, Refusal, intake
+from leaderboard.intake import Intake, Refusal, address, boards, intake
 from leaderboard.ledger import NAME as LEDGER
 from leaderboard.ledger import Ledger
-from leaderboard.numbers.tables import can_write_parquet
 from leaderboard.page import Page, code, inputs, plain
 from leaderboard.pages import render
-from leaderboard.protocols import address, boards
+from leaderboard.tables import can_write_parquet
 
 MOVED = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

@@ -16,9 +16,8 @@ from bench.results.records import Record
 from bench.types import Parameter
 from bench.workbench.choice import NO_PUBLIC
 from leaderboard.board import Row, telling
-from leaderboard.columns import Column, columns
-from leaderboard.entries import Entry, entry, short
-from leaderboard.method_label import label, unusual
+from leaderboard.entries import Column, Entry, columns, entry, short
+from leaderboard.names import label, unusual
 
 FEW = 3
 LONGEST = 40

@@ -8,9 +8,8 @@ from bench.cli.terminal import to_stdout
 from bench.results.records import Record
 from bench.runs.summary import Summary
 from bench.workbench.place import Place
-from leaderboard.board import rows
+from leaderboard.board import rows, used
 from leaderboard.panel import dumps
-from leaderboard.selection import used
 
 
 def print_table(summary: Summary, where: Place) -> None:

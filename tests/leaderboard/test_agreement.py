@@ -21,12 +21,11 @@ from markupsafe import escape
 from leaderboard import site
 from leaderboard.edition import Edition
 from leaderboard.entries import number
-from leaderboard.intake import intake
+from leaderboard.escapes import tex
+from leaderboard.intake import boards, intake
 from leaderboard.lines import Line
-from leaderboard.numbers.escapes import tex
 from leaderboard.packed_rows import published_results, read_row, row_file
 from leaderboard.page import Page
-from leaderboard.protocols import boards
 from leaderboard.published import PUBLISHED
 from leaderboard.reproduction import VERDICTS, shipped
 

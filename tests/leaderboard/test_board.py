@@ -9,10 +9,9 @@ from made.many_records import many
 
 from bench.results.records import Record
 from leaderboard.board import missing, ordered, rows, telling
-from leaderboard.lines import lines
+from leaderboard.intake import Tier
+from leaderboard.lines import lines, sections
 from leaderboard.panel import Panel
-from leaderboard.sections import sections
-from leaderboard.tiers import Tier
 
 
 def test_evaluators_of_one_cell_become_one_row() -> None:

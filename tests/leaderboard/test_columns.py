@@ -3,7 +3,7 @@ from __future__ import annotations
 from made.board_records import metric, metrics, record
 
 from bench.contract.metric import GROUPS
-from leaderboard.columns import columns
+from leaderboard.entries import columns
 
 
 def test_a_metric_from_outside_is_shown_as_its_record_says() -> None:

@@ -15,8 +15,7 @@ from bench.results.results import Results
 from bench.statistics.confidence_intervals import holm, one_of_many, paired, rank_intervals
 from bench.types import Replicates
 from leaderboard.board import rows
-from leaderboard.comparison import compared, ranked
-from leaderboard.ranks import Difference
+from leaderboard.comparison import Difference, compared, ranked
 
 
 def replicates(middle: float, *, keys: int = 3, people: str = "0" * 16, seed: int = 0) -> Replicates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from made.board_records import record
 
 from leaderboard.board import rows
-from leaderboard.cost import cost
+from leaderboard.repeat import cost
 
 
 def test_a_training_counts_once_and_jobs_by_the_clock_of_their_device() -> None:

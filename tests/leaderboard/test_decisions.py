@@ -16,8 +16,7 @@ from bench.results.records import Record, proved
 from bench.results.results import Results
 from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
 from leaderboard.decisions import NAME
-from leaderboard.intake import Intake, intake
-from leaderboard.protocols import boards
+from leaderboard.intake import Intake, boards, intake
 from leaderboard.site import altered, build
 
 NEW, OLD = {"inputs": {"protocol": 3}}, {"inputs": {"protocol": 2}}

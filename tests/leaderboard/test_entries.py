@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from made.board_records import auc, guesswork, metrics, plugin, record, score, utility
 
-from leaderboard.columns import columns
-from leaderboard.entries import against_null, entry, interval, number
+from leaderboard.entries import against_null, columns, entry, interval, number
 
 BY_NAME = {column.name: column for column in columns([record(), record(kind="utility")])}
 

@@ -475,7 +475,7 @@ def test_every_page_has_a_title_of_its_own(write: Write, tmp_path: Path, monkeyp
     """Pages of one row at several seeds and sizes, of rows with long parameters, and further pages of long lists."""
     for view in ("datasets", "methods"):
         monkeypatch.setattr(f"leaderboard.views.{view}.MOST_LINES", 3)
-    monkeypatch.setattr("leaderboard.views.datasets.MOST_WIDE", 3)
+    monkeypatch.setattr("leaderboard.pages.MOST_WIDE", 3)
     many = [record("a", cell=f"a-{preset}-{seed}", preset=preset, seed=seed, scores={"reid-auc": auc(0.5)})
             for preset in ("quick", "full") for seed in (0, 1)]  # fmt: skip
     long = [record("b", cell=f"b-{i}", parameters={"name": f"{i}" * 80}, scores={"reid-auc": auc(0.5)}) for i in (1, 2)]
@@ -532,9 +532,9 @@ def test_a_command_is_broken_before_its_options_alone(site: Path) -> None:
 
 def test_pages_name_no_file_that_is_not_there(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long table stands in parts, and the file of its bare name is gone."""
-    monkeypatch.setattr("leaderboard.numbers.tables.packed.__defaults__", (1000, 1000))
-    monkeypatch.setattr("leaderboard.views.cells.MOST_PARTS", 0)
-    monkeypatch.setattr("leaderboard.views.attacks.MOST_OUTCOMES", 1)
+    monkeypatch.setattr("leaderboard.tables.packed.__defaults__", (1000, 1000))
+    monkeypatch.setattr("leaderboard.pages.MOST_PARTS", 0)
+    monkeypatch.setattr("leaderboard.pages.MOST_OUTCOMES", 1)
     site = build(write(*some()), tmp_path / "site").parent
     assert not (site / "results.csv.gz").exists()
     for path in site.rglob("*.html"):

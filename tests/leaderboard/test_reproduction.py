@@ -180,7 +180,7 @@ def test_the_page_escapes_what_the_ledger_says(tmp_path: Path, monkeypatch: pyte
     told["papers"][0] |= {"title": evil, "cited": evil}
     told["papers"][0]["tables"][0] |= {"place": evil, "shows": evil}
     made = reproduction.Reproduction.model_validate(told)
-    monkeypatch.setattr("leaderboard.views.reproduction.shipped", lambda: made)
+    monkeypatch.setattr("leaderboard.pages.shipped", lambda: made)
     (tmp_path / "results").mkdir()
     build(Results(tmp_path / "results"), tmp_path / "site")
     page = (tmp_path / "site" / "reproduction.html").read_text(encoding="utf-8")

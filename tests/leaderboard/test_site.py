@@ -20,10 +20,9 @@ from bench.results.results import Results
 from leaderboard.comparison import compared
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
-from leaderboard.pages import render
+from leaderboard.pages import MOST_LINES, render
 from leaderboard.row_data import full
 from leaderboard.site import build
-from leaderboard.views import shared
 
 Write = Callable[..., Results]
 MEGABYTE = 1_000_000
@@ -121,7 +120,7 @@ def test_nothing_that_a_record_says_becomes_markup(evil: str) -> None:
 
 def test_no_page_grows_past_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of as many rows on one page as pages take: a tenth of them is measured, and counted ten times."""
-    most, rows = shared.MOST_LINES // 10, []
+    most, rows = MOST_LINES // 10, []
     for seed in range(most):
         rows += [record(f"a-method-of-some-length-{seed % 7}", scores={"guesswork": guesswork(9), "reid-auc": auc(0.7)},
                         seed=seed, parameters={"scale": 10.0, "variant": "corrected"}, claim=claim(2.0)),
@@ -140,10 +139,9 @@ def flat(node: object) -> list[str]:
 
 
 def test_more_rows_than_a_page_takes_stand_on_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("front", "further", "datasets", "methods"):
-        monkeypatch.setattr(f"leaderboard.views.{module}.MOST_LINES", 8)
-    monkeypatch.setattr("leaderboard.views.further.MOST_FRONT", 8)
-    monkeypatch.setattr("leaderboard.views.datasets.MOST_WIDE", 8)
+    monkeypatch.setattr("leaderboard.pages.MOST_LINES", 8)
+    monkeypatch.setattr("leaderboard.pages.MOST_FRONT", 8)
+    monkeypatch.setattr("leaderboard.pages.MOST_WIDE", 8)
     pages = made(list(many(220)))
     fronts = ["index.html", *sorted(name for name in pages if re.fullmatch(r"board-\d+\.html", name))]
     assert all(f'href="{name}"' in pages["index.html"] for name in fronts[1:])

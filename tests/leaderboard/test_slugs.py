@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.slugs import slug, slugs
+from leaderboard.names import slug, slugs
 
 
 @given(st.text())

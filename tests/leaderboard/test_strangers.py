@@ -18,10 +18,10 @@ from leaderboard.attack_record import attack_record
 from leaderboard.board import Row
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake, intake
-from leaderboard.matrix import matrix
 from leaderboard.published import examined
 from leaderboard.row_data import brief
 from leaderboard.standing import standing
+from leaderboard.summary import matrix
 
 BY_AUTHOR = "certified by controls that its author alone measured"
 

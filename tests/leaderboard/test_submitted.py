@@ -13,7 +13,7 @@ from bench.cli.commands import leaderboard as command
 from bench.results.bundle import ENDING, pack
 from bench.results.records import Record
 from bench.results.results import Results
-from leaderboard import published, submitted
+from leaderboard import published
 from leaderboard.decisions import NAME
 
 
@@ -29,7 +29,7 @@ def bundle(path: Path, *records: Record) -> None:
 def test_what_may_be_shown_is_a_source_and_the_rest_is_refused_by_name(tmp_path: Path) -> None:
     speaks = current("dp-simple", details={"read": "/home/alice/scans/1"})
     bundle(tmp_path / f"mine{ENDING}", current(), current("noise", limit=3), speaks)
-    (source,), refused = submitted.submitted(tmp_path)
+    (source,), refused = published.submitted(tmp_path)
     assert [found.method.name for _, found in source.records() if isinstance(found, Record)] == ["identity"]
     told = {name.split("/")[2].partition("--")[0]: reason for name, reason in refused}
     assert set(told) == {"noise", "dp-simple"}
@@ -43,14 +43,14 @@ def test_a_bundle_that_was_altered_is_refused_whole(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    sources, ((name, reason),) = submitted.submitted(tmp_path)
+    sources, ((name, reason),) = published.submitted(tmp_path)
     assert (sources, name) == ([], path.name)
     assert str(tmp_path) not in reason
 
 
 def test_records_of_earlier_code_stay_on_the_board(tmp_path: Path) -> None:
     bundle(tmp_path / f"mine{ENDING}", current(inputs={"judge code": "of last year"}))
-    sources, refused = submitted.submitted(tmp_path)
+    sources, refused = published.submitted(tmp_path)
     assert (len(sources), refused) == (1, [])
 
 
@@ -62,7 +62,7 @@ def test_the_board_of_the_project_shows_published_records_and_bundles(
     folder = tmp_path / "published"
     published.publish(own, folder)
     bundle(tmp_path / f"submissions/theirs{ENDING}", current("noise"), current("blur", limit=3))
-    problems, found = published.problems, submitted.submitted
+    problems, found = published.problems, published.submitted
     monkeypatch.setattr(command, "PUBLISHED", folder)
     monkeypatch.setattr(command, "problems", lambda: problems(folder))
     monkeypatch.setattr(command, "submitted", lambda: found(tmp_path / "submissions"))

@@ -13,11 +13,10 @@ from bench.plugins import registry
 from bench.results.results import Results
 from leaderboard.board import Row, ordered, rows
 from leaderboard.honesty import FIGURE, KIND
-from leaderboard.lines import lines
+from leaderboard.intake import Tier
+from leaderboard.lines import lines, sections
 from leaderboard.scatter import Plane, points
-from leaderboard.sections import sections
 from leaderboard.site import build
-from leaderboard.tiers import Tier
 
 
 def attacked(method: str, figure: float = 0.6) -> list:

@@ -7,13 +7,11 @@ import pytest
 from made.board_records import auc, guesswork, metrics, record, score, utility, word
 
 from bench.results.records import Record
-from leaderboard.axis import axis
 from leaderboard.board import rows
-from leaderboard.lines import Line, lines
-from leaderboard.scatter import PLANES, Plane, front, points, scatter
-from leaderboard.sections import sections
+from leaderboard.intake import Tier
+from leaderboard.lines import Line, lines, sections
+from leaderboard.scatter import PLANES, Plane, axis, front, points, scatter
 from leaderboard.standing import Standing
-from leaderboard.tiers import Tier
 
 
 def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:

@@ -17,7 +17,7 @@ from bench.workbench.choice import collection
 from leaderboard.board import Row, rows
 from leaderboard.comparison import Compared, Ranked, compared, ranked
 from leaderboard.entries import interval, number, short
-from leaderboard.method_label import unusual
+from leaderboard.names import unusual
 
 Part = tuple[object, ...]
 """Data set, preset, seed, and what else rows share that can be compared."""

@@ -15,16 +15,15 @@ from bench.results.atomic_file import write_atomically
 from bench.results.verdict import Verdict
 from bench.wire.text import plain
 from leaderboard.downloads import WITHOUT_PARQUET
-from leaderboard.numbers.tables import can_write_parquet
+from leaderboard.intake import board_verdicts
 from leaderboard.packed_rows import published_results
-from leaderboard.published import PUBLISHED, problems, publish
+from leaderboard.published import PUBLISHED, problems, publish, submitted
 from leaderboard.quotation import misquoted, renewed
 from leaderboard.reach import shipped
 from leaderboard.reproduction import FILE, VERDICTS, read
 from leaderboard.server import serve
 from leaderboard.site import build
-from leaderboard.submitted import submitted
-from leaderboard.tiers import board_verdicts
+from leaderboard.tables import can_write_parquet
 
 SITE = "board"  # of the published records; that of a results folder lies in the folder
 

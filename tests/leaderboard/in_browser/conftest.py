@@ -43,9 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def paged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The pages of a board that is too long for one, as pages go here."""
-    monkeypatch.setattr("leaderboard.views.front.MOST_LINES", 8)
-    monkeypatch.setattr("leaderboard.views.further.MOST_LINES", 8)
-    monkeypatch.setattr("leaderboard.views.further.MOST_FRONT", 6)
+    monkeypatch.setattr("leaderboard.pages.MOST_LINES", 8)
+    monkeypatch.setattr("leaderboard.pages.MOST_LINES", 8)
+    monkeypatch.setattr("leaderboard.pages.MOST_FRONT", 6)
     write(RECORDS // 2, tmp_path / "results")
     return build(Results(tmp_path / "results"), tmp_path / "site").parent
 

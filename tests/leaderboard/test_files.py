@@ -19,14 +19,14 @@ from pydantic import BaseModel
 
 from bench.results.record_parts import ReplicatesRecord
 from bench.results.records import Record, dumps, loads, proved
-from leaderboard.columns import columns
+from leaderboard import tables
+from leaderboard.api import Index, RowFile
 from leaderboard.downloads import files, links
+from leaderboard.edition import Shown
+from leaderboard.entries import columns
 from leaderboard.intake import Intake
-from leaderboard.numbers import tables
-from leaderboard.numbers.api import Index, RowFile
-from leaderboard.numbers.shown import Shown
-from leaderboard.sections import sections
-from leaderboard.slugs import slug
+from leaderboard.lines import sections
+from leaderboard.names import slug
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leaderboard.board import Row, epsilon_text
-from leaderboard.columns import Column
-from leaderboard.entries import Entry
-from leaderboard.lines import PERSON, PRIVACY, UTILITY
-from leaderboard.numbers.escapes import tex
-from leaderboard.numbers.shown import Shown
-from leaderboard.sections import Section
-from leaderboard.slugs import slug
+from leaderboard.edition import Shown
+from leaderboard.entries import Column, Entry
+from leaderboard.escapes import tex
+from leaderboard.lines import PERSON, PRIVACY, UTILITY, Section
+from leaderboard.names import slug
 
 HEAD = "% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}, \\usepackage{textcomp}.\n"
 

@@ -11,16 +11,15 @@ from pydantic import JsonValue
 from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, json_schema
 from leaderboard.board import Row
-from leaderboard.columns import Column
 from leaderboard.decisions import created, marks
-from leaderboard.entries import Entry, EntryStatus
+from leaderboard.edition import Shown
+from leaderboard.entries import Column, Entry, EntryStatus
 from leaderboard.intake import Intake
-from leaderboard.numbers.shown import Shown
-from leaderboard.numbers.tables import TablePart
+from leaderboard.names import slug
 from leaderboard.panel import Word
 from leaderboard.repeat import command
-from leaderboard.slugs import slug
 from leaderboard.standing import standing
+from leaderboard.tables import TablePart
 
 INDEX = "api/index.json"
 SCHEMAS = "api/schema/"

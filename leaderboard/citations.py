@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from leaderboard.numbers.escapes import tex
-from leaderboard.numbers.shown import Shown
-from leaderboard.slugs import slugs
+from leaderboard.edition import Shown
+from leaderboard.escapes import tex
+from leaderboard.names import slugs
 
 PUBLISHER = "The Veil Bench developers"
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 
 from leaderboard.board import Row
-from leaderboard.numbers.escapes import xml
+from leaderboard.escapes import xml
+from leaderboard.intake import Tier
 from leaderboard.panel import Word
 from leaderboard.standing import standing
-from leaderboard.tiers import Tier
 
 LABEL = "Veil Bench"
 LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # pixels at 11 of height

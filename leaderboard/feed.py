@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 
+from leaderboard.api import row_address
 from leaderboard.board import Row
 from leaderboard.decisions import created
-from leaderboard.numbers.api import row_address
-from leaderboard.numbers.escapes import xml
-from leaderboard.numbers.shown import Shown
+from leaderboard.edition import Shown
+from leaderboard.escapes import xml
 from leaderboard.standing import standing
 
 MOST = 100

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from made.hostile_names import FORMULAS, NAMES, TEX, XML
 
-from leaderboard.numbers.escapes import cell, tex, xml
+from leaderboard.escapes import cell, tex, xml
 
 STARTS = "=+-@|\uff1d\uff0b\uff0d\uff20"
 

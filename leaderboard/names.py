@@ -1,9 +1,11 @@
-"""What a row's method is called: its name, and those of its parameters that are not as its preset has them."""
+"""Names of rows: file names that never clash, and a method with the parameters that differ from its preset."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from pydantic import JsonValue
@@ -11,6 +13,36 @@ from pydantic import JsonValue
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import Record
+
+LENGTH = 48
+_HASHED = re.compile("(^|-)[0-9a-f]{8}$")
+
+
+def slug(name: str) -> str:
+    """A safe file stem for any text; names that lose something, or look as if they had, carry a hash of the whole.
+
+    >>> slug("dp-image"), slug("../../etc/passwd")
+    ('dp-image', 'etc-passwd-3754d6cb')
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LENGTH].strip("-")
+    return plain if plain and plain == name and not _HASHED.search(plain) else f"{plain}-{digest(name)}".strip("-")
+
+
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """A slug for every name, unique among them."""
+    given: dict[str, str] = {}
+    for name in sorted(set(names)):
+        stem = slug(name)
+        while stem in given.values():
+            stem = f"{stem}-{digest(name)}"
+        given[name] = stem
+    return given
+
+
+def digest(text: str, length: int = 8) -> str:
+    """So many hexadecimal digits that depend on all of `text`."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
 
 OWN = "veil-bench"
 """Where this project's own plug-ins come from, as their records say."""

@@ -1,0 +1,341 @@
+"""The board as tables for programs: one wide line a row, one long line a figure, as CSV and parquet, in parts."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from typing import Literal, get_args, get_type_hints
+
+from bench.results.records import Record, ScoreRecord
+from leaderboard.board import Row, machine
+from leaderboard.decisions import created
+from leaderboard.entries import Column, Entry, reason
+from leaderboard.escapes import Value, cell
+from leaderboard.intake import Intake, protocol_of
+from leaderboard.standing import standing
+
+Kind = type[str] | type[int] | type[float]
+MOST_BYTES = 950_000
+"""Of a file: below what a page, a mail or a spreadsheet on a phone bears."""
+MOST_PACKED = 8_000_000
+"""Of what is compressed into one file, to a tenth or less as a rule: a table with a line a figure repeats itself."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines under named columns.
+
+    Args:
+        kinds: What each column holds, in order; any of its places may be empty.
+        lines: Values in the order of the columns; what is missing is None.
+    """
+
+    kinds: Mapping[str, Kind]
+    lines: Sequence[Sequence[Value]]
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table, or so much of it as one file holds.
+
+    Args:
+        stem: The file's name without its ending: the table's own where one file holds all of it, else with a number, so
+            that nobody takes a part for the whole.
+        ending: "csv", or "csv.gz" where it is compressed.
+        table: Its lines.
+        content: The same as bytes: UTF-8, commas, a header; text that a spreadsheet would run as a formula gets an
+            apostrophe before it.
+    """
+
+    stem: str
+    ending: Literal["csv", "csv.gz"]
+    table: Table
+    content: bytes
+
+    @property
+    def name(self) -> str:
+        """Of the CSV file."""
+        return f"{self.stem}.{self.ending}"
+
+    def values(self, column: str) -> list[str]:
+        """The different texts in a column, in the order of the lines."""
+        place = list(self.table.kinds).index(column)
+        return list(dict.fromkeys(str(line[place]) for line in self.table.lines if line[place] is not None))
+
+
+def of_scores(lines: Iterable[ScoreLine]) -> Table:
+    """The long table."""
+    hints = get_type_hints(ScoreLine)
+    kinds = {
+        field.name: next(
+            kind for kind in (str, int, float) if kind in (hints[field.name], *get_args(hints[field.name]))
+        )
+        for field in fields(ScoreLine)
+    }
+    return Table(kinds, [tuple(vars(line).values()) for line in lines])
+
+
+def in_parts(name: str, table: Table, most: int = MOST_BYTES) -> list[TablePart]:
+    """The table as CSV, in files of at most so many bytes; a line that is longer is a part alone."""
+    head, *texts = _csv_lines(table)
+    return _named(
+        name,
+        "csv",
+        table,
+        [
+            (low, high, b"".join((head, *texts[low:high])))
+            for low, high in _cuts([len(text) for text in texts], most - len(head))
+        ],
+    )
+
+
+def packed(name: str, table: Table, most: int = MOST_PACKED, most_bytes: int = MOST_BYTES) -> list[TablePart]:
+    """The table as compressed CSV, in files of at most so many bytes before that, and after."""
+    head, *texts = _csv_lines(table)
+
+    def compressed(low: int, high: int) -> list[tuple[int, int, bytes]]:
+        content = gzip.compress(b"".join((head, *texts[low:high])), 6, mtime=0)  # the same bytes in every build
+        if len(content) <= most_bytes or high - low < 2:
+            return [(low, high, content)]
+        middle = (low + high) // 2
+        return [*compressed(low, middle), *compressed(middle, high)]
+
+    cuts = _cuts([len(text) for text in texts], most)
+    return _named(name, "csv.gz", table, [part for low, high in cuts for part in compressed(low, high)])
+
+
+def _cuts(sizes: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """From which to which line each part goes."""
+    starts, held = [0], 0
+    for place, size in enumerate(sizes):
+        if held + size > most and place > starts[-1]:
+            starts.append(place)
+            held = 0
+        held += size
+    return list(zip(starts, [*starts[1:], len(sizes)], strict=True))
+
+
+def _named(
+    name: str, ending: Literal["csv", "csv.gz"], table: Table, parts: Sequence[tuple[int, int, bytes]]
+) -> list[TablePart]:  # fmt: skip
+    stems = [name] if len(parts) == 1 else [f"{name}-{number}" for number in range(1, len(parts) + 1)]
+    return [
+        TablePart(stem, ending, Table(table.kinds, table.lines[low:high]), content)
+        for stem, (low, high, content) in zip(stems, parts, strict=True)
+    ]
+
+
+def _csv_lines(table: Table) -> Iterator[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")  # text with either of them stands in quotes then
+    harmless: dict[Value, Value] = {}  # most places hold what many others hold
+    writer.writerow([cell(name) for name in table.kinds])
+    yield _ended(text.getvalue())
+    for line in table.lines:
+        text.seek(0)
+        text.truncate()
+        places = []
+        for value in line:
+            if isinstance(value, str):
+                if value not in harmless:
+                    harmless[value] = cell(value)
+                places.append(harmless[value])
+            else:
+                places.append(value)
+        writer.writerow(places)
+        yield _ended(text.getvalue())
+
+
+def _ended(line: str) -> bytes:
+    return line.removesuffix("\r\n").encode() + b"\n"
+
+
+def can_write_parquet() -> bool:
+    """Whether the package that writes parquet is installed."""
+    return find_spec("pyarrow") is not None
+
+
+def parquet_bytes(table: Table) -> bytes:
+    """A parquet file, compressed; the same table gives the same bytes under one version of pyarrow."""
+    import pyarrow  # only here: it is an extra, and takes half a second
+    import pyarrow.parquet
+
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
+    columns = list(zip(*table.lines, strict=True)) if table.lines else [()] * len(table.kinds)
+    arrays = [pyarrow.array(column, types[kind]) for column, kind in zip(columns, table.kinds.values(), strict=True)]
+    stream = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(table.kinds)), stream, compression="zstd")
+    return stream.getvalue()
+
+
+def _bound(epsilon: float | None) -> float:
+    return math.inf if epsilon is None else epsilon
+
+
+OWN: Mapping[str, tuple[Kind, Callable[[Row, Intake], Value]]] = {
+    "row": (str, lambda row, _: row.id),
+    "dataset": (str, lambda row, _: row.dataset),
+    "method": (str, lambda row, _: row.label),
+    "preset": (str, lambda row, _: row.preset),
+    "seed": (int, lambda row, _: row.seed),
+    "keys": (int, lambda row, _: row.keys),
+    "tier": (str, lambda row, taken: taken.tier(row).word),
+    "verdict": (str, lambda row, _: standing(row).word),
+    "verdict in full": (str, lambda row, _: standing(row).sentence),
+    "not rated": (str, lambda row, _: row.unrated or None),
+    "caveat": (str, lambda row, _: row.caveat or None),
+    "claimed epsilon": (float, lambda row, _: _bound(row.claim.epsilon) if row.claim else None),
+    "derived epsilon": (float, lambda row, _: _bound(row.claim.derived) if row.claim else None),
+    "delta": (float, lambda row, _: row.claim.delta if row.claim else None),
+    "claim per": (str, lambda row, _: row.claim.per if row.claim else None),
+    "device": (str, lambda row, _: row.device),
+    "throughput measured on": (str, lambda row, _: row.timed_on or None),
+    "created": (str, lambda row, _: created(row)),
+}
+"""What a line says of the row itself: what kind of value, and which."""
+
+
+def wide(taken: Intake, columns: Sequence[Column]) -> Table:
+    """The table; of each metric five columns: figure, interval, the evaluator that gave it, and why there is none."""
+    kinds: dict[str, Kind] = {name: kind for name, (kind, _) in OWN.items()}
+    for column in columns:
+        kinds |= dict(zip(_names(column), (float, float, float, str, str), strict=True))
+    lines = []
+    for row in taken.rows:
+        line: list[Value] = [value(row, taken) for _, value in OWN.values()]
+        for column in columns:
+            line += _places(row.entries[column.name])
+        lines.append(line)
+    return Table(kinds, lines)
+
+
+def _names(column: Column) -> list[str]:
+    """The five columns of a metric; one that is called like a column of the row itself is told from it."""
+    name = f"{column.name} (metric)" if column.name in OWN else column.name
+    return [name, *(f"{name}: {what}" for what in ("low", "high", "by", "missing"))]
+
+
+def _places(entry: Entry) -> list[Value]:
+    score = entry.score
+    if score is None:
+        return [None, None, None, None, f"{entry.text}: {entry.reason}".removesuffix(": ")]
+    return [score.value, score.low, score.high, entry.by, None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreLine:
+    """A figure, or a place without one, with everything that tells it from others.
+
+    Args:
+        row: The row of the board: its address, and its name in the static API.
+        part: Of the metric; empty for the whole.
+        reason: Why there is no figure.
+        device: The kind of device that it ran on: cpu or cuda.
+        machine: The processor or accelerator.
+    """
+
+    row: str
+    dataset: str | None
+    dataset_parameters: str | None
+    fingerprint: str | None
+    public: str | None
+    public_fingerprint: str | None
+    method: str
+    method_parameters: str
+    preset: str
+    seed: int
+    keys: int
+    cell: str
+    evaluator: str
+    kind: str
+    attack: str | None
+    attack_parameters: str | None
+    status: str
+    phase: str | None
+    reason: str | None = None
+    metric: str | None = None
+    part: str | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    prediction_low: float | None = None
+    prediction_high: float | None = None
+    n: int | None = None
+    null: float | None = None
+    null_low: float | None = None
+    null_high: float | None = None
+    p: float | None = None
+    better: str | None = None
+    unit: str | None = None
+    note: str | None = None
+    device: str
+    machine: str | None
+    protocol: int | None
+    git: str | None
+    created: str
+    key: str
+
+
+def score_lines(records: Iterable[tuple[str, Record]]) -> Iterator[ScoreLine]:
+    """One line a figure; a metric or an evaluator without a figure has a line with its status and reason instead.
+
+    Args:
+        records: Each with the name of its row.
+    """
+    for row, record in records:
+        common = _common(row, record)
+        if record.status != "ok":
+            yield replace(common, reason=reason(record))
+        for metric, why in sorted(record.not_applicable.items()):
+            yield replace(common, metric=metric, status="not-applicable", reason=why)
+        for metric, whole in sorted(record.scores.items()):
+            for part, score in flat(whole):
+                yield replace(
+                    common, metric=metric, part=part, value=score.value, low=score.low, high=score.high,
+                    prediction_low=score.prediction_low, prediction_high=score.prediction_high, n=score.n,
+                    null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
+                    better=score.better, unit=score.unit, note=score.note,
+                )  # fmt: skip
+
+
+def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]]:
+    """A score and all its parts, each with its path: "" for the whole, then "Edema", "Edema / test"."""
+    yield path, score
+    for name, part in score.parts.items():
+        yield from flat(part, f"{path} / {name}" if path else name)
+
+
+def _common(row: str, record: Record) -> ScoreLine:
+    data, attack = record.dataset, record.attack
+    return ScoreLine(
+        row=row,
+        dataset=data.name if data else None,
+        dataset_parameters=json.dumps(data.parameters, sort_keys=True) if data else None,
+        fingerprint=data.fingerprint if data else None,
+        public=data.public if data else None,
+        public_fingerprint=data.public_fingerprint if data else None,
+        method=record.method.name,
+        method_parameters=json.dumps(record.method.parameters, sort_keys=True),
+        preset=record.preset,
+        seed=record.seed,
+        keys=record.keys,
+        cell=record.cell,
+        evaluator=record.evaluator,
+        kind=record.kind,
+        attack=attack.name if attack else None,
+        attack_parameters=json.dumps(attack.parameters, sort_keys=True) if attack else None,
+        status=record.status,
+        phase=record.phase,
+        device=record.device,
+        machine=machine(record) or None,
+        protocol=protocol_of(record),
+        git=record.git,
+        created=record.created,
+        key=record.key,
+    )
