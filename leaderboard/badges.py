@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from leaderboard.board import Row
 from leaderboard.escapes import xml
-from leaderboard.intake import Tier
 from leaderboard.panel import Word
-from leaderboard.standing import standing
+from leaderboard.row_schema import BoardRow
 
 LABEL = "Veil Bench"
 LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # pixels at 11 of height
@@ -20,23 +18,23 @@ COLOURS: Mapping[Word, str] = {
 GREY = "#5b636b"  # of verdicts that say neither
 
 
-def message(row: Row, tier: Tier) -> str:
+def message(row: BoardRow) -> str:
     """What a badge says: the verdict, on which data at which size, and how far it was checked.
 
     It says no more than the board: what is not rated says that, and a reference method is never ranked.
     """
-    word = "reference" if _reference(row) else standing(row).word
-    return f"{word} · {_short(f'{row.dataset} {row.preset}', 32)} · {tier.word}"
+    word = "reference" if row.reference else row.verdict
+    return f"{word} · {_short(f'{row.dataset} {row.preset}', 32)} · {row.tier}"
 
 
-def colour(row: Row) -> str:
+def colour(row: BoardRow) -> str:
     """By the verdict, which stands beside it in words."""
-    return GREY if _reference(row) else COLOURS.get(standing(row).word, GREY)
+    return GREY if row.reference else COLOURS.get(row.verdict, GREY)
 
 
-def badge_svg(row: Row, tier: Tier) -> str:
+def badge_svg(row: BoardRow) -> str:
     """The badge as a picture, with its text for who cannot see it; it loads nothing and runs nothing."""
-    text = message(row, tier)
+    text = message(row)
     left, right = (round(len(part) * LETTER + 2 * MARGIN) for part in (LABEL, text))
     said, label = xml(f"{LABEL}: {text}"), xml(LABEL)
     fit = 'lengthAdjust="spacingAndGlyphs"'
@@ -53,14 +51,10 @@ def badge_svg(row: Row, tier: Tier) -> str:
     )
 
 
-def badge_json(row: Row, tier: Tier) -> str:
+def badge_json(row: BoardRow) -> str:
     """The endpoint schema of shields.io, version 1."""
-    content = {"schemaVersion": 1, "label": LABEL, "message": message(row, tier), "color": colour(row).lstrip("#")}
+    content = {"schemaVersion": 1, "label": LABEL, "message": message(row), "color": colour(row).lstrip("#")}
     return json.dumps(content, sort_keys=True) + "\n"
-
-
-def _reference(row: Row) -> bool:
-    return any(record.method.role is not None for record in row.records)
 
 
 def _short(text: str, most: int) -> str:

@@ -83,6 +83,11 @@ class Row:
         return f"{slug(self.method)[:40].strip('-')}-{digest(f'{self.dataset}/{self.cell}', 12)}".lstrip("-")
 
     @property
+    def created(self) -> str:
+        """When the last of its records was made, in UTC."""
+        return max(record.created for record in self.records)
+
+    @property
     def device(self) -> str:
         """The kind of device that it ran on: cpu or cuda."""
         return self.records[0].device

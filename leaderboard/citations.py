@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import yaml
 
-from leaderboard.edition import Shown
+from leaderboard.edition import Edition
 from leaderboard.escapes import tex
 from leaderboard.names import slugs
 
 PUBLISHER = "The Veil Bench developers"
 
 
-def citation_cff(shown: Shown) -> str:
+def citation_cff(edition: Edition) -> str:
     """CITATION.cff of this snapshot: another set of records has another version."""
     content = {
         "cff-version": "1.2.0",
         "message": "If you use these figures, please cite this snapshot, and the papers of the methods you report.",
-        "title": _title(shown),
+        "title": _title(edition),
         "type": "dataset",
         "authors": [{"name": PUBLISHER}],
-        "version": shown.snapshot[:12],
+        "version": edition.snapshot[:12],
         "identifiers": [
-            {"type": "other", "value": f"sha256:{shown.snapshot}", "description": "of the records' digests"}
+            {"type": "other", "value": f"sha256:{edition.snapshot}", "description": "of the records' digests"}
         ],
     }
-    dated = {"date-released": shown.date[:10]} if shown.date else {}
+    dated = {"date-released": edition.date[:10]} if edition.date else {}
     return yaml.safe_dump({**content, **dated}, sort_keys=False, allow_unicode=True, width=120)
 
 
-def bibtex(shown: Shown) -> str:
+def bibtex(edition: Edition) -> str:
     """The snapshot, and an entry for the source of every method and attack as its plug-in words it."""
-    snapshot = {"title": f"{{{tex(_title(shown))}}}", "author": f"{{{PUBLISHER}}}",
-                "note": tex(f"Snapshot sha256:{shown.snapshot}")}  # fmt: skip
-    if shown.date:
-        snapshot |= {"year": tex(shown.date[:4]), "date": shown.date[:10] if shown.date[:10].isascii() else ""}
-    entries = [_entry(f"veil-bench-{shown.snapshot[:12]}", snapshot)]
+    snapshot = {"title": f"{{{tex(_title(edition))}}}", "author": f"{{{PUBLISHER}}}",
+                "note": tex(f"Snapshot sha256:{edition.snapshot}")}  # fmt: skip
+    if edition.date:
+        snapshot |= {"year": tex(edition.date[:4]), "date": edition.date[:10] if edition.date[:10].isascii() else ""}
+    entries = [_entry(f"veil-bench-{edition.snapshot[:12]}", snapshot)]
     sources: dict[str, str] = {}
-    for record in shown.taken.records:
+    for record in edition.taken.records:
         for kind, plugin in (("method", record.method), ("attack", record.attack)):
             if plugin is not None:
                 sources[f"{kind}-{plugin.name}"] = plugin.source
@@ -52,8 +52,8 @@ def bibtex(shown: Shown) -> str:
     return "\n".join(entries)
 
 
-def _title(shown: Shown) -> str:
-    return f"Veil Bench board, protocol {shown.protocol}, snapshot {shown.snapshot[:12]}"
+def _title(edition: Edition) -> str:
+    return f"Veil Bench board, protocol {edition.protocol}, snapshot {edition.snapshot[:12]}"
 
 
 def _entry(key: str, fields: dict[str, str]) -> str:

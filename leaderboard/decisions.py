@@ -9,40 +9,28 @@ from bench.results import signed_json
 from bench.results.record_parts import Part
 from bench.results.verdict import fingerprint
 from leaderboard.board import Row
-from leaderboard.fitness import mixed
 from leaderboard.intake import Intake, address
+from leaderboard.row_schema import RowName, marks
 
 NAME = "board-manifest.json"
 Decision = Literal["shown", "unrated", "superseded", "refused"]
 
 
-class RowDecision(Part):
-    """A row, and why it stands where it does.
+class RowDecision(RowName):
+    """A row, and why it stands in its place.
 
     Args:
-        id: Of the row, in every address that it has.
         board: The address of its board, below the site.
-        tier: How far it was checked.
-        created: When the last of its records was made, in UTC.
         reason: Of a decision other than "shown".
-        said: What of it nobody but its author has looked into.
         marks: What a reader should know all the same: records of earlier code, of several versions.
         records: How many there are.
         digest: A hash over their digests.
     """
 
-    id: str
     board: str
-    dataset: str
-    method: str
-    preset: str
-    seed: int
     protocol: int
-    tier: str
-    created: str
     decision: Decision
     reason: str
-    said: list[str]
     marks: list[str]
     records: int
     digest: str
@@ -100,17 +88,6 @@ def snapshot(rows: Sequence[Row]) -> str:
     return fingerprint(record for row in rows for record in row.records)
 
 
-def marks(row: Row) -> list[str]:
-    """What a reader of a row should know beside its figures."""
-    found = [f"earlier code: {', '.join(sorted(row.earlier))}"] if row.earlier else []
-    return [*found, *filter(None, [mixed(row.records)])]
-
-
-def created(row: Row) -> str:
-    """When the last record of a row was made, in UTC."""
-    return max(record.created for record in row.records)
-
-
 def _decide(row: Row, protocol: int, newest: int, board: Intake) -> RowDecision:
     decision: Decision = "shown"
     reason = ""
@@ -120,7 +97,7 @@ def _decide(row: Row, protocol: int, newest: int, board: Intake) -> RowDecision:
         decision, reason = "unrated", row.unrated
     return RowDecision(
         id=row.id, board="" if protocol == newest else address(protocol), dataset=row.dataset, method=row.label,
-        preset=row.preset, seed=row.seed, protocol=protocol, tier=board.tier(row).word, created=created(row),
+        preset=row.preset, seed=row.seed, protocol=protocol, tier=board.tier(row).word, created=row.created,
         decision=decision, reason=reason, said=list(row.said), marks=marks(row),
         records=len(row.records), digest=snapshot([row]),
     )  # fmt: skip

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.results.records import dumps
-from leaderboard.api import INDEX, SCHEMAS, index, record_address, row_address, row_file, schemas
+from leaderboard.api import INDEX, SCHEMAS, index, row_file, schemas
 from leaderboard.badges import badge_json, badge_svg
 from leaderboard.board import Row
 from leaderboard.citations import bibtex, citation_cff
 from leaderboard.decisions import NAME as DECISIONS
-from leaderboard.edition import Shown
+from leaderboard.edition import Edition
 from leaderboard.feed import atom
 from leaderboard.latex import latex_tables
 from leaderboard.tables import TablePart, can_write_parquet, parquet_bytes
@@ -45,13 +45,13 @@ class Made:
     make: Callable[[], str | bytes]
 
 
-def links(shown: Shown) -> list[Link]:
+def links(edition: Edition) -> list[Link]:
     """What pages link to, in order; files of single rows are found through the index."""
-    tables = [Link(name, "a table for LaTeX") for name, _ in latex_tables(shown)]
+    tables = [Link(name, "a table for LaTeX") for name, _ in latex_tables(edition)]
     return [
-        *_tables(shown.board, "a line a row: every metric's figure, interval and source", "the same as parquet"),
+        *_tables(edition.board_table, "one line a row: figure, interval and source of every metric", "as parquet"),
         *_tables(
-            shown.results,
+            edition.results_table,
             "every figure on a line of its own, parts included, and every place without one (pandas, R and polars read "
             "it compressed as it is)",
             "every figure as parquet",
@@ -71,28 +71,27 @@ def badges(row: Row) -> tuple[str, str]:
     return f"badges/{row.id}.svg", f"badges/{row.id}.json"
 
 
-def files(shown: Shown) -> Iterator[Made]:
+def files(edition: Edition) -> Iterator[Made]:
     """Every file of numbers of a board, but the manifest, which speaks of all boards."""
-    for part in (*shown.board, *shown.results):
+    for part in (*edition.board_table, *edition.results_table):
         yield Made(part.name, None, partial(bytes, part.content))
         if can_write_parquet():
             yield Made(f"{part.stem}.parquet", None, partial(parquet_bytes, part.table))
-    yield Made(INDEX, None, lambda: index(shown))
+    yield Made(INDEX, None, lambda: index(edition))
     for name, schema in schemas().items():
         yield Made(f"{SCHEMAS}{name}.json", None, partial(str, schema))
-    yield Made(FEED, None, lambda: atom(shown, PAGE))
-    yield Made("citations.bib", None, lambda: bibtex(shown))
-    yield Made("CITATION.cff", None, lambda: citation_cff(shown))
-    for name, text in latex_tables(shown):
+    yield Made(FEED, None, lambda: atom(edition, PAGE))
+    yield Made("citations.bib", None, lambda: bibtex(edition))
+    yield Made("CITATION.cff", None, lambda: citation_cff(edition))
+    for name, text in latex_tables(edition):
         yield Made(name, None, partial(str, text))
-    for row in shown.taken.rows:
-        tier = shown.taken.tier(row)
-        picture, told = badges(row)
-        yield Made(row_address(row), row, partial(row_file, row, shown.taken))
-        yield Made(picture, row, partial(badge_svg, row, tier))
-        yield Made(told, row, partial(badge_json, row, tier))
+    for row, data in zip(edition.board, edition.rows, strict=True):
+        picture, badge = badges(row)
+        yield Made(data.file, row, partial(row_file, data))
+        yield Made(picture, row, partial(badge_svg, data))
+        yield Made(badge, row, partial(badge_json, data))
         for record in row.records:
-            yield Made(record_address(row, record.evaluator), row, partial(dumps, record))
+            yield Made(data.records[record.evaluator], row, partial(dumps, record))
 
 
 def _tables(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:

@@ -11,12 +11,13 @@ from functools import cached_property
 from bench.results.records import Record
 from leaderboard.board import Row
 from leaderboard.comparison import Ranking, ranking
-from leaderboard.decisions import created, snapshot
+from leaderboard.decisions import snapshot
 from leaderboard.entries import Column
 from leaderboard.intake import Intake, protocol_of
 from leaderboard.lines import Line, Section, lines, sections
 from leaderboard.names import digest, slug, slugs
 from leaderboard.panel import dumps
+from leaderboard.row_schema import BoardRow, board_row
 from leaderboard.tables import TablePart, in_parts, of_scores, packed, score_lines, wide
 
 
@@ -87,9 +88,37 @@ class Edition:
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     @cached_property
-    def numbers(self) -> Shown:
-        """What downloads are made from."""
-        return Shown(self.taken, self.parts, self.columns)
+    def rows(self) -> tuple[BoardRow, ...]:
+        """Its rows as data."""
+        return tuple(board_row(row, self.taken) for row in self.board)
+
+    @cached_property
+    def protocol(self) -> int:
+        """By which the records were measured; 0 where they do not say."""
+        return max((number for record in self.taken.records if (number := protocol_of(record))), default=0)
+
+    @cached_property
+    def snapshot(self) -> str:
+        """A hash of all records."""
+        return snapshot(self.board)
+
+    @cached_property
+    def date(self) -> str:
+        """When the newest record was made, in UTC; empty without records."""
+        return max((row.created for row in self.board), default="")
+
+    @cached_property
+    def board_table(self) -> Sequence[TablePart]:
+        """The wide table: a line a row."""
+        return in_parts("board", wide(self.rows, self.columns))
+
+    @cached_property
+    def results_table(self) -> Sequence[TablePart]:
+        """The long table: a line a figure."""
+        return packed(
+            "results",
+            of_scores(score_lines((row.id, record) for row in self.board for record in row.records)),
+        )
 
     @cached_property
     def shared(self) -> Mapping[str, object]:
@@ -117,46 +146,3 @@ def _print(line: Line) -> str:
     told = [records, row.unrated, sorted(row.earlier), line.told, line.data, dict(line.ranks), line.tier,
             row.vouched, row.said, dumps(row.panel, row.membership)]  # fmt: skip
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The rows of one board with what is said of them.
-
-    Args:
-        taken: The records, of one protocol.
-        parts: The rows by data set.
-        columns: Every metric, in the order of the board.
-    """
-
-    taken: Intake
-    parts: Sequence[Section]
-    columns: Sequence[Column]
-
-    @cached_property
-    def protocol(self) -> int:
-        """By which the records were measured; 0 where they do not say."""
-        return max((number for record in self.taken.records if (number := protocol_of(record))), default=0)
-
-    @cached_property
-    def snapshot(self) -> str:
-        """A hash of all records."""
-        return snapshot(self.taken.rows)
-
-    @cached_property
-    def date(self) -> str:
-        """When the newest record was made, in UTC; empty without records."""
-        return max(map(created, self.taken.rows), default="")
-
-    @cached_property
-    def board(self) -> Sequence[TablePart]:
-        """The wide table: a line a row."""
-        return in_parts("board", wide(self.taken, self.columns))
-
-    @cached_property
-    def results(self) -> Sequence[TablePart]:
-        """The long table: a line a figure."""
-        return packed(
-            "results",
-            of_scores(score_lines((row.id, record) for row in self.taken.rows for record in row.records)),
-        )

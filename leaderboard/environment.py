@@ -10,7 +10,6 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leaderboard.api import record_address, row_address
 from leaderboard.board import FORMAL, Row, apart, epsilon_text, missing, ordered, telling, used
 from leaderboard.claims import METRIC
 from leaderboard.downloads import badges
@@ -21,6 +20,7 @@ from leaderboard.lines import usually_hidden
 from leaderboard.names import parameters_text
 from leaderboard.repeat import command, cost
 from leaderboard.row_data import dumped
+from leaderboard.row_schema import record_address, row_address
 from leaderboard.standing import MEANINGS, SIGNS
 from leaderboard.tables import flat
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leaderboard.board import Row, epsilon_text
-from leaderboard.edition import Shown
+from leaderboard.edition import Edition
 from leaderboard.entries import Column, Entry
 from leaderboard.escapes import tex
 from leaderboard.lines import PERSON, PRIVACY, UTILITY, Section
@@ -14,13 +14,13 @@ from leaderboard.names import slug
 HEAD = "% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}, \\usepackage{textcomp}.\n"
 
 
-def latex_tables(shown: Shown) -> Iterator[tuple[str, str]]:
+def latex_tables(edition: Edition) -> Iterator[tuple[str, str]]:
     """Each table's address, relative to the board, and its text."""
-    for part in shown.parts:
+    for part in edition.parts:
         for preset, seed in sorted({(row.preset, row.seed) for row in part.rows}):
             some = [row for row in part.rows if (row.preset, row.seed) == (preset, seed)]
             name = f"latex/{part.slug}-{slug(preset)}-{slug(str(seed))}.tex"
-            yield name, latex_table(some, _columns(some, shown.columns), _caption(part, preset, seed, shown))
+            yield name, latex_table(some, _columns(some, edition.columns), _caption(part, preset, seed, edition))
 
 
 def latex_table(some: Sequence[Row], columns: Sequence[Column], caption: str) -> str:
@@ -102,6 +102,6 @@ def _columns(some: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
     return told or found[:3]
 
 
-def _caption(part: Section, preset: str, seed: int, shown: Shown) -> str:
+def _caption(part: Section, preset: str, seed: int, edition: Edition) -> str:
     text = f"{part.title}, preset {preset}, seed {seed}; 95 % intervals in parentheses"
-    return tex(f"{text}. Veil Bench, protocol {shown.protocol}, snapshot {shown.snapshot[:12]}.")
+    return tex(f"{text}. Veil Bench, protocol {edition.protocol}, snapshot {edition.snapshot[:12]}.")

@@ -11,7 +11,6 @@ from typing import Literal
 from bench.results.records import DatasetRecord
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
 from leaderboard.board import Row
-from leaderboard.decisions import created
 from leaderboard.entries import Entry
 from leaderboard.intake import Tier
 from leaderboard.names import digest, parameters_text, slug, unusual
@@ -82,7 +81,7 @@ class Line:
     @property
     def date(self) -> str:
         """The day of its newest record."""
-        return created(self.row)[:10]
+        return self.row.created[:10]
 
     @property
     def claim(self) -> str:

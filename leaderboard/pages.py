@@ -48,7 +48,7 @@ def _static(edition: Edition) -> Iterator[Page]:
 
 def _downloads(edition: Edition) -> Iterator[Page]:
     shared = inputs("downloads", edition.prints, edition.described)
-    for made in files(edition.numbers):
+    for made in files(edition):
         told = shared if made.row is None else inputs("downloads", edition.prints[made.row.id])
         yield Page(made.name, told, made.make)
 
@@ -111,7 +111,7 @@ def front(edition: Edition) -> Iterator[Page]:
             "index.html",
             **common(edition, ""),
             taken=taken,
-            downloads=links(edition.numbers),
+            downloads=links(edition),
             lines=pages[0][1],
             pages=[name for name, _ in pages],
             further=further_scripts(edition),

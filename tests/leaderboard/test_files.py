@@ -20,21 +20,19 @@ from pydantic import BaseModel
 from bench.results.record_parts import ReplicatesRecord
 from bench.results.records import Record, dumps, loads, proved
 from leaderboard import tables
-from leaderboard.api import Index, RowFile
+from leaderboard.api import Index
 from leaderboard.downloads import files, links
-from leaderboard.edition import Shown
-from leaderboard.entries import columns
+from leaderboard.edition import Edition
 from leaderboard.intake import Intake
-from leaderboard.lines import sections
 from leaderboard.names import slug
+from leaderboard.row_schema import BoardRow
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def shown(*records: Record) -> Shown:
-    taken = Intake(tuple(map(proved, records)), {})
-    return Shown(taken, sections(taken.rows), columns(taken.records))
+def shown(*records: Record) -> Edition:
+    return Edition.of(Intake(tuple(map(proved, records)), {}))
 
 
 def made(*records: Record) -> dict[str, str | bytes]:
@@ -134,7 +132,7 @@ def test_the_api_has_a_file_a_row_and_every_record_as_it_was_written() -> None:
     assert [column.name for column in index.columns] == [column.name for column in board.columns]
     records = {record.digest: record for record in board.taken.records}
     for head in index.rows:
-        row = RowFile.model_validate_json(text(found, head.file))
+        row = BoardRow.model_validate_json(text(found, head.file))
         assert row.id == head.id
         for address in row.records.values():
             kept = records.pop(loads(text(found, address), address).digest)
@@ -172,7 +170,7 @@ def test_replicates_for_paired_comparison_go_out_with_the_records() -> None:
 
 def test_a_row_says_why_a_figure_is_missing() -> None:
     found = made(*some())
-    rows = [RowFile.model_validate_json(text(found, name)) for name in found if name.startswith("api/rows/")]
+    rows = [BoardRow.model_validate_json(text(found, name)) for name in found if name.startswith("api/rows/")]
     (failed,) = (row for row in rows if row.method == "noise" and row.seed == 0)
     assert failed.figures["reid-auc"].status == "failed"
     assert "no memory" in failed.figures["reid-auc"].reason
@@ -264,7 +262,7 @@ def test_an_empty_board_has_its_files_too() -> None:
 
 
 def test_the_schemas_know_every_field() -> None:
-    for model in (Index, RowFile):
+    for model in (Index, BoardRow):
         assert issubclass(model, BaseModel)
         assert model.model_json_schema()["additionalProperties"] is False
 

@@ -473,8 +473,7 @@ class Outline(HTMLParser):
 
 def test_every_page_has_a_title_of_its_own(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of one row at several seeds and sizes, of rows with long parameters, and further pages of long lists."""
-    for view in ("datasets", "methods"):
-        monkeypatch.setattr(f"leaderboard.views.{view}.MOST_LINES", 3)
+    monkeypatch.setattr("leaderboard.pages.MOST_LINES", 3)
     monkeypatch.setattr("leaderboard.pages.MOST_WIDE", 3)
     many = [record("a", cell=f"a-{preset}-{seed}", preset=preset, seed=seed, scores={"reid-auc": auc(0.5)})
             for preset in ("quick", "full") for seed in (0, 1)]  # fmt: skip
