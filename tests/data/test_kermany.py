@@ -3,11 +3,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made.official_trees import picture
 from PIL import Image
 
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.data.sets.kermany import KermanyCXR, subject
+from bench.data.sets.kermany_oct import KermanyOCT
 
 FILES = {
     "train/NORMAL": ("IM-0115-0001", "IM-0115-0002-0001", "NORMAL2-IM-0381-0001"),
@@ -77,16 +79,10 @@ def test_hidden_files_are_passed_over(root: Path) -> None:
     assert len(KermanyCXR().scan([root], 64).labels) == 9
 
 
-def test_file_of_unknown_name_is_refused_by_name(root: Path) -> None:
-    (root / "chest_xray/train/NORMAL/holiday.jpeg").write_bytes(b"")
-    with pytest.raises(DataError, match=r"found holiday\.jpeg \(1 such files\)"):
-        KermanyCXR().scan([root], 64)
-
-
-def test_an_image_of_the_other_class_is_refused(root: Path) -> None:
-    images = root / "chest_xray/train"
-    (images / "PNEUMONIA/person309_virus_632.jpeg").rename(images / "NORMAL/person309_virus_632.jpeg")
-    with pytest.raises(DataError, match=r"train/NORMAL, found person309_virus_632\.jpeg"):
+@pytest.mark.parametrize("name", ["holiday", "person309_virus_632"])
+def test_a_file_with_a_name_of_no_or_another_class_is_refused_by_name(root: Path, name: str) -> None:
+    (root / f"chest_xray/train/NORMAL/{name}.jpeg").write_bytes(b"")
+    with pytest.raises(DataError, match=rf"train/NORMAL, found {name}\.jpeg \(1 such files\)"):
         KermanyCXR().scan([root], 64)
 
 
@@ -119,3 +115,45 @@ def test_real_kermany_images_have_4082_people_and_identical_pairs(tmp_path: Path
     assert prepared.subjects is not None
     assert len(np.unique(prepared.subjects)) == 4082
     assert len({row.tobytes() for row in prepared.digests}) < len(prepared) == 5840
+
+
+OCT_FILES = [
+    "train/CNV/CNV-1016042-1", "train/CNV/CNV-1016042-2", "train/DME/DME-15307-1", "train/DRUSEN/DRUSEN-53018-1",
+    "train/NORMAL/NORMAL-12494-1", "test/CNV/CNV-53018-1", "test/DME/DME-9-1", "test/DRUSEN/DRUSEN-8-1",
+    "test/NORMAL/NORMAL-7-1",
+]  # fmt: skip
+
+
+@pytest.fixture
+def oct_root(tmp_path: Path) -> Path:
+    for number, name in enumerate(OCT_FILES):
+        picture(tmp_path / "root" / "OCT2017" / f"{name}.jpeg", number)
+    return tmp_path / "root"
+
+
+def test_four_exclusive_classes_and_people_by_number_whatever_the_disease(oct_root: Path, tmp_path: Path) -> None:
+    prepared = prepare(KermanyOCT(), roots=[oct_root], cache=tmp_path / "cache")
+    assert prepared.exclusive
+    assert prepared.labels.argmax(axis=1).tolist() == [0, 0, 1, 2, 3, 0, 1, 2, 3]
+    assert prepared.groups[0] == prepared.groups[1]
+    assert prepared.groups[3] == prepared.groups[5]  # 53018 has drusen in train and CNV in test
+    assert len(np.unique(prepared.groups)) == 7
+    assert prepared.parts is not None
+    assert prepared.parts.tolist() == [0] * 5 + [2] * 4
+
+
+def test_a_file_with_another_name_is_refused(oct_root: Path) -> None:
+    picture(oct_root / "OCT2017/train/CNV/DME-1-1.jpeg", 9)
+    with pytest.raises(DataError, match=r"official names such as CNV-1016042-1\.jpeg"):
+        KermanyOCT().scan([oct_root], 64)
+
+
+def test_a_missing_class_is_named(oct_root: Path) -> None:
+    (oct_root / "OCT2017/test/DME").rename(oct_root / "gone")
+    with pytest.raises(DataError, match=r"test/DME not found\. Get OCT2017\.tar\.gz"):
+        KermanyOCT().scan([oct_root], 64)
+
+
+def test_the_folder_may_end_with_a_blank_as_in_the_archive_of_kaggle(oct_root: Path) -> None:
+    (oct_root / "OCT2017").rename(oct_root / "OCT2017 ")
+    assert len(KermanyOCT().scan([oct_root], 64).labels) == len(OCT_FILES)

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,13 +84,6 @@ def test_images_that_are_not_here_are_counted_in_a_note(top: Path) -> None:
     assert "1 of 3 listed images are not on this machine" in scan.notes
 
 
-def test_table_without_any_of_its_images_is_refused(top: Path) -> None:
-    for path in (top / "images_001/images").iterdir():
-        path.unlink()
-    with pytest.raises(DataError, match=r"none of the 3 images listed in .* was found.*nihcc\.app\.box\.com"):
-        NIH().scan([top], 64)
-
-
 def test_patient_on_both_sides_of_the_official_split_is_refused(top: Path) -> None:
     write_table(
         top, (*ROWS, ("00077123_000.png", "Hernia", "77123", "L"), ("00077123_001.png", "Hernia", "077123", "L"))
@@ -106,27 +100,33 @@ def test_absent_lists_are_noted(top: Path) -> None:
     assert "not found and not checked" in NIH().scan([top], 64).notes[0]
 
 
-def test_list_that_is_a_web_page_is_refused(top: Path) -> None:
-    (top / "test_list.txt").write_text("<!DOCTYPE html><html></html>")
-    with pytest.raises(DataError, match=r"test_list\.txt: expected a list, found an HTML page"):
-        NIH().scan([top], 64)
+def other_names(top: Path) -> None:
+    for name in ("train_val_list.txt", "test_list.txt"):
+        (top / name).write_text("\n".join(f"images/{line}" for line in (top / name).read_text().splitlines()))
 
 
-def test_unknown_finding_is_refused_by_its_line(top: Path) -> None:
-    write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia|Fracture", "2")))
-    with pytest.raises(DataError, match=r"line 4: expected findings among .* got 'Hernia\|Fracture'"):
-        NIH().scan([top], 64)
-
-
-def test_image_listed_twice_is_refused_by_its_line(top: Path) -> None:
-    write_table(top, (*ROWS, ROWS[0]))
-    with pytest.raises(DataError, match="line 5: an image listed a second time"):
-        NIH().scan([top], 64)
-
-
-def test_table_of_another_version_is_refused_by_its_columns(top: Path) -> None:
-    (top / "Data_Entry_2017.csv").write_text("image,label\na.png,Mass\n")
-    with pytest.raises(DataError, match="Image Index, Finding Labels, Patient ID not found among image, label"):
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda top: [path.unlink() for path in (top / "images_001/images").iterdir()],
+         r"none of the 3 images listed in .* was found.*nihcc\.app\.box\.com"),
+        (lambda top: (top / "test_list.txt").write_text("<!DOCTYPE html><html></html>"),
+         r"test_list\.txt: expected a list, found an HTML page"),
+        (lambda top: write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia|Fracture", "2"))),
+         r"line 4: expected findings among .* got 'Hernia\|Fracture'"),
+        (lambda top: write_table(top, (*ROWS, ROWS[0])), "line 5: an image listed a second time"),
+        (lambda top: (top / "Data_Entry_2017.csv").write_text("image,label\na.png,Mass\n"),
+         "Image Index, Finding Labels, Patient ID not found among image, label"),
+        (lambda top: write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia", "1", "L"))),
+         "found 1 of 3 beside another Patient ID"),
+        (other_names, r"to name images such as 00000001_000\.png, found none"),
+    ],
+)  # fmt: skip
+def test_another_table_list_or_image_is_refused_with_the_reason(
+    top: Path, change: Callable[[Path], object], reason: str
+) -> None:
+    change(top)
+    with pytest.raises(DataError, match=reason):
         NIH().scan([top], 64)
 
 
@@ -171,17 +171,4 @@ def test_patients_of_both_lists_are_compared_as_people(top: Path) -> None:
     write_table(top, (*ROWS[:2], ("00000001_002.png", "Hernia", "01", "L")))
     (top / "test_list.txt").write_text("00000001_002.png\n")
     with pytest.raises(DataError, match="to share no patient, found 1 in both"):
-        NIH().scan([top], 64)
-
-
-def test_a_patient_beside_the_image_of_another_is_refused(top: Path) -> None:
-    write_table(top, (*ROWS[:2], ("00000002_000.png", "Hernia", "1", "L")))
-    with pytest.raises(DataError, match="found 1 of 3 beside another Patient ID"):
-        NIH().scan([top], 64)
-
-
-def test_official_lists_of_other_names_are_refused(top: Path) -> None:
-    for name in ("train_val_list.txt", "test_list.txt"):
-        (top / name).write_text("\n".join(f"images/{line}" for line in (top / name).read_text().splitlines()))
-    with pytest.raises(DataError, match=r"to name images such as 00000001_000\.png, found none"):
         NIH().scan([top], 64)
