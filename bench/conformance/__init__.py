@@ -150,7 +150,9 @@ def _describes_itself(group: Group) -> Check:
             not taken, f"{cls.__name__}.name, {own}, is that of a registered {registry.noun(group)}: choose another"
         )
         lacking = sorted(getattr(cls, "__abstractmethods__", ()))
-        require(not lacking, f"{cls.__name__} must define {' and '.join(lacking)}: CONTRIBUTING.md shows one")
+        require(
+            not lacking, f"{cls.__name__} must define {' and '.join(lacking)}: docs/how-to/write-a-plug-in.md shows one"
+        )
         require(bool(cls.__doc__), f"{cls.__name__} needs a docstring: its first line is shown by `bench list`")
         require(is_dataclass(cls) and cls.__dataclass_params__.frozen, f"{cls.__name__} must be a frozen dataclass")  # type: ignore[attr-defined]
         names = {field.name for field in fields(cls)}

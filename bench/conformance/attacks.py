@@ -127,7 +127,7 @@ def _member_scores(attacker: Attacker, view: View, sealed: Release) -> torch.Ten
 
 
 def _undefined(attacker: Attacker, name: str) -> str:
-    return f"{type(attacker).__name__} must define {name}: CONTRIBUTING.md shows one"
+    return f"{type(attacker).__name__} must define {name}: docs/how-to/write-a-plug-in.md shows one"
 
 
 def _scores_are_sound(spec: PluginSpec, device: torch.device) -> None:

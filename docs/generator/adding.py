@@ -1,9 +1,8 @@
-"""How-tos for adding plug-ins: what CONTRIBUTING.md says of each kind, and what its base class asks for."""
+"""Pages on adding a plug-in of each kind: the declarations and methods of its base class."""
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from typing import get_type_hints
 
@@ -13,42 +12,24 @@ from docs.generator.docstrings import read
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
 from docs.generator.plugin_pages import add_path, adding
-from docs.generator.repository import CONTRIBUTING, link_to_site
 from docs.generator.types import value, words
 
 MENU = ("How to",)
+WRITING = "how-to/write-a-plug-in.md"
 
 
 def adding_pages(targets: Mapping[str, str]) -> list[Page]:
-    """A page for each group, and for each further kind of thing that CONTRIBUTING.md says how to add."""
-    written = sections()
-    grouped = {add_path(group): group for group in GROUPS}
-    found = []
-    for group in GROUPS:
-        title = adding(group)
-        found.append(_page(add_path(group), title, written.get(title, ""), group, targets))
-    for title, text in written.items():
-        path = f"how-to/{title.lower().replace(' ', '-')}.md"
-        if path not in grouped:
-            found.append(_page(path, title, text, None, targets))
-    return found
+    """A page for each group of plug-ins."""
+    return [_page(group, Prose(add_path(group), targets)) for group in GROUPS]
 
 
-def sections() -> dict[str, str]:
-    """The sections of CONTRIBUTING.md on one kind of plug-in, by the titles of their pages."""
-    parts = re.split(r"^## (An? .*)\n", CONTRIBUTING.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    # What follows the last of them under a heading of its own belongs to the page on contributing.
-    ends = [re.split(r"^## ", text, flags=re.MULTILINE)[0] for text in parts[2::2]]
-    return {f"Add {head[0].lower()}{head[1:]}": text for head, text in zip(parts[1::2], ends, strict=True)}
-
-
-def _page(path: str, title: str, text: str, group: Group | None, targets: Mapping[str, str]) -> Page:
-    prose = Prose(path, targets)
+def _page(group: Group, prose: Prose) -> Page:
+    path, title = add_path(group), adding(group)
+    section = title.removeprefix("Add ").lower().replace(" ", "-")
     return Page(path, title, join(
         f"# {title}",
-        f"How to try it, check it and ship it stands in [Contributing]({relative('contributing.md', path)}).",
-        prose.linked(link_to_site(text, CONTRIBUTING, path)),
-        *([] if group is None else _contract(registry.kind(group), prose)),
+        f"An example, and how to check and ship it: [Write a plug-in]({relative(WRITING, path)}#{section}).",
+        *_contract(registry.kind(group), prose),
     ), MENU)  # fmt: skip
 
 

@@ -33,19 +33,15 @@ def link_to_site(text: str, source: Path, page: str) -> str:
 
 def _page(file: Path, anchor: str) -> str:
     """The page that shows a file, with the anchor; empty if none does."""
-    if file == CONTRIBUTING and (kind := re.match("#an?-", anchor)):
-        return f"how-to/add-{kind[0][1:]}{anchor[kind.end() :]}.md"
     if file.is_relative_to(DOCS):
         return file.relative_to(DOCS).as_posix() + anchor
     return _PAGES[file] + anchor if file in _PAGES else ""
 
 
 def contributing() -> Page:
-    """CONTRIBUTING.md without the sections that have pages of their own."""
+    """CONTRIBUTING.md."""
     text = CONTRIBUTING.read_text(encoding="utf-8")
-    # A section ends where the next one starts; headings in code would have to start a line with two hashes.
-    kept = [part for part in re.split(r"^(?=## )", text, flags=re.MULTILINE) if not re.match(r"## An? ", part)]
-    return Page("contributing.md", "Contributing", link_to_site("".join(kept), CONTRIBUTING, "contributing.md"))
+    return Page("contributing.md", "Contributing", link_to_site(text, CONTRIBUTING, "contributing.md"))
 
 
 def changelog() -> Page:

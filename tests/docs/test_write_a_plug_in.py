@@ -1,4 +1,4 @@
-"""The examples in CONTRIBUTING.md are working plug-ins."""
+"""The examples of the how-to on plug-ins work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.plugins import registry
 from bench.results.records import Record
 from bench.results.results import Results
 
-TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "write-a-plug-in.md").read_text(encoding="utf-8")
 RUN = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none"]
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
