@@ -1,1 +1,4 @@
-"""Evaluators, one file each: what is measured on a cell."""
+"""Evaluators: measurements of a cell.
+
+Each hands frozen evidence to the metrics; a file holds those that share their question.
+"""

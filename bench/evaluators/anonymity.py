@@ -1,14 +1,14 @@
-"""The anonymity evaluator: among how many raw rows each one hides, in one release and after a second.
+"""The anonymity evaluator: anonymity set sizes in one release and in two.
 
-Source: k-anonymity (Sweeney 2002) counts the rows that share a released form, for one release. Owners release again,
-though, when people have come and gone; a person who knows that a row is in both releases looks for it among the rows
-that share its form in both (the intersection or composition attack: Ganta, Kasiviswanathan and Smith 2008, "Composition
-attacks and auxiliary information in data privacy").
+Source: k-anonymity (Sweeney 2002) counts the rows that share a released form in one release. Owners release again when
+people have come and gone; an attacker who knows that a row is in both releases looks for it among the rows that share
+its form in both (intersection or composition attack: Ganta, Kasiviswanathan and Smith 2008, "Composition attacks and
+auxiliary information in data privacy").
 
-Released rows that are equal to the last bit share a form. Labels beside them are not looked at, although they tell a
-row that has another one than all that share its form (`attacks.label_linkage`). The second release holds four of five
-people of the first at random, and as many rows of control people as have left, all in random order, under the owner's
-next key. Rows are counted that stand in both releases; those that the method drops from either are left out.
+Released rows equal to the last bit share a form. Labels are ignored, although a label that is unique among the rows of
+a form identifies its row (`attacks.label_linkage`). The second release holds a random 80 % of the people of the first,
+and as many control rows as rows that left, in random order, under the owner's next key. Only rows in both releases are
+counted.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ STAY = 0.8
 
 @dataclass(frozen=True)
 class Anonymity(Evaluator[Workbench]):
-    """Among how many raw rows each row hides after one release, and after two."""
+    """Anonymity set of each row after one release, and after two."""
 
     name: ClassVar[str] = "anonymity"
     source: ClassVar[str] = "Sweeney 2002; Ganta, Kasiviswanathan and Smith 2008"
     evidence: ClassVar[type] = AnonymityEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Count who shares a released form with whom, under the first key and again in a later release."""
+        """Count rows that share a released form in two releases."""
         scheme, method = bench.scheme(), bench.method.name
         start = time.perf_counter()
         sealed = bench.sealed(scheme, 0)
         first, rows = in_order(sealed.release, sealed.links, bench.private, method)
         form = _forms(first.samples)
         forms = int(form.max()) + 1
-        # Rows that were the same before share a form in any deterministic release: nothing hides them.
+        # Equal raw rows share a form in any deterministic release.
         if forms == len(rows) or forms == int(_forms(bench.private.samples[rows]).max()) + 1:
             raise NotApplicable(f"no two rows share a released form under {method}, so that there is no set to hide in")
         stage("release again")
@@ -56,25 +56,25 @@ class Anonymity(Evaluator[Workbench]):
         key, watched = bench.key(scheme, 1), replace(bench, private=later)
         release = watched.untouched(method, lambda: key.release(later))
         check(release, later)
-        second, found = in_order(release, release.links, later, method)
-        place = torch.full((2, len(bench.private)), -1)
-        place[0, rows.cpu()] = form
-        known = number[found.cpu()]
-        place[1, known[known >= 0]] = _forms(second.samples)[known >= 0]
-        both = (place >= 0).all(dim=0)
-        if not bool(both.any()):
+        second, second_rows = in_order(release, release.links, later, method)
+        forms_of = torch.full((2, len(bench.private)), -1)
+        forms_of[0, rows.cpu()] = form
+        first_row = number[second_rows.cpu()]
+        forms_of[1, first_row[first_row >= 0]] = _forms(second.samples)[first_row >= 0]
+        in_both = (forms_of >= 0).all(dim=0)
+        if not bool(in_both.any()):
             raise NotApplicable(f"{method} releases too few of the rows: none stands in both releases")
-        single = torch.bincount(form)[place[0, both]]
-        shared = torch.unique(place[:, both], dim=1, return_inverse=True)[1]
+        single = torch.bincount(form)[forms_of[0, in_both]]
+        shared = torch.unique(forms_of[:, in_both], dim=1, return_inverse=True)[1]
         intersected = torch.bincount(shared)[shared]
         details: dict[str, JsonValue] = {
             "rows in the first release": len(rows),
-            "rows in the second release": len(found),
+            "rows in the second release": len(second_rows),
             "rows in both": len(single),
             "rows alone after one release": int((single == 1).sum()),
             "rows alone after two releases": int((intersected == 1).sum()),
         }
-        subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()[both]
+        subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()[in_both]
         evidence = AnonymityEvidence(single, intersected, subjects, bench.seed("anonymity"))
         return Measurement({"": evidence}, details, {"anonymity": time.perf_counter() - start}, {})
 
@@ -87,12 +87,15 @@ class Anonymity(Evaluator[Workbench]):
 
 
 def _forms(samples: torch.Tensor) -> torch.Tensor:
-    """(n,) int64 on the CPU: equal numbers for equal rows (n, ...)."""
+    """Form numbers (n,) int64 on the CPU, equal for equal rows."""
     return distinct(samples.flatten(1))[1].cpu()
 
 
 def _later(bench: Workbench) -> tuple[Dataset, torch.Tensor]:
-    """The rows of the second release, and each one's number in the first, (n,) int64 on the CPU; -1 for newcomers."""
+    """Rows of the second release, and their numbers in the first.
+
+    Numbers (n,) int64 on the CPU; -1 for newcomers.
+    """
     stay, left = _by_people(bench.private, STAY, bench.secret("anonymity", "stay"))
     join = _by_people(bench.control, 1.0, bench.secret("anonymity", "join"))[0][: len(left)]
     order = bench.secret("anonymity", "order").stream().permutation(len(stay) + len(join))
@@ -101,7 +104,10 @@ def _later(bench: Workbench) -> tuple[Dataset, torch.Tensor]:
 
 
 def _by_people(data: Dataset, share: float, secret: Secret) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows (int64, CPU) of a share of the people, person by person in random order; and those of the others."""
+    """Rows (int64, CPU) of a share of the people; the rest.
+
+    Person by person, in random order.
+    """
     n = len(data)
     codes = torch.arange(n) if data.subjects is None else torch.unique(data.subjects.cpu(), return_inverse=True)[1]
     people = int(codes.max()) + 1

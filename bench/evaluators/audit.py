@@ -17,7 +17,7 @@ from bench.evidence import AuditEvidence, Calls, Noise
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, PrivacyClaim, Scheme
 from bench.workbench.workbench import Workbench
 
-ROWS = 48  # of public rows, whose noise is compared with its density
+ROWS = 48  # public rows whose noise is compared with its density
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,10 @@ class Audit(Evaluator[Workbench]):
     evidence: ClassVar[type] = AuditEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Choose a test on half of the releases, count its calls on the other half, and look at the noise itself."""
+        """Choose a test on half of the releases; count on others.
+
+        Then check the noise itself.
+        """
         start = time.perf_counter()
         scheme = bench.scheme()
         claim = scheme.claim()
@@ -40,25 +43,22 @@ class Audit(Evaluator[Workbench]):
             bench.method.name,
             lambda: audit(scheme, claim, bench.public, trials=bench.preset.trials, secret=bench.secret("audit")),
         )
-        found = time.perf_counter()
-        noise, why = noise_of(scheme, bench.public)
+        audited = time.perf_counter()
+        noise, checks = noise_of(scheme, bench.public)
         evidence = AuditEvidence(
             claim, played.calls, CONFIDENCE, one_run=played.one_run, games=played.games, noise=noise
         )  # fmt: skip
         return Measurement(
             {"": evidence},
             {
-                **_told(played),
+                **_game_details(played),
                 "accounting": dict(scheme.accounts(len(bench.private))),
                 "noise": noise,
-                "noise_checks": why,
+                "noise_checks": checks,
                 "confidence": CONFIDENCE,
             },
-            {"audit": found - start, "noise checks": time.perf_counter() - found},
-            {
-                "knowledge": "the method and both inputs, one of which was released; the key's random numbers are "
-                "unknown"
-            },
+            {"audit": audited - start, "noise checks": time.perf_counter() - audited},
+            {"knowledge": "the method and both inputs, one of them released; the key's random numbers are unknown"},
         )
 
     @classmethod
@@ -69,8 +69,8 @@ class Audit(Evaluator[Workbench]):
         yield from (AuditEvidence(claim, Calls(200, 100, *four), 0.95) for four in counts)
 
 
-def _told(played: Played) -> dict[str, JsonValue]:
-    """What the record says of the game that was counted."""
+def _game_details(played: Played) -> dict[str, JsonValue]:
+    """The counted game, for the record."""
     calls = played.calls
     return {
         "inputs": played.inputs,
@@ -86,7 +86,10 @@ def _told(played: Played) -> dict[str, JsonValue]:
 
 
 def noise_of(scheme: Scheme, public: Dataset) -> tuple[Noise, str]:
-    """Whether public rows get the noise that the scheme states, every number drawn afresh; and what was seen."""
+    """Verdict on the noise of released public rows, and its reason.
+
+    "holds" if it follows the scheme's statement and no number is used twice.
+    """
     half = min(ROWS, len(public) // 2)
     if half < 2:
         return "unread", f"noise is compared on 4 public rows at least, got {len(public)}"

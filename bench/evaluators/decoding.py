@@ -1,7 +1,7 @@
-"""The decoding evaluator: what somebody who holds the key can make of the release, as a figure and as a picture.
+"""The decoding evaluator: test images decoded with knowledge of the key.
 
-Source: Yala et al., Syfer (2022), section 4.2 and appendix E. Only the data owner has pairs of raw and released images;
-a decoder that works shows that the encoding keeps the image, and a picture that shows it hides it is not what Eve sees.
+Source: Yala et al., Syfer (2022), section 4.2 and appendix E. Only the data owner has pairs of raw and released images.
+A decoder that works shows that the encoding keeps the image; Eve has no such decoder.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from bench.workbench.workbench import Workbench
 
 @dataclass(frozen=True)
 class Decoding(Evaluator[Workbench]):
-    """What a decoder that was trained with the key makes of released test images."""
+    """Reconstruction of released test images by a key holder's decoder."""
 
     name: ClassVar[str] = "decoding"
     source: ClassVar[str] = "Syfer, section 4.2 and appendix E"
     evidence: ClassVar[type] = DecodingEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Train a decoder on the private rows under the first key, and decode test rows as that key queries them."""
+        """Train a decoder on private rows under the first key; decode queries."""
         scheme = bench.scheme()
         sealed, key = bench.sealed(scheme, 0), bench.key(scheme, 0)
         rows, order = originals(sealed.links, len(sealed.release), bench.method.name).sort()
@@ -55,7 +55,7 @@ class Decoding(Evaluator[Workbench]):
         return Measurement({"": evidence}, {}, {"decoding": time.perf_counter() - start}, {}, strips)
 
     def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
-        """Test images, their released form, and what the decoder makes of it."""
+        """Test images: raw, released, decoded."""
         caption = (
             "Test images: raw, as the key encodes them, and as a decoder gives them back that somebody with the key "
             "has trained. Eve has no such pairs"

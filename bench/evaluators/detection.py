@@ -1,23 +1,18 @@
-"""A likelihood ratio: how abnormal an image is, by a density of normal images and a density of all images.
+"""The detection evaluator: abnormal or normal, by density ratios of public images.
 
-Source: the DP-GLOW paper, section 5 and equation 25, after Shibata et al.: log p(normal | x) = log p(x | normal) - log
-p(x) + a constant, with a Glow trained on normal images (M0) and a Glow trained on normal and abnormal images (M1).
+Source: the DP-GLOW paper, sections 5 and 7.3, equation 25, after Shibata et al.: log p(normal | x) = log p(x | normal)
+- log p(x) + a constant, with a Glow trained on normal images (M0) and a Glow trained on normal and abnormal images
+(M1). A row is abnormal if any finding is present, and normal if none is, as far as its labels are known (balancing
+withholds labels, nearly all "no" if findings are rare; a withheld "yes" of a common finding may count as normal). Of
+exclusive classes one must be called normal.
 
-Differences from the paper: the flows are smaller, and M1 is trained for this alone (theirs also carries the noise). The
-mixture of M1 is that of the public rows. A flow goes through its images a limited number of times: M0 has fewer of
-them, and what it learns by heart only says which images it has seen. Scored images are rounded to 8 bits, as images are
-stored, and get the uniform noise that the flows were trained with.
+Differences: the flows are smaller, and M1 is trained for this alone (theirs also carries the noise). The mixture of M1
+is that of the public rows. Passes over the images are limited: M0 has fewer images, and a memorised image says nothing
+about normality. Scored images are rounded to 8 bits, as images are stored, and get the uniform noise of training.
 
-The detection evaluator: abnormal or normal, by densities of raw public images, in raw and in released images.
-
-Source: the DP-GLOW paper, sections 5 and 7.3. A row is abnormal where any finding is present, normal where none is as
-far as its labels are known (balancing withholds labels, nearly all "no" where findings are rare; of a common one among
-several, a withheld "yes" may count as normal); of exclusive classes one must be called normal.
-
-Released pixels may be in other units than raw ones, far from where a density has learned anything. A reader of the
-release knows the scheme: he releases the public rows under a key of his own, takes the line that gives their released
-pixels (a channel) the mean and standard deviation of the raw ones, and cuts at 0 and 1. Where a release looks like its
-raw images, as with `identity`, that changes nothing.
+Released pixels may be in other units than raw ones. A reader of the release knows the scheme: he releases the public
+rows under a key of his own, maps the mean and standard deviation of their released pixels (by channel) to those of the
+raw ones, and clips to [0, 1]. A release that looks like its raw images, as with `identity`, is unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +29,7 @@ from pydantic import JsonValue
 
 from bench.contract.seal import check
 from bench.data.scorable import MINIMUM_CASES
-from bench.evaluators.predictions import sample_predictions, told_note
+from bench.evaluators.predictions import sample_predictions, true_label_note
 from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.nets import glow, normalising_flow
 from bench.nets.initialisation import seeded
@@ -55,10 +50,10 @@ class RatioPlan:
     """Size and training of the two flows.
 
     Args:
-        steps: Most training steps of each.
+        steps: Most training steps of a flow.
         depth: Flow steps a level.
         width: Channels inside a coupling's network.
-        passes: Most times that a flow sees an image.
+        passes: Most passes over the images.
         batch: Images a training step.
         learning_rate: Peak rate.
     """
@@ -71,14 +66,14 @@ class RatioPlan:
     learning_rate: float = 1e-3
 
     def course(self, images: int) -> normalising_flow.FlowCourse:
-        """How a flow is trained on so many images."""
+        """Training of a flow on that many images."""
         steps = min(self.steps, math.ceil(self.passes * images / self.batch))
         return normalising_flow.FlowCourse(steps=steps, batch=self.batch, learning_rate=self.learning_rate)
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodRatio:
-    """Two flows for images of one shape, in evaluation mode: of normal images, and of the mixture."""
+    """Flows of normal images and of the mixture, in evaluation mode."""
 
     normal: normalising_flow.Flow
     mixture: normalising_flow.Flow
@@ -89,27 +84,28 @@ class LikelihoodRatio:
         return {f"{name}.{part}": value for name, flow in flows.items() for part, value in flow.state_dict().items()}
 
     def abnormality(self, samples: torch.Tensor, seed: int) -> torch.Tensor:
-        """log p(x) - log p(x | normal), (n,) float64 in nats, of images (n, c, h, w) in [0, 1]; higher is likelier
-        abnormal.
+        """log p(x) - log p(x | normal), (n,) float64 in nats.
+
+        Of images (n, c, h, w) in [0, 1]; higher is likelier abnormal.
 
         Raises:
             NotApplicable: Images so far from the public images that a density is not finite.
         """
         noise = torch.rand(samples.shape, generator=generator(seed, samples.device), device=samples.device)
-        filled = ((samples * 255).round() + noise - 0.5) / 255
-        found = (
-            normalising_flow.log_densities(self.mixture, filled).double()
-            - normalising_flow.log_densities(self.normal, filled).double()
+        dequantised = ((samples * 255).round() + noise - 0.5) / 255
+        ratio = (
+            normalising_flow.log_densities(self.mixture, dequantised).double()
+            - normalising_flow.log_densities(self.normal, dequantised).double()
         )
-        if not bool(found.isfinite().all()):
+        if not bool(ratio.isfinite().all()):
             raise NotApplicable("some images lie so far from the public ones that their density is not finite")
-        return found
+        return ratio
 
 
 def train_ratio(
     samples: torch.Tensor, normal: torch.Tensor, held_out: torch.Tensor, plan: RatioPlan, seed: int
 ) -> tuple[LikelihoodRatio, Mapping[str, normalising_flow.FlowFit]]:
-    """The ratio learned from public images, and how each flow does on held-out images.
+    """The ratio learned from public images, and each flow's fit.
 
     Args:
         samples: (n, c, h, w) float32 in [0, 1], 8 bits deep.
@@ -120,26 +116,29 @@ def train_ratio(
 
     Raises:
         FlowDiverged: Training failed.
-        NotApplicable: Sides that cannot be halved.
+        NotApplicable: Image sides that cannot be halved.
     """
     flows, fits = {}, {}
     for name, rows in (("normal", normal), ("mixture", torch.ones_like(normal))):
         with seeded(derive(seed, name), samples.device):
             flows[name] = _flow(samples, plan)
-        learned, held = samples[rows & ~held_out], samples[rows & held_out]
+        training, judging = samples[rows & ~held_out], samples[rows & held_out]
         fits[name] = normalising_flow.train_flow(
             flows[name],
-            learned,
+            training,
             None,
-            plan.course(len(learned)),
-            held_out=(held, None),
+            plan.course(len(training)),
+            held_out=(judging, None),
             seed=derive(seed, name, "train"),
         )
     return LikelihoodRatio(**flows), fits
 
 
 def load_ratio(state: State, like: torch.Tensor, plan: RatioPlan) -> LikelihoodRatio:
-    """The ratio that `LikelihoodRatio.state` described, for images of the shape and on the device of `like`."""
+    """The ratio with that `LikelihoodRatio.state`.
+
+    For images of the shape and on the device of `like`.
+    """
     flows = {}
     for name in ("normal", "mixture"):
         flows[name] = _flow(like, plan).eval()
@@ -158,20 +157,20 @@ def _flow(images: torch.Tensor, plan: RatioPlan) -> glow.Glow:
 
 HELD_OUT = 0.1  # share of the public rows
 SIZES = {"smoke": (1, 8), "first-look": (4, 32), "quick": (4, 32), "standard": (8, 64), "paper": (32, 512)}
-"""Depth and width of the flows by preset; at first-look, twice of both learned the normal images by heart."""
+"""Depth and width of the flows by preset; twice of both memorised the normal images at first-look."""
 NORMAL = ("normal", "no finding")
 
 
 @dataclass(frozen=True)
 class Detection(Evaluator[Workbench]):
-    """Abnormal or normal by the densities of raw public images, without a classifier."""
+    """Abnormal or normal by densities of raw public images, without classifier."""
 
     name: ClassVar[str] = "detection"
     source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), sections 5 and 7.3"
     evidence: ClassVar[type] = DetectionEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Score the released private rows under the first key, and the raw ones, by two densities of public rows."""
+        """Score raw and released private rows by two densities of public rows."""
         if bench.private.samples.ndim != 4:
             raise NotApplicable("detection reads images, and these rows are a table's")
         bench.require_public("detection learns densities of public images")
@@ -188,12 +187,14 @@ class Detection(Evaluator[Workbench]):
         ratio, details = _ratio(bench)
         start = time.perf_counter()
         stage("detect")
-        seen = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
-        every = torch.arange(len(raw), device=raw.device)
+        rescaled = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
+        all_rows = torch.arange(len(raw), device=raw.device)
         evidence = DetectionEvidence(
-            _evidence(bench, ratio, seen, truth, rows), _evidence(bench, ratio, raw, truth, every)
+            _evidence(bench, ratio, rescaled, truth, rows), _evidence(bench, ratio, raw, truth, all_rows)
         )
-        return Measurement({"": evidence}, details | told_note(bench), {"detection": time.perf_counter() - start}, {})
+        return Measurement(
+            {"": evidence}, details | true_label_note(bench), {"detection": time.perf_counter() - start}, {}
+        )
 
     @classmethod
     def samples(cls) -> Iterator[DetectionEvidence]:
@@ -217,19 +218,19 @@ def abnormal(data: Dataset) -> torch.Tensor:
             raise NotApplicable(
                 f"detection tells abnormal from normal: no class of {data.name} is called {' or '.join(NORMAL)}"
             )
-        found = 1 - labels[:, normal[0]]
+        truth = 1 - labels[:, normal[0]]
     else:
-        found = (labels == 1).any(dim=1).float().masked_fill(labels.isnan().all(dim=1), torch.nan)
-    least = min(int((found == kind).sum()) for kind in (0, 1))
+        truth = (labels == 1).any(dim=1).float().masked_fill(labels.isnan().all(dim=1), torch.nan)
+    least = min(int((truth == kind).sum()) for kind in (0, 1))
     if least < MINIMUM_CASES:
         raise NotApplicable(
             f"detection needs {MINIMUM_CASES} normal and {MINIMUM_CASES} abnormal rows: {data.name} has {least} of one"
         )
-    return found
+    return truth
 
 
 def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
-    """The two densities, from the store or fresh, and what the record says of them."""
+    """The two densities, stored or fresh, and their fits."""
     public = bench.public
     normal = abnormal(public) == 0
     depth, width = SIZES[bench.cell.choice.preset]
@@ -246,13 +247,13 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
         notes = {name: cast(JsonValue, asdict(fit)) for name, fit in fits.items()}
         return Artefact(ratio.state(), {**notes, "seconds": time.perf_counter() - start})
 
-    code = modules_hash(Path(__file__))  # which rows are normal and held out is said here
-    made = detector(bench, {"plan": cast(JsonValue, asdict(plan)), "code": code}, make)
-    return load_ratio(made.tensors, public.samples, plan), {"densities": dict(made.notes)}
+    code = modules_hash(Path(__file__))  # this file defines normal and held-out rows
+    artefact = detector(bench, {"plan": cast(JsonValue, asdict(plan)), "code": code}, make)
+    return load_ratio(artefact.tensors, public.samples, plan), {"densities": dict(artefact.notes)}
 
 
 def _own_release(bench: Workbench, scheme: Scheme) -> torch.Tensor:
-    """The public rows as released under a key that is not the data owner's."""
+    """The public rows released under a key of the reader's own."""
     key = scheme.sample_key(Secret.of_seed(bench.seed("detection key")))
     release = bench.untouched(bench.method.name, lambda: key.release(bench.public))
     check(release, bench.public)
@@ -260,7 +261,10 @@ def _own_release(bench: Workbench, scheme: Scheme) -> torch.Tensor:
 
 
 def _in_units(samples: torch.Tensor, released: torch.Tensor, raw: torch.Tensor) -> torch.Tensor:
-    """Samples (n, c, h, w) by the line that takes the channels' mean and deviation in `released` to those in `raw`."""
+    """Samples (n, c, h, w) mapped from released to raw units.
+
+    The linear map, by channel, that takes the mean and deviation of `released` to those of `raw`.
+    """
     (own_std, own_mean), (std, mean) = (
         torch.std_mean(part.double(), dim=(0, 2, 3), correction=0, keepdim=True) for part in (released, raw)
     )
@@ -270,7 +274,7 @@ def _in_units(samples: torch.Tensor, released: torch.Tensor, raw: torch.Tensor) 
 def _evidence(
     bench: Workbench, ratio: LikelihoodRatio, samples: torch.Tensor, truth: torch.Tensor, rows: torch.Tensor
 ) -> UtilityEvidence:
-    """Scores of samples (m, c, h, w) that were made from the given private rows (m,)."""
+    """Scores of samples (m, c, h, w) of private rows (m,)."""
     scores = ratio.abnormality(samples, bench.seed("dequantise"))[:, None].float().cpu()
     subjects = None if bench.private.subjects is None else bench.private.subjects[rows].cpu()
     return UtilityEvidence([scores], truth[rows, None].cpu(), subjects, ("abnormal",), bench.seed("detection"))

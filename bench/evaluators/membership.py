@@ -1,10 +1,10 @@
-"""The membership evaluator: Eve says of each candidate how likely it was among the rows that a release was made from.
+"""The membership evaluator: Eve scores candidates by their likelihood of membership.
 
-Source: the membership game of Carlini et al. 2022 (section II), against a release in place of a model: the owner's rows
+Source: the membership game of Carlini et al. 2022 (section II), against a release in place of a model. The owner's rows
 are the members, rows of other people of the same collection are the others, and Eve, who knows the scheme, ranks both.
 
-Who is a member is drawn anew for every key, among the people of the private and of the test rows: the owner releases
-those, and what her method learned, it learned from them. So a figure is no accident of one split, and of one training.
+Members are drawn anew for every key among the people of the private and test rows; the owner releases those, and her
+method learns from them. So a figure does not depend on one split or one training.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from bench.workbench.workbench import Workbench
 
 @dataclass(frozen=True)
 class Membership(Evaluator[Workbench]):
-    """Who was in the private data at all: Eve scores candidates, half of whom were not.
+    """Membership in the private data: Eve scores candidates, half not members.
 
     Args:
-        attack: What Eve does.
+        attack: Eve's attack.
     """
 
     name: ClassVar[str] = "membership"
@@ -50,7 +50,7 @@ class Membership(Evaluator[Workbench]):
         return preset.keys
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Fit the attack on Eve's view, then have it score all candidates for every key's release of its members.
+        """Fit the attack on Eve's view; score candidates for every key.
 
         Raises:
             NotApplicable: The method publishes no rows, or the attack cannot work on them.
@@ -65,20 +65,20 @@ class Membership(Evaluator[Workbench]):
             rows = candidates.take(members[number].to(bench.device))
             return bench.sealed(scheme, number, rows).release
 
-        release(0)  # a method that releases no rows says so before the attack is fitted
+        release(0)  # raises NotApplicable before the attack is fitted
         hidden = candidates.nameless()
         view = View(bench.public, scheme, hidden, bench.control.nameless())
-        watched = replace(bench, private=hidden)
+        guarded = replace(bench, private=hidden)
         stage("attack")
         start = time.perf_counter()
-        attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
+        attacker = guarded.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
         fitted = time.perf_counter()
         scores, inside = [], []
         for number, rows in enumerate(members):
             published = release(number)
             stage("score")
-            found = watched.untouched(attack.name, partial(attacker.membership, published))
-            scores.append(_checked(attack.name, found, len(candidates)))
+            answer = guarded.untouched(attack.name, partial(attacker.membership, published))
+            scores.append(_checked(attack.name, answer, len(candidates)))
             inside.append(torch.isin(torch.arange(len(candidates)), rows))
             report("score", number + 1, bench.preset.keys)
         subjects = None if candidates.subjects is None else candidates.subjects.cpu()
@@ -91,7 +91,7 @@ class Membership(Evaluator[Workbench]):
             person_groups(candidates, attributes),
         )
         details: dict[str, JsonValue] = {
-            "members by key": [int(own.sum()) for own in inside],
+            "members by key": [int(mask.sum()) for mask in inside],
             "candidates": len(candidates),
             **attacker.notes(),
         }
@@ -100,7 +100,7 @@ class Membership(Evaluator[Workbench]):
 
     @classmethod
     def samples(cls) -> Iterator[MembershipEvidence]:
-        """Random scores, scores that are all alike, and scores that tell every member."""
+        """Random scores, equal scores, and scores that name every member."""
         subjects = torch.arange(48) // 3
         members = subjects % 4 != 0
         random = generator(0)
@@ -112,7 +112,10 @@ class Membership(Evaluator[Workbench]):
 
 
 def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.Tensor:
-    """Candidates (int64, ascending, on the CPU) who are members under that key: as many people as are private."""
+    """Members (int64, ascending, CPU) under that key.
+
+    As many people as are private.
+    """
     person = persons_of(candidates)
     order = bench.secret("members", number).stream().permutation(int(person.max()) + 1)
     chosen = order[: int(persons_of(bench.private).max()) + 1]
@@ -120,20 +123,22 @@ def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.T
 
 
 def pooled(bench: Workbench) -> tuple[Dataset, Attributes | None]:
-    """The private and the test rows in one random order, and what is known of them.
+    """Private and test rows in random order, and their groups.
 
-    Labels are withheld as a data owner does, but among all of them: what a row shows has nothing to do with who is a
-    member.
+    Labels are withheld as a data owner does, among all of them, so that they carry no trace of membership.
     """
     private = bench.private if bench.natural is None else replace(bench.private, labels=bench.natural)
     whole, order = mixed(private, bench.test, bench.secret("membership candidates"))
-    told = bench.attributes
-    attributes = told["private"].followed_by(told["test"]).take(order) if told else None
+    groups = bench.attributes
+    attributes = groups["private"].followed_by(groups["test"]).take(order) if groups else None
     return bench.as_owned(whole, "membership"), attributes
 
 
 def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, torch.Tensor]:
-    """Both as one data set in random order, and which row stands where: (n + t,) int64, the private ones first."""
+    """Both sets shuffled into one, and the order (n + t,) int64.
+
+    Numbers below n are private rows.
+    """
     whole = joined(private, others)
     order = secret.stream("order").permutation(len(whole))
     return whole.take(order.to(whole.samples.device)), order
@@ -151,7 +156,7 @@ def _checked(name: str, scores: object, n: int) -> torch.Tensor:
 
 
 def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
-    """What Eve knows, for the record."""
+    """Eve's knowledge, for the record."""
     n, t = len(bench.private), len(bench.test)
     labelled = bench.private.labels is not None
     return {

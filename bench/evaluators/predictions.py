@@ -1,4 +1,4 @@
-"""Predictions of Bob, who trains on a release: what evaluators of utility share."""
+"""Predictions of Bob, shared by the evaluators of utility."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from bench.seeds import generator
 from bench.types import Attributes, Dataset, Key, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
-TOLD = "test rows are released with their true labels: figures on such rows tell what the label put in"
+TRUE_LABELS = "test rows are released with their true labels: figures on such rows tell what the label put in"
 LABELLED = "released rows depend on their true labels, which new rows do not have: Bob is tested on raw rows"
 
 
 def published_predictions(bench: Workbench, key: Key) -> torch.Tensor | None:
-    """Predictions (n, k) for the test rows by the classifier that the key publishes; None where it publishes none."""
+    """Predictions (n, k) for test rows by the published classifier.
+
+    None if the key publishes none.
+    """
     stage("utility")
     classify = bench.untouched(bench.method.name, lambda: key.classifier(bench.private))
     if classify is None:
@@ -31,7 +34,7 @@ def published_predictions(bench: Workbench, key: Key) -> torch.Tensor | None:
 
 
 def check_labels(bench: Workbench) -> None:
-    """Raises NotApplicable where no classifier can be trained or scored."""
+    """Raise NotApplicable if no classifier can be trained or scored."""
     if not bench.private.findings:
         raise NotApplicable("no finding has enough cases in every split to train and score a classifier")
     if bench.control.labels is None:
@@ -39,17 +42,17 @@ def check_labels(bench: Workbench) -> None:
 
 
 def label_note(bench: Workbench) -> dict[str, JsonValue]:
-    """What a record must say where released rows are made with their labels; else nothing."""
+    """Note that released rows depend on their labels; else empty."""
     return {"note": LABELLED} if bench.method.uses_labels else {}
 
 
-def told_note(bench: Workbench) -> dict[str, JsonValue]:
-    """What a record must say where test rows are released with their true labels; else nothing."""
-    return {"note": TOLD} if bench.method.uses_labels else {}
+def true_label_note(bench: Workbench) -> dict[str, JsonValue]:
+    """Note that test rows are released with true labels; else empty."""
+    return {"note": TRUE_LABELS} if bench.method.uses_labels else {}
 
 
 def released_labels(bench: Workbench, release: Release) -> torch.Tensor:
-    """The labels that come with a release. Raises NotApplicable where none do."""
+    """The released labels. Raises NotApplicable if there are none."""
     if release.labels is None:
         raise NotApplicable(f"{bench.method.name} releases no labels, so there is nothing to learn")
     return release.labels
@@ -61,8 +64,8 @@ class Learned:
 
     Args:
         scores: Decoded predictions (n, k) for the test rows, by the model that dev rows chose.
-        outsider: Those by the model that held-out released rows chose; None where none were held out.
-        bob: Himself.
+        outsider: Those by the model that held-out released rows chose; None if none were held out.
+        bob: His models.
     """
 
     scores: torch.Tensor
@@ -107,14 +110,14 @@ def learn(
 
 
 def evidence_of(bench: Workbench, predictions: list[torch.Tensor], test: Dataset) -> UtilityEvidence:
-    """Predictions, one (n, k) a key, beside the labels and people of the rows that they are of."""
+    """Predictions, one (n, k) per key, with the rows' labels and people."""
     labels = cast(torch.Tensor, test.labels).cpu()
     subjects = None if test.subjects is None else test.subjects.cpu()
     return UtilityEvidence(predictions, labels, subjects, bench.private.findings, bench.seed("utility"))
 
 
 def plan_of(preset: Preset) -> recipes.BobPlan:
-    """How hard Bob tries under that preset."""
+    """Bob's plan under that preset."""
     return recipes.BobPlan(
         epochs=preset.epochs,
         least_steps=preset.bob_steps,
@@ -128,7 +131,7 @@ def plan_of(preset: Preset) -> recipes.BobPlan:
 
 
 def summary(bob: model_selection.Bob) -> dict[str, JsonValue]:
-    """What Bob tried and chose, for the record."""
+    """Bob's trials and choices, for the record."""
     outsider = None if bob.outsider is None else asdict(bob.outsider.choice)
     return {
         "chosen on control people": cast(JsonValue, asdict(bob.model.choice)),
@@ -140,20 +143,20 @@ def summary(bob: model_selection.Bob) -> dict[str, JsonValue]:
 
 
 def queried(bench: Workbench, key: Key, data: Dataset) -> torch.Tensor:
-    """New rows as Bob's model gets them: as the key queries them, which never sees their labels.
+    """New rows as Bob's model receives them, by the key's query.
 
-    Nor does their order tell: data sets list their rows by class, so the key gets them in a secret order. Where
-    released rows depend on their labels, they are raw rows.
+    The key sees no labels, and the rows in a secret order: data sets list rows by class. If released rows depend on
+    their labels, raw rows are returned.
     """
     if bench.method.uses_labels:
         return data.samples
     order = mixed(bench, data)
-    found = bench.untouched(bench.method.name, lambda: key.query(data.samples[order]))
-    return found[order.argsort()]
+    rows = bench.untouched(bench.method.name, lambda: key.query(data.samples[order]))
+    return rows[order.argsort()]
 
 
 def mixed(bench: Workbench, data: Dataset) -> torch.Tensor:
-    """A secret order of rows (int64 indices), the same for the same number of rows."""
+    """A secret order of rows (int64), fixed by their number."""
     order = bench.secret("order of rows", len(data)).stream().permutation(len(data))
     return order.to(data.samples.device)
 
@@ -164,7 +167,7 @@ class SamplePredictions:
 
     Args:
         many: Two findings under two keys.
-        one: The same under one key, of people whom nobody knows.
+        one: The same under one key, without subjects.
         exclusive: Of two exclusive classes, under one key.
         single: Of one finding, under one key.
     """

@@ -1,14 +1,14 @@
-"""The probes evaluator: does a release still show a mark that its raw image carried?
+"""The probes evaluator: detection of an artificial mark in released images.
 
 Source: the DP-GLOW paper, section 7.2 and figures 3 to 6: an artificial block marker, and situs inversus simulated by a
-left-right flip; things that would tell a person apart. The paper shows pictures. Here every probe is a score: half of
-the private people get the mark, and a detector says who.
+left-right flip. Such features could identify a person. The paper shows pictures. Here every probe is a score: half of
+the private people get the mark, and a detector finds them.
 
 The detector is Eve's. She knows the scheme and the public rows, marks half of the public people herself and releases
-them under keys of her own, dealing the marks anew for each; she chooses among detectors by public people and a key that
-she did not train on. The paper's marker is given by its picture only: here a white square an eighth of the image high
-and wide, which begins anywhere in the first quarter of the rows and of the columns, so that no single pixel tells.
-Beside it stands the same detector trained and scored on raw images: what there was to hide.
+them under keys of her own, with new marks for each; she chooses among detectors by public people and a key that she did
+not train on. The paper shows its marker only in a picture: here a white square an eighth of the image high and wide,
+which begins anywhere in the first quarter of the rows and of the columns, so that no single pixel decides. The same
+detector is trained and scored on raw images, as a reference.
 """
 
 from __future__ import annotations
@@ -40,15 +40,18 @@ from bench.types import Dataset, Evaluator, Key, Measurement, NotApplicable, Pic
 from bench.workbench.detectors import detector
 from bench.workbench.workbench import Workbench
 
-OWN_KEYS = 4  # that Eve trains on
+OWN_KEYS = 4  # keys that Eve trains on
 CHOOSING = 0.25  # share of the public rows that she chooses by
-BLOCK, CORNER = 8, 4  # as a part of the image's height and width: the block, and where it begins
+BLOCK, CORNER = 8, 4  # image side divided by the block's side, and by the range of its corner
 
 Mark: TypeAlias = "Callable[[torch.Tensor, int], torch.Tensor]"
 
 
 def paint_block(images: torch.Tensor, seed: int) -> torch.Tensor:
-    """Images (n, c, h, w) in [0, 1] with a white block each, at a place of its own in the upper left corner."""
+    """Images (n, c, h, w) in [0, 1] with white blocks.
+
+    At a random place in the upper left corner.
+    """
     source = generator(seed)
     spans = []
     for length in images.shape[2:]:
@@ -60,7 +63,7 @@ def paint_block(images: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def flip(images: torch.Tensor, seed: int) -> torch.Tensor:
-    """Images (n, c, h, w) with left and right exchanged, whatever the seed."""
+    """Images (n, c, h, w) flipped left to right; seed unused."""
     return images.flip(-1)
 
 
@@ -69,10 +72,10 @@ MARKS: Mapping[str, Mark] = {"block marker": paint_block, "flip": flip}
 
 @dataclass(frozen=True, eq=False)
 class Marked:
-    """Rows, raw or released, some of which carry the mark.
+    """Raw or released rows; some carry the mark.
 
     Args:
-        rows: The rows, with the labels and people of their raw ones.
+        rows: The rows, with the labels and people of their raw rows.
         carried: (n, 1) float32: 1 with the mark, 0 without.
         origin: (n,) int64: the raw row of each.
     """
@@ -83,7 +86,7 @@ class Marked:
 
 
 def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
-    """Raw images of which those of a random half of the people carry the mark."""
+    """Raw images; those of a random half of people are marked."""
     subjects = None if data.subjects is None else data.subjects.cpu()
     chosen = half_samples(subjects, len(data), 1, seed=derive(seed, "people"))[0].to(data.samples.device)
     samples, carried = data.samples.clone(), data.samples.new_zeros(len(data), 1)
@@ -94,20 +97,22 @@ def deal(data: Dataset, mark: Mark, seed: int) -> Marked:
 
 @dataclass(frozen=True)
 class Probes(Evaluator[Workbench]):
-    """Whether a release still shows a mark that its raw image carried."""
+    """Detection of a mark of the raw image in its release."""
 
     name: ClassVar[str] = "probes"
     source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), section 7.2"
     evidence: ClassVar[type] = ProbeEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """For each mark, train Eve's detector on releases of her own and score the owner's under the first key."""
+        """Train Eve's detector on her releases; score the owner's, by mark."""
         if bench.private.samples.ndim != 4:
             raise NotApplicable("probes mark images, and these rows are a table's")
         bench.require_public("probes mark public images to learn from")
         scheme = bench.scheme()
         start = time.perf_counter()
-        own = [scheme.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)]
+        own_keys = [
+            scheme.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)
+        ]
         learning, choosing = (
             bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes"))
         )
@@ -118,31 +123,33 @@ class Probes(Evaluator[Workbench]):
         for name, mark in MARKS.items():
             stage(f"release {name}")
             seeds = [bench.seed("probe", name, number) for number in range(OWN_KEYS + 2)]
-            dealt = [
+            marked = [
                 deal(part, mark, seed) for part, seed in zip([learning] * OWN_KEYS + [choosing], seeds, strict=False)
             ]
-            dealt.append(deal(bench.private, mark, seeds[-1]))
-            sent = bench.untouched(bench.method.name, partial(_send, bench, dealt, [*own, bench.key(scheme, 0)]))
+            marked.append(deal(bench.private, mark, seeds[-1]))
+            released_sets = bench.untouched(
+                bench.method.name, partial(_send, bench, marked, [*own_keys, bench.key(scheme, 0)])
+            )
             plan = recipes.BobPlan(
                 ("resnet18", "sau"), epochs=bench.preset.probe_epochs, width=bench.preset.probe_width
             )  # a mark is small, and anywhere
             stage(f"detect {name}")
-            shown = _detect(bench, sent, name, plan)
+            on_release = _detect(bench, released_sets, name, plan)
             stage(f"detect {name}, raw image")
             inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": modules_hash(Path(__file__))}
-            hidden = detector(bench, inputs, partial(_detect, bench, dealt, name, plan))
+            on_raw = detector(bench, inputs, partial(_detect, bench, marked, name, plan))
             released[name], original[name] = (
-                _evidence(bench, sent[-1], shown, name),
-                _evidence(bench, dealt[-1], hidden, name),
+                _evidence(bench, released_sets[-1], on_release, name),
+                _evidence(bench, marked[-1], on_raw, name),
             )
-            details |= {name: dict(shown.notes), f"{name}, raw image": dict(hidden.notes)}
-            strips += _strips(bench.private, dealt[-1], sent[-1])
+            details |= {name: dict(on_release.notes), f"{name}, raw image": dict(on_raw.notes)}
+            strips += _strips(bench.private, marked[-1], released_sets[-1])
         evidence = ProbeEvidence(released, original)
         seconds = {"probes": time.perf_counter() - start}
         return Measurement({"": evidence}, details, seconds, _knowledge(bench, learning, choosing), strips)
 
     def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
-        """For each mark a strip of raw images, of marked ones, and of what is released of these."""
+        """Strips of raw images, marked ones, and their releases, by mark."""
         strips = cast("list[torch.Tensor]", found.shown)
         return {"marks": Picture("Raw images, the same with a mark, and what is released of those", draw(strips))}
 
@@ -154,21 +161,22 @@ class Probes(Evaluator[Workbench]):
 
 
 def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> list[Marked]:
-    """What each part looks like after its release under its own key."""
-    found = []
+    """Released form of each part under its own key."""
+    released = []
     for part, key in zip(dealt, keys, strict=True):
         release = key.release(part.rows)
         check(release, part.rows)
         if release.samples.ndim != 4:
             raise NotApplicable(f"probes look at images, and {bench.method.name} releases vectors")
-        shown, rows = in_order(release, release.links, part.rows, bench.method.name)
-        found.append(Marked(shown, part.carried[rows], rows))
-    return found
+        rows_shown, rows = in_order(release, release.links, part.rows, bench.method.name)
+        released.append(Marked(rows_shown, part.carried[rows], rows))
+    return released
 
 
 def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: recipes.BobPlan) -> Artefact:
-    """Scores (m, 1) of the last part by the detector that learned from the first ones and was chosen by the last but
-    one, with what Bob says of it.
+    """Scores (m, 1) of the last part by Bob; his summary.
+
+    It learned from the first parts and was chosen by the last but one.
     """
     *learned, chosen, judged = parts
     samples = torch.cat([part.rows.samples for part in learned])
@@ -186,14 +194,14 @@ def _evidence(bench: Workbench, judged: Marked, found: Artefact, name: str) -> U
 
 
 def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[torch.Tensor]:
-    """The first marked images as they were, marked, and released."""
+    """First marked images: raw, marked, released."""
     shown = sent.carried[:, 0].nonzero()[:SHOWN, 0]
     origin = sent.origin[shown]
     return [raw.samples[origin], dealt.rows.samples[origin], sent.rows.samples[shown]]
 
 
 def _knowledge(bench: Workbench, learning: Dataset, choosing: Dataset) -> dict[str, str]:
-    """What Eve knows, for the record."""
+    """Eve's knowledge, for the record."""
     return {
         "eve": "the mark, the scheme and public images, which she marks and releases herself",
         "public": f"{len(learning)} rows of {bench.record.public}, and {len(choosing)} of other people to choose by",

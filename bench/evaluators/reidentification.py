@@ -1,8 +1,8 @@
-"""The attack evaluator: Eve trains on her view, then scores releases under keys that she has never seen.
+"""The attack evaluator: Eve trains on her view and scores releases.
 
-Links, keys and the run's seed stay here; the attack gets a `View` and sealed releases. So does the order in which the
-owner released her rows: Eve's candidates stand in another, for under some methods neighbours leave their mark on a row
-(statistics of a batch), and releases that she simulates would have the owner's neighbours.
+The releases are under keys that she has never seen. Links, keys and the run's seed stay here; the attack gets a `View`
+and sealed releases. Eve's candidates are in another order than the owner's rows: under some methods neighbours leave
+traces in a row (batch statistics), and releases that she simulates would have the owner's neighbours.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ ARRANGEMENTS = 400_000  # of exchanged people over all keys: p can fall below .0
 
 @dataclass(frozen=True)
 class Reidentification(Evaluator[Workbench]):
-    """Who stands where: Eve trains on her view, then scores all pairs of raw and released rows.
+    """Linking: Eve scores all pairs of raw and released rows.
 
     Args:
-        attack: What Eve does.
+        attack: Eve's attack.
     """
 
     name: ClassVar[str] = "reidentification"
@@ -59,7 +59,7 @@ class Reidentification(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Train the attack on Eve's view and score every key's release.
 
-        An attack that reads labels is run once a finding, on the balanced rows of that finding with their labels.
+        An attack that reads labels runs once per finding, on the balanced rows of that finding with their labels.
         """
         attack = self.attack
         scheme = bench.scheme()
@@ -74,24 +74,24 @@ class Reidentification(Evaluator[Workbench]):
         details: dict[str, JsonValue] = {}
         fitting = 0.0
         for name, part in parts.items():
-            evidence[name], notes, trained = _attack_once(part, attack, scheme)
+            evidence[name], notes, fit_seconds = _attack_once(part, attack, scheme)
             details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
-            fitting += trained
+            fitting += fit_seconds
         seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
         details["pairs counted by"] = engine()
         return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
 
     @classmethod
     def samples(cls) -> Iterator[PairEvidence]:
-        """Plausible counts of random scores, with people exchanged and without."""
-        n = 96  # so that half of them have more than a thousand wrong pairs
+        """Plausible counts of random scores, with and without exchanged people."""
+        n = 96  # half of them have more than a thousand wrong pairs
         subjects = torch.arange(n) // 3
         links = torch.stack((torch.arange(n), torch.randperm(n, generator=generator(0))), dim=1)
         halves = half_samples(subjects, n, 4, seed=1)
         counts = [[_sample_counts(len(half), key) for half in halves] for key in range(2)]
-        found = torch.rand(2, n // 3, generator=generator(2)) < 0.3
+        identified = torch.rand(2, n // 3, generator=generator(2)) < 0.3
         luck = torch.full((2, n // 3), 0.1, dtype=torch.float64)
-        risk = PersonRisk(found, luck, luck[0], {"sex": {"female": torch.arange(n // 3) % 2 == 0}})
+        risk = PersonRisk(identified, luck, luck[0], {"sex": {"female": torch.arange(n // 3) % 2 == 0}})
         own = [_sample_counts(n, key) for key in range(2)]
         sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
         for whole, permuted in ((own, sets), ([], [])):
@@ -116,7 +116,7 @@ def _sample_counts(n: int, key: int) -> PairCounts:
 def _attack_once(
     bench: Workbench, attack: Attack, scheme: Scheme
 ) -> tuple[PairEvidence, dict[str, int | float | str], float]:
-    """Evidence, the attacker's notes, and the seconds that fitting took."""
+    """Evidence, the attacker's notes, and seconds of fitting."""
     first = bench.sealed(scheme, 0)
     if first.links is None:
         raise NotApplicable(
@@ -129,28 +129,28 @@ def _attack_once(
     candidates = bench.private.take(order.to(bench.private.samples.device))
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
-    watched = replace(bench, private=candidates)
+    guarded = replace(bench, private=candidates)
     view = View(bench.public, scheme, hidden, bench.control.nameless())
     stage("attack")
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     start = time.perf_counter()
-    attacker = watched.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
+    attacker = guarded.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
     seconds = time.perf_counter() - start
     subjects = None if candidates.subjects is None else candidates.subjects.cpu()
     drawn = _halves(bench)
     samples = [order.argsort()[rows].sort().values for rows in drawn]
-    persons, told = persons_of(bench.private)[order], bench.attributes.get("private")
-    counted: dict[str, list[list[PairCounts]]] = {}
+    persons, groups = persons_of(bench.private)[order], bench.attributes.get("private")
+    counts_by_notion: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
     owners: dict[str, list[torch.Tensor]] = {}
     full: dict[str, list[PairCounts]] = {}
-    named: list[Named] = []
+    guesses: list[Named] = []
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
     for number in range(bench.preset.keys):
         sealed = _renumbered(bench.sealed(scheme, number), order)
         stage("score")
-        seen = sealed.release if labelled else replace(sealed.release, labels=None)
-        scores = watched.untouched(attack.name, partial(attacker.score, seen))
+        sealed_rows = sealed.release if labelled else replace(sealed.release, labels=None)
+        scores = guarded.untouched(attack.name, partial(attacker.score, sealed_rows))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
         parts = [_links(sealed, rows, subjects) for rows in samples]
@@ -163,22 +163,22 @@ def _attack_once(
             for rows, of in zip(samples, parts, strict=True)
         ]
         others = _exchanged(sealed, subjects, n, sets=sets, seed=bench.seed("exchange", number))
-        every = _links(sealed, torch.arange(n), subjects)
-        asked = [*every.values(), *chain(*others.values())]
-        grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), asked))
+        all_links = _links(sealed, torch.arange(n), subjects)
+        notions = [*all_links.values(), *chain(*others.values())]
+        grids.append(Grid(torch.arange(n), torch.arange(len(sealed.release)), notions))
         *halves, whole = count_grids(scores, grids)
         for place, notion in enumerate(parts[0]):
-            counted.setdefault(notion, []).append([of_sample[place] for of_sample in halves])
+            counts_by_notion.setdefault(notion, []).append([of_sample[place] for of_sample in halves])
             full.setdefault(notion, []).append(whole[place])
-            owners.setdefault(notion, []).append(_owners(every[notion], persons))
+            owners.setdefault(notion, []).append(_owners(all_links[notion], persons))
         for place, notion in enumerate(others):
-            first_set = len(every) + place * (1 + sets)
+            first_set = len(all_links) + place * (1 + sets)
             exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
-        named.append(Named(watched.untouched(attack.name, partial(first_guesses, scores)), every["images"]))
-        del scores  # and with them what the attacker holds of this release
+        guesses.append(Named(guarded.untouched(attack.name, partial(first_guesses, scores)), all_links["images"]))
+        del scores  # frees what the attacker holds of this release
         report("score", number + 1, bench.preset.keys)
     links = _links(_renumbered(first, order), torch.arange(n), subjects)
-    # One key may leave nobody to exchange; then all keys go without.
+    # If one key leaves no people to exchange, all keys go without.
     exchanged = {notion: by_key for notion, by_key in exchanged.items() if len(by_key) == bench.preset.keys}
     levels = {
         notion: PairLevel(
@@ -189,7 +189,7 @@ def _attack_once(
             full=full[notion],
             owners=owners[notion],
         )
-        for notion, counts in counted.items()
+        for notion, counts in counts_by_notion.items()
     }
     evidence = PairEvidence(
         shape=(n, len(first.release)),
@@ -202,26 +202,35 @@ def _attack_once(
         draws=bench.seed("people drawn"),
         resamples=name_of(torch.stack([torch.isin(torch.arange(n), rows) for rows in drawn])),
         seed=bench.seed("null", *names),
-        people=found_people(named, candidates, None if told is None else told.take(order)),
+        people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
     )
     return evidence, dict(attacker.notes()), seconds
 
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:
-    """Rows of the private set, in its own order, of each data sample: the same for every method and attack."""
+    """Rows of each data sample, the same for every method and attack.
+
+    Numbered in the private set's own order.
+    """
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     return half_samples(subjects, len(bench.private), bench.preset.samples, seed=bench.seed("data samples"))
 
 
 def _owners(links: torch.Tensor, persons: torch.Tensor) -> torch.Tensor:
-    """(c,) int64: the person behind each released row with a link, the rows ascending; of several, of the first row."""
+    """Person (c,) int64 of each linked released row, ascending.
+
+    With several raw rows, the person of the first.
+    """
     first = torch.full((int(links[:, 1].max()) + 1,), len(persons))
     first = first.scatter_reduce(0, links[:, 1], links[:, 0], "amin")
     return persons[first[first < len(persons)]]
 
 
 def _renumbered(sealed: Sealed, order: torch.Tensor) -> Sealed:
-    """The same with raw row order[i] as number i, on the CPU. Raises ContractError where there are no links."""
+    """The sealed release with raw row order[i] as number i.
+
+    On the CPU. Raises ContractError if there are no links.
+    """
     if sealed.links is None:
         raise ContractError("a method must give links under every key or under none")
     links = sealed.links.cpu()
@@ -230,34 +239,34 @@ def _renumbered(sealed: Sealed, order: torch.Tensor) -> Sealed:
 
 
 def _links(sealed: Sealed, rows: torch.Tensor, subjects: torch.Tensor | None) -> dict[str, torch.Tensor]:
-    """The true pairs of a data sample's raw rows, by what counts as true: the image, the person, the primary image."""
+    """True pairs of a data sample by notion: images, patients, primary."""
     assert sealed.links is not None
     links = sealed.links
     inside = torch.isin(links[:, 0], rows)
-    found = {"images": links[inside]}
+    pairs = {"images": links[inside]}
     if subjects is not None:
-        found["patients"] = patient_links(found["images"], subjects)
+        pairs["patients"] = patient_links(pairs["images"], subjects)
     if sealed.primary is not None:
-        found["primary"] = links[inside & sealed.primary]
-    return found
+        pairs["primary"] = links[inside & sealed.primary]
+    return pairs
 
 
 def _exchanged(
     sealed: Sealed, subjects: torch.Tensor | None, n: int, *, sets: int, seed: int
 ) -> dict[str, list[torch.Tensor]]:
-    """For each notion of a true pair: the pairs of people who can be exchanged, then `sets` times with them exchanged.
+    """Pairs of exchangeable people by notion: true, then `sets` times exchanged.
 
-    Where nobody is known, rows are exchanged. Empty where nobody can be.
+    Rows are exchanged if subjects are unknown. Empty if none can be.
     """
     links = _links(sealed, torch.arange(n), None)
-    found = {name: exchanged_links(pairs, subjects, n, sets=sets, seed=seed) for name, pairs in links.items()}
+    sets_by_notion = {name: exchanged_links(pairs, subjects, n, sets=sets, seed=seed) for name, pairs in links.items()}
     if subjects is not None:
-        found["patients"] = [patient_links(pairs, subjects) for pairs in found["images"]]
-    return {name: pairs for name, pairs in found.items() if pairs}
+        sets_by_notion["patients"] = [patient_links(pairs, subjects) for pairs in sets_by_notion["images"]]
+    return {name: pairs for name, pairs in sets_by_notion.items() if pairs}
 
 
 def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:
-    """What Eve knows, for the record."""
+    """Eve's knowledge, for the record."""
     rows = [len(part.private) for part in parts.values()]
     many = f"{rows[0]} raw images" if not attack.uses_labels else (
         "balanced raw images of " + ", ".join(f"{name} ({count})" for name, count in zip(parts, rows, strict=True))

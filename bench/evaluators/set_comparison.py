@@ -1,6 +1,6 @@
-"""The sets evaluator: the released rows under the first key beside the raw rows, as sets.
+"""The evaluators of distributions: released rows beside raw rows.
 
-The tables evaluator: the columns of a table before and after, for those who work with them as they are.
+`sets` compares the two as sets of vectors, `tables` column by column.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.workbench.workbench import Workbench
 
 @dataclass(frozen=True)
 class Sets(Evaluator[Workbench]):
-    """How varied the released rows are, how near the raw ones, and in which proportions of classes."""
+    """Diversity of released rows, distance to raw rows, class proportions."""
 
     name: ClassVar[str] = "sets"
     source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), section 4.1"
     evidence: ClassVar[type] = SetEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """The private rows and their release under the first key, both as vectors."""
+        """The private rows and their first release, both as vectors."""
         scheme = bench.scheme()
         sealed = bench.sealed(scheme, 0)
         subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
@@ -48,14 +48,17 @@ class Sets(Evaluator[Workbench]):
         return Measurement({"": evidence}, {}, {}, {}, sealed)
 
     def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
-        """Raw images above released ones; vectors as t-SNE; nothing where the two are not of one kind."""
+        """Raw images above released ones; a t-SNE plane for vectors.
+
+        Nothing if the two are not of one kind.
+        """
         sealed, evidence = cast(Sealed, found.shown), cast(SetEvidence, found.evidence[""])
         raw, released = bench.private.samples, sealed.release.samples
         if raw.ndim == 4 or raw.shape[1:] != released.shape[1:]:
             png = before_and_after(raw, sealed)
             caption = "Private images above the released rows in which they stand, under the first key"
             return {} if png is None else {"release": Picture(caption, png)}
-        from bench.pictures.sheets import Cloud, scatter_sheet  # only here: what draws it takes seconds to import
+        from bench.pictures.sheets import Cloud, scatter_sheet  # imports matplotlib, which takes seconds
 
         original = Cloud("original", evidence.original, evidence.labels)
         shown = Cloud("released", evidence.released, evidence.released_labels)
@@ -78,7 +81,7 @@ class Sets(Evaluator[Workbench]):
 
 
 def _people(sealed: Sealed, subjects: torch.Tensor | None) -> torch.Tensor | None:
-    """Who stands in each released row, where every row has exactly one raw row behind it."""
+    """Person of each released row, if each has one raw row."""
     if subjects is None or sealed.links is None:
         return None
     try:
@@ -96,10 +99,10 @@ class Tables(Evaluator[Workbench]):
     evidence: ClassVar[type] = TableEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """The private rows, their release under the first key, and test rows as they are.
+        """The private rows, their first release, and test rows as they are.
 
-        A released column counts as the original's column of the same place; nobody can see in the numbers whether a
-        method kept its units or its meaning.
+        A released column counts as the original's column at the same place; the numbers cannot show if a method kept
+        its units or meaning.
         """
         if bench.private.samples.ndim != 2:
             raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
@@ -132,6 +135,6 @@ def check_columns(bench: Workbench, released: torch.Tensor) -> None:
 
 
 def column_names(bench: Workbench) -> tuple[str, ...]:
-    """The names that the data set gives to its columns; else their numbers, from 0."""
+    """The data set's column names; else column numbers from 0."""
     numbers = range(bench.private.samples.shape[1])
     return bench.cell.choice.dataset.plugin.columns or tuple(str(column) for column in numbers)

@@ -1,4 +1,4 @@
-"""The throughput evaluator: how fast a key releases."""
+"""The throughput evaluator: releases per second."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from bench.workbench.workbench import Workbench
 from bench.workbench.yardstick import resnet18_rate
 
 SWEPT = (1, 32, 256, 2048)
-"""Rows of the releases that are timed on CUDA beside those of the private rows."""
+"""Numbers of rows of further releases timed on CUDA."""
 SWEEPS = 3
 
 
 @dataclass(frozen=True)
 class Throughput(Evaluator[Workbench]):
-    """How many rows a key releases in a second, after warm-up, on the device of the run.
+    """Rows released per second, after warm-up, on the run's device.
 
-    What binding noise to the content of these rows costs is timed apart (`binding_seconds` in the details): methods
-    that do so pay it within a release. Beside it stands what a ResNet-18 forward does on the same rows and device.
-    On CUDA, releases of other numbers of rows are timed too, and the way of the rows to the device and back, and power
-    and clock are read meanwhile.
+    The cost of binding noise to the content of these rows is timed separately (`binding_seconds` in the details):
+    methods that do so pay it within a release. The rate of a ResNet-18 forward pass on the same rows and device is the
+    reference. On CUDA, other numbers of rows, transfers to the device and back, power and clock are measured too.
     """
 
     name: ClassVar[str] = "throughput"
@@ -46,11 +45,11 @@ class Throughput(Evaluator[Workbench]):
         return preset.repeats
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Time releases of the private rows, each repeat under a key of its own that was drawn before."""
+        """Time releases of the private rows, each under a fresh key."""
         scheme, repeats = bench.scheme(), bench.preset.repeats
         with watched(bench.device) as ran:
             timing = _timed(bench, scheme, "timing", bench.private, repeats)
-        # Noise that no two releases share is bound to their content: what hashing costs, for a reader to take off.
+        # The cost of hashing rows, which binds noise to their content.
         secret, rows = bench.secret("binding"), bench.private.samples
         binding = repeat(lambda: _bind(secret, rows), device=bench.device, repeats=repeats)
         details: dict[str, JsonValue] = {
@@ -62,7 +61,7 @@ class Throughput(Evaluator[Workbench]):
             details["resnet18_images_per_second"] = round(yardstick, 1)
         if bench.device.type == "cuda":
             details |= _on_card(bench, scheme) | _running(ran, len(bench.private) / median(timing.seconds))
-        if not (bench.apart and bench.device.type == "cuda"):  # nobody sees what another process holds there
+        if not (bench.apart and bench.device.type == "cuda"):  # another process's GPU memory is not visible
             details["peak_mib"] = round(timing.peak_bytes / 2**20, 1)
         evidence = TimingEvidence(len(bench.private), timing.seconds)
         return Measurement({"": evidence}, details, {"timed": sum(timing.seconds)}, {})
@@ -74,7 +73,7 @@ class Throughput(Evaluator[Workbench]):
 
 
 def _timed(bench: Workbench, scheme: Scheme, purpose: str, rows: Dataset, repeats: int) -> Timing:
-    """Releases of rows, each under a key of its own that was drawn before; what was timed is a release, and whole."""
+    """Releases of rows, each under its own key; each one checked."""
     keys = [scheme.sample_key(bench.secret(purpose, number)) for number in range(repeats + WARM_UPS)]
     timed = [timed_release(key, rows) for key in keys]
     unused, fetched = iter(timed), iter(timed)
@@ -86,20 +85,20 @@ def _timed(bench: Workbench, scheme: Scheme, purpose: str, rows: Dataset, repeat
 
 
 def _on_card(bench: Workbench, scheme: Scheme) -> dict[str, JsonValue]:
-    """Images a second by the number of rows in a release; seconds of the way to the device and back, where they fit."""
+    """Images per second by release size; transfer seconds if rows fit."""
     rates: dict[str, JsonValue] = {}
     for count in SWEPT:
         rows = bench.private.take(torch.arange(count, device=bench.device) % len(bench.private))
         try:
             timing = _timed(bench, scheme, f"sweep {count}", rows, SWEEPS)
-        except NotApplicable:  # a method that needs more rows than these, or other ones
+        except NotApplicable:  # a method that needs more or other rows
             continue
         rates[str(count)] = round(count / median(timing.seconds), 1)
-    if isinstance(bench.private.samples, Rows):  # each block comes to the device within a release
+    if isinstance(bench.private.samples, Rows):  # blocks move to the device within a release
         return {"images_per_second_by_rows": rates}
-    there, here = bench.private.samples, bench.private.samples.cpu()
-    to_device = repeat(lambda: here.to(bench.device), device=bench.device, repeats=SWEEPS)
-    back = repeat(there.cpu, device=bench.device, repeats=SWEEPS)
+    on_device, on_host = bench.private.samples, bench.private.samples.cpu()
+    to_device = repeat(lambda: on_host.to(bench.device), device=bench.device, repeats=SWEEPS)
+    back = repeat(on_device.cpu, device=bench.device, repeats=SWEEPS)
     return {
         "images_per_second_by_rows": rates,
         "host_to_device_seconds": median(to_device.seconds),
@@ -108,7 +107,7 @@ def _on_card(bench: Workbench, scheme: Scheme) -> dict[str, JsonValue]:
 
 
 def _running(ran: Ran, rate: float) -> dict[str, JsonValue]:
-    """Power and clock; the energy of an image follows from the rate."""
+    """Power, clock and energy per image."""
     if ran.watts is None or ran.megahertz is None:
         return {"power": "unknown: nvidia-smi says nothing"}
     return {

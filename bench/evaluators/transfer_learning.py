@@ -1,12 +1,12 @@
-"""The transfer evaluator: does what Bob learns from a release hold for original images, and the other way round?
+"""The transfer evaluator: training and testing across original and released images.
 
 Source: Tölle et al., Content-Aware Differential Privacy with Conditional Invertible Neural Networks (CADP), figure 4:
 "Training/testing is performed on either original (o) or CADP altered (p) data". Their own figure is p/o.
 
 Differences: one Bob is chosen for each kind of training row as in `bench.bob.model_selection`, on control rows of the
 same kind. Test rows are released under the key of the training rows, with noise of their own, and without labels unless
-the method declares that it needs them: the record then says that figures on such rows (p/p, o/p) tell what the label
-put in. Rows are taken as they are: a release in other units than the raw rows pays for it in p/o.
+the method declares that it needs them: the record then notes that figures on such rows (p/p, o/p) measure the label as
+well. Rows are not rescaled: a release in other units than the raw rows loses in p/o.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bench.evaluators.predictions import (
     released_labels,
     sample_predictions,
     summary,
-    told_note,
+    true_label_note,
 )
 from bench.evidence import CADPClassifierEvidence, TransferEvidence, UtilityEvidence
 from bench.nets.convolutional_networks import DROPOUT
@@ -46,18 +46,18 @@ LARGE, LARGE_BATCH, SMALL_BATCH = 64, 64, 512
 
 @dataclass(frozen=True)
 class Transfer(Evaluator[Workbench]):
-    """Whether what is learned from a release holds for original images, and the other way round."""
+    """Transfer of a trained model between released and original images."""
 
     name: ClassVar[str] = "transfer"
     source: ClassVar[str] = "Tölle et al. 2022 (CADP), figure 4"
     evidence: ClassVar[type] = TransferEvidence
 
     def plan(self, bench: Workbench) -> recipes.BobPlan:
-        """What Bob tries."""
+        """Bob's plan."""
         return plan_of(bench.preset)
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Bob trains on original and on released rows under the first key, and predicts test rows of both kinds."""
+        """Train Bob on original and on released rows; test on both."""
         check_labels(bench)
         scheme = bench.scheme()
         key, start = bench.key(scheme, 0), time.perf_counter()
@@ -75,7 +75,7 @@ class Transfer(Evaluator[Workbench]):
             bobs: dict[str, JsonValue] = {}
             for trained in "op":
                 rows = Release(bench.private.samples, bench.private.labels, None) if trained == "o" else release
-                fitting: dict[str, Dataset] = {}
+                readable: dict[str, Dataset] = {}
                 for tested, test in tests.items():
                     route = f"{trained}/{tested}"
                     if isinstance(test, str):
@@ -86,13 +86,15 @@ class Transfer(Evaluator[Workbench]):
                             f"{tuple(test.samples.shape[1:])}"
                         )
                     else:
-                        fitting[route] = test
-                if fitting:
-                    found, bobs[trained] = _learn(bench, key, rows, fitting, self.plan(bench), coded=trained == "p")
-                    routes |= found
+                        readable[route] = test
+                if readable:
+                    predictions, bobs[trained] = _learn(
+                        bench, key, rows, readable, self.plan(bench), coded=trained == "p"
+                    )
+                    routes |= predictions
             details |= {"bob": bobs, "left out": left_out}
             if not isinstance(tests["p"], str):
-                details |= told_note(bench)
+                details |= true_label_note(bench)
         return Measurement({"": self.evidence(routes)}, details, {"transfer": time.perf_counter() - start}, {})
 
     @classmethod
@@ -103,12 +105,12 @@ class Transfer(Evaluator[Workbench]):
 
 @dataclass(frozen=True)
 class CADPClassifier(Transfer):
-    """What the CADP paper's own classifier learns from a release, on original images and on released ones.
+    """The CADP paper's own classifier on original and released images.
 
     One network (`bench.nets.convolutional_networks`) under Adam at 5e-4, in batches of 512 for MNIST and of 64 for
     images of 128 pixels, in the place of the best of Bob's. The paper leaves open for how long it is trained, and which
     moment of the training counts. Here it is as long as the preset trains any network of Bob's, and the tenth of the
-    course that is best on control rows. The rate rises and falls along one cycle, of which 5e-4 is the peak.
+    course that is best on control rows. The rate rises and falls along one cycle, with its peak at 5e-4.
     """
 
     name: ClassVar[str] = "cadp-classifier"
@@ -122,7 +124,7 @@ class CADPClassifier(Transfer):
         return super().measure(bench)
 
     def plan(self, bench: Workbench) -> recipes.BobPlan:
-        """That network alone."""
+        """The plan with that network alone."""
         side = min(bench.private.samples.shape[2:])
         return replace(
             plan_of(bench.preset), architectures=("strided",), weight_decays=(0.0,), dropouts=(DROPOUT,), augment=False,
@@ -138,25 +140,28 @@ class CADPClassifier(Transfer):
 def _learn(
     bench: Workbench, key: Key, rows: Release, tests: dict[str, Dataset], plan: recipes.BobPlan, *, coded: bool
 ) -> tuple[dict[str, UtilityEvidence], JsonValue]:
-    """Predictions for each of `tests` after training on `rows`, whose labels may be in the key's code; and Bob."""
+    """Predictions for each of `tests` after training on `rows`; Bob's summary.
+
+    Labels of `rows` may be in the key's code.
+    """
     dev: Dataset | str = _released(bench, key, bench.control) if coded else bench.control
     stage("utility")
-    if isinstance(dev, str):  # Bob chooses on rows as they reach his model elsewhere
+    if isinstance(dev, str):  # control rows as Bob's model receives them
         dev = replace(bench.control, samples=queried(bench, key, bench.control))
     bob = model_selection.train_bob(
         rows, dev.samples, cast(torch.Tensor, dev.labels), exclusive=bench.private.exclusive, plan=plan,
         seed=bench.seed("bob", 0), decode=key.decode if coded else None,
     )  # fmt: skip
     stage("predict")
-    found = {}
+    predictions = {}
     for route, test in tests.items():
         scores = bob.predict(test.samples)
-        found[route] = evidence_of(bench, [(key.decode(scores) if coded else scores).float().cpu()], test)
-    return found, summary(bob)
+        predictions[route] = evidence_of(bench, [(key.decode(scores) if coded else scores).float().cpu()], test)
+    return predictions, summary(bob)
 
 
 def _released(bench: Workbench, key: Key, data: Dataset) -> Dataset | str:
-    """`data` as the key releases them, each row with its raw row's labels and person; or why there is no such thing."""
+    """`data` released by the key with raw labels, or a reason."""
     data = data.take(mixed(bench, data))  # data sets list their rows by class
     shown = data if bench.method.uses_labels else replace(data, labels=None)
     try:

@@ -1,18 +1,13 @@
-"""The utility evaluator: Bob, who trains on the release under each key, predicts test rows.
+"""The evaluators of utility: Bob trains on a release, predicts test rows.
 
-The learning-curve evaluator: Bob trains on parts of the release.
+`utility`: under each key. `learning-curve` (Syfer, appendix G): on parts of the release. `linear-probe`: one layer on
+released vectors predicts test rows, clean and with Gaussian noise (CVAE paper, sections 4.2 and 4.3, table 1: three
+seeds, validation and test rows not anonymised, noise of standard deviation 1, 2 and 3 on standardised test vectors).
 
-Source: Syfer, appendix G.
-
-The linear-probe evaluator: one layer on released vectors predicts test rows, clean and under Gaussian noise.
-
-Source: CVAE paper, sections 4.2 and 4.3 (table 1): three seeds, validation and test rows not anonymised, noise of
-standard deviation 1, 2 and 3 on standardised test vectors.
-
-Differences: Bob standardises by the released rows, as he holds no others, but noise is in standard deviations of the
-original private rows as they reach his model (`Key.query`; k-Same and CVAE leave rows as they are), by dimension: the
-same noise for every method. In the authors' code it is in deviations of each method's own released rows, which spares
-the methods whose releases are narrow. Dimensions in which no original row differs get none.
+Differences of the linear probe: Bob standardises by the released rows, as he holds no others, but noise is in standard
+deviations of the original private rows as they reach his model (`Key.query`; k-Same and CVAE leave rows as they are),
+by dimension: the same noise for every method. The authors' code takes deviations of each method's own released rows,
+which favours methods with narrow releases. Constant dimensions get no noise.
 """
 
 from __future__ import annotations
@@ -59,7 +54,7 @@ AGAIN = "; under the other keys, only the best two of the former and the best of
 
 @dataclass(frozen=True)
 class Utility(Evaluator[Workbench]):
-    """What a model that was trained on the release finds in new images."""
+    """Predictions for new images by a model trained on the release."""
 
     name: ClassVar[str] = "utility"
     source: ClassVar[str] = "Syfer, definition 1 and section 5"
@@ -70,10 +65,10 @@ class Utility(Evaluator[Workbench]):
         return preset.utility_keys
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Bob trains on the release under each key and predicts the test rows.
+        """Train Bob on the release under each key; predict test rows.
 
-        Under the first key he tries everything; under the others, unless the preset has him try everything again, only
-        what came out first and second there, and what released rows chose.
+        Under the first key he tries everything. Under the others, unless the preset is patient, only the best two of
+        the first key, and the choice by released rows.
         """
         check_labels(bench)
         scheme = bench.scheme()
@@ -84,7 +79,7 @@ class Utility(Evaluator[Workbench]):
         for number in range(bench.preset.utility_keys):
             key = bench.key(scheme, number)
             published = published_predictions(bench, key)
-            if published is not None:  # nothing is left for Bob to train
+            if published is not None:  # Bob trains nothing
                 predictions.append(published)
                 continue
             release = bench.sealed(scheme, number).release
@@ -107,21 +102,24 @@ class Utility(Evaluator[Workbench]):
 
     @classmethod
     def samples(cls) -> Iterator[UtilityEvidence]:
-        """Random predictions under two keys, and under one of people whom nobody knows."""
-        made = sample_predictions()
-        yield from (made.many, made.one)
+        """Random predictions under two keys, and one without subjects."""
+        samples = sample_predictions()
+        yield from (samples.many, samples.one)
 
 
 @dataclass(frozen=True)
 class LearningCurve(Evaluator[Workbench]):
-    """What a model finds in new images after training on parts of the release."""
+    """Predictions for new images after training on parts of the release."""
 
     name: ClassVar[str] = "learning-curve"
     source: ClassVar[str] = "Syfer, appendix G"
     evidence: ClassVar[type] = LearningEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Bob trains on random parts of the release under the first key, with as many gradient steps as on all."""
+        """Train Bob on random parts of the first release.
+
+        With as many gradient steps as on all of it.
+        """
         check_labels(bench)
         scheme = bench.scheme()
         start = time.perf_counter()
@@ -130,12 +128,12 @@ class LearningCurve(Evaluator[Workbench]):
         curve, bobs = {}, []
         for fraction in bench.preset.fractions:
             rows = slice(0, max(1, round(fraction * len(release))))  # sealed rows are in random order
-            known = len(labelled(labels[rows]))
-            if known < 2:
+            labelled_rows = len(labelled(labels[rows]))
+            if labelled_rows < 2:
                 raise NotApplicable(
-                    f"{fraction:.4g} of the release has {known} rows with a label, too few to learn from"
+                    f"{fraction:.4g} of the release has {labelled_rows} rows with a label, too few to learn from"
                 )
-            plan = _longer(plan_of(bench.preset), whole=len(labelled(labels)), part=known)
+            plan = _longer(plan_of(bench.preset), whole=len(labelled(labels)), part=labelled_rows)
             part = Release(release.samples[rows], labels[rows], None)
             learned = learn(bench, part, key, plan, bench.seed("bob", 0))
             curve[fraction] = evidence_of(bench, [learned.scores], bench.test)
@@ -153,7 +151,9 @@ class LearningCurve(Evaluator[Workbench]):
 
 
 def _longer(plan: recipes.BobPlan, *, whole: int, part: int) -> recipes.BobPlan:
-    """The plan for `part` rows with as many gradient steps as it takes on `whole` rows: more epochs of fewer batches.
+    """The plan for `part` rows with the gradient steps of `whole` rows.
+
+    More epochs of fewer batches.
 
     >>> _longer(BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
     115
@@ -162,13 +162,13 @@ def _longer(plan: recipes.BobPlan, *, whole: int, part: int) -> recipes.BobPlan:
     return replace(plan, epochs=math.ceil(plan.epochs * batches[0] / batches[1]))
 
 
-SEEDS = 3  # linear probes of a release, each under a key of its own
+SEEDS = 3  # linear probes, each under its own key
 NOISE = (0.0, 1.0, 2.0, 3.0)
 
 
 @dataclass(frozen=True)
 class LinearProbes(Evaluator[Workbench]):
-    """What one linear layer learns from released vectors, on clean test rows and on noisy ones."""
+    """Predictions of one linear layer, for clean and noisy test rows."""
 
     name: ClassVar[str] = "linear-probe"
     source: ClassVar[str] = "Di Salvo et al. 2024 (CVAE paper), sections 4.2 and 4.3"
@@ -179,7 +179,10 @@ class LinearProbes(Evaluator[Workbench]):
         return SEEDS
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Train a probe on the release under each key, on fresh draws where it holds a generator, and predict."""
+        """Train a probe per key, on fresh draws of any generator.
+
+        Then predict test rows.
+        """
         check_labels(bench)
         if bench.private.samples.ndim == 4 and bench.cell.choice.scored_in is None:
             raise NotApplicable("linear probes read feature vectors: choose --features, or --scored-in for images")
@@ -197,7 +200,7 @@ class LinearProbes(Evaluator[Workbench]):
             for sigma in NOISE:
                 predictions[sigma].append(key.decode(probe.predict(clean + sigma * noise)).float().cpu())
             probes.append({"epochs": probe.epochs, "best epoch": probe.best, "validation loss": probe.loss})
-        by_noise = {sigma: evidence_of(bench, found, bench.test) for sigma, found in predictions.items()}
+        by_noise = {sigma: evidence_of(bench, scores, bench.test) for sigma, scores in predictions.items()}
         details: dict[str, JsonValue] = {
             "probes": probes,
             "trained on": "the released rows"
@@ -211,9 +214,9 @@ class LinearProbes(Evaluator[Workbench]):
     @classmethod
     def samples(cls) -> Iterator[LinearProbeEvidence]:
         """Random predictions, clean and noisy."""
-        made = sample_predictions()
-        yield LinearProbeEvidence({0.0: made.many, 1.0: made.many})
-        yield LinearProbeEvidence({0.0: made.one, 2.0: made.one})
+        samples = sample_predictions()
+        yield LinearProbeEvidence({0.0: samples.many, 1.0: samples.many})
+        yield LinearProbeEvidence({0.0: samples.one, 2.0: samples.one})
 
 
 def _train(bench: Workbench, release: Release, key: Key, seed: int) -> linear_models.LinearProbe:
