@@ -1,1 +1,4 @@
-"""The game that an audit plays against a claim of differential privacy: its inputs, its tests, its counts."""
+"""Audit of differential-privacy claims by distinguishing games.
+
+Inputs, plays, leak statistics, the choice of a test, its counted decisions, and checks of the noise.
+"""

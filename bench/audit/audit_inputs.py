@@ -1,4 +1,4 @@
-"""The inputs of an audit: pairs that a claim must hide from each other, made without any private row."""
+"""Inputs of an audit: pairs a claim must hide; no private rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bench.contract.mechanism import Mechanism
 from bench.seeds import derive, generator
 from bench.types import Dataset, PrivacyClaim
 
-GREYS = 0.0718281828, 0.9141592653  # on no grid that anybody would choose
+GREYS = 0.0718281828, 0.9141592653  # on no usual grid
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two inputs that the claim must hide from each other, one row each."""
+    """Two inputs, one row each, that the claim must hide."""
 
     name: str
     first: Dataset
@@ -24,42 +24,49 @@ class Pair:
 
 
 def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Dataset) -> list[Pair]:
-    """The mechanism's witnesses, then pairs that any method must hide; those of a claim per pixel differ in one pixel.
+    """The mechanism's witnesses, then pairs that any method must hide.
+
+    Pairs of a claim per pixel differ in one pixel.
 
     Both inputs of a pair have the same labels, which are outside every claim, and no subjects.
     """
     witnesses = () if mechanism is None else mechanism.witnesses(public)
-    found = [Pair(f"witness {number}", *pair) for number, pair in enumerate(witnesses, 1)]
-    made = _one_pixel(public) if claim.unit == "pixel" else [_like(witnesses, pair) for pair in _whole_rows(public)]
-    for pair in made:
-        if not _none(pair) and not any(_same(pair, other) for other in found):
-            found.append(pair)
+    pairs = [Pair(f"witness {number}", *pair) for number, pair in enumerate(witnesses, 1)]
+    candidates = (
+        _one_pixel(public) if claim.unit == "pixel" else [_like(witnesses, pair) for pair in _whole_rows(public)]
+    )
+    for pair in candidates:
+        if not _none(pair) and not any(_same(pair, other) for other in pairs):
+            pairs.append(pair)
     return [
         Pair(pair.name, replace(pair.first, subjects=None),
              replace(pair.second, subjects=None, labels=pair.first.labels))
-        for pair in found
+        for pair in pairs
     ]  # fmt: skip
 
 
 def usual(public: Dataset) -> Dataset:
-    """The first public row whose labels are all known, if there is one."""
+    """The first public row with all labels known, else the first."""
     if public.labels is None:
         return public.take(torch.zeros(1, dtype=torch.int64, device=public.samples.device))
     return public.take(public.labels.isfinite().all(dim=1).int().argmax()[None])
 
 
 def _same(one: Pair, other: Pair) -> bool:
-    """Whether both have the same two rows, labels aside; trials are better spent on others."""
+    """True if both pairs have the same rows, labels aside."""
     return torch.equal(one.first.samples, other.first.samples) and torch.equal(one.second.samples, other.second.samples)
 
 
 def _none(pair: Pair) -> bool:
-    """Whether there is nothing to tell apart."""
+    """True if both rows are equal."""
     return torch.equal(pair.first.samples, pair.second.samples)
 
 
 def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
-    """The pair with one value in those columns of a table that no witnesses differ in: they are outside the claim."""
+    """The pair, made equal in table columns where no witnesses differ.
+
+    Those columns are outside the claim.
+    """
     if not witnesses or pair.first.samples.ndim != 2:
         return pair
     differ = torch.cat([first.samples != second.samples for first, second in witnesses]).any(dim=0)
@@ -68,9 +75,10 @@ def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
 
 
 def _one_pixel(public: Dataset) -> list[Pair]:
-    """One pixel dark or bright in an ordinary image: the middle one and two corners. All others: `PixelPlay`.
+    """Pairs of an ordinary image with one pixel dark or bright.
 
-    Those about a pixel of an image that is flat otherwise show noise that is scaled by the image's own range.
+    The middle one and two corners; `PixelPlay` covers all others. A pixel of an otherwise flat image shows noise that
+    is scaled by the image's own range.
     """
     row = usual(public)
     h, w = row.samples.shape[-2:]
@@ -96,7 +104,10 @@ def _with_pixel(base: Dataset, at: int, across: int, value: float) -> Dataset:
 
 
 def _whole_rows(public: Dataset) -> list[Pair]:
-    """Extremes, opposite corners of the range, rows far apart, rows of random numbers, one column, the own range."""
+    """Pairs of whole rows.
+
+    Extremes, opposite corners of the range, rows far apart, random rows, one column, a flat row against full range.
+    """
     row, samples = usual(public), public.samples
     if samples.ndim == 4:
         least, greatest = torch.zeros_like(row.samples), torch.ones_like(row.samples)
@@ -108,25 +119,25 @@ def _whole_rows(public: Dataset) -> list[Pair]:
     shape = row.samples.shape
     coins = torch.randint(2, shape, generator=random).bool().to(samples.device)
     shares = [torch.rand(shape, generator=random).to(samples) for _ in range(2)]
-    alike = [row.samples.clone().flatten(1), row.samples.clone().flatten(1)]
-    for side, end in zip(alike, (least, greatest), strict=True):
+    changed = [row.samples.clone().flatten(1), row.samples.clone().flatten(1)]
+    for side, end in zip(changed, (least, greatest), strict=True):
         side[:, 0] = end.flatten(1)[:, 0]
     middle = ((least + greatest) / 2).flatten(1)
     wide = middle.clone()
     wide[:, 0], wide[:, -1] = least.flatten(1)[:, 0], greatest.flatten(1)[:, -1]
-    made: tuple[tuple[str, torch.Tensor, torch.Tensor], ...] = (
+    named: tuple[tuple[str, torch.Tensor, torch.Tensor], ...] = (
         (extremes, least, greatest),
         ("opposite corners", torch.where(coins, least, greatest), torch.where(coins, greatest, least)),
         ("rows of random numbers", least + shares[0] * (greatest - least), least + shares[1] * (greatest - least)),
-        (column, alike[0].view(shape), alike[1].view(shape)),
+        (column, changed[0].view(shape), changed[1].view(shape)),
         ("a flat row, one of full range", middle.view(shape), wide.view(shape)),
     )
-    pairs = [Pair(name, replace(row, samples=one), replace(row, samples=other)) for name, one, other in made]
+    pairs = [Pair(name, replace(row, samples=first), replace(row, samples=second)) for name, first, second in named]
     return [pairs[0], _far_apart(public), *pairs[1:]]
 
 
 def _far_apart(public: Dataset) -> Pair:
-    """The row farthest from the mean and the row farthest from that one: all pairs would be too many to look at."""
+    """The row farthest from the mean, and the row farthest from it."""
     first = _farthest(public.samples, public.samples.mean(dim=0, keepdim=True))
     second = _farthest(public.samples, public.samples[first])
     return Pair("public rows far apart", public.take(first), public.take(second))

@@ -1,13 +1,13 @@
-"""Canaries: an audit of what is costly to publish, a classifier or rows of a generator, in a few small trainings.
+"""Canaries: audits of published classifiers and generators by few trainings.
 
 Source: Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run (algorithm 1, theorem 5.2). Every
-canary is one of two rows by a coin of its own, and all of them are learned from at once: what is private in each row is
-private in each coin. The canaries with the highest statistic are guessed to be the first rows, those with the lowest
-the second; how many is fixed on trainings of their own.
+canary is one of two rows by a coin of its own, and one training learns from all: privacy of each row is privacy of each
+coin. The canaries with the highest statistic are guessed to be the first rows, those with the lowest the second; their
+number is fixed on separate trainings.
 
-Differences: a coin replaces a row where the paper leaves it out, because the number of rows is public; and a training
-sees canaries alone, few enough to be remembered, several times over. Coins of several trainings count together: what is
-published by all of them is as private in each coin as one is.
+Differences: a coin replaces a row where the paper leaves it out, because the number of rows is public. A training sees
+canaries alone, few enough to be remembered, several times over. Coins of several trainings count together: the set of
+all publications is as private in each coin as one is.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from bench.seeds import derive, generator
 from bench.statistics.epsilon_bounds import one_run_bound
 from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, Scheme
 
-EACH = 64  # canaries a training
+EACH = 64  # canaries per training
 CHOICE, COUNTED = 4, 8  # trainings
-SIDES = 1, 2, 4, 8, 16, 24, 32  # guesses of either kind a training
+SIDES = 1, 2, 4, 8, 16, 24, 32  # candidate guesses of either kind per training
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Canaries(ABC):
     """The game on one kind of publication.
 
     Args:
-        scheme, claim: What is audited.
+        scheme, claim: The scheme and its claim.
         public: Rows that canaries are made of.
     """
 
@@ -49,7 +49,7 @@ class Canaries(ABC):
     statistic: str = ""
 
     def choose(self, secret: Secret, *, delta: float, confidence: float) -> int:
-        """How many guesses of either kind a training shows most."""
+        """The number of guesses of either kind with the largest bound."""
         runs = [self._run(secret, number) for number in range(CHOICE)]
 
         def bound(side: int) -> float:
@@ -63,7 +63,7 @@ class Canaries(ABC):
         return max(sides, key=lambda side: (bound(side), side))
 
     def count(self, secret: Secret, side: int) -> Calls:
-        """What is guessed of fresh trainings."""
+        """Decisions on fresh trainings."""
         return _calls([self._run(secret, number) for number in range(COUNTED)], side)
 
     def _run(self, secret: Secret, number: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -87,12 +87,12 @@ class Canaries(ABC):
 
     @abstractmethod
     def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
-        """(k,) float64: higher speaks for the first row, of what the key publishes of `rows`."""
+        """(k,) float64, higher for the first row, from the publication of `rows`."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassifierCanaries(Canaries):
-    """Random corners of the rows' range, which no other row resembles, with one of two labels by a coin."""
+    """Random corners of the rows' range, labelled by a coin."""
 
     name: str = "canaries with labels by a coin"
     statistic: str = "the classifier's score for the first label"
@@ -107,49 +107,57 @@ class ClassifierCanaries(Canaries):
         first[:, 0] = 1
         if public.exclusive:
             second[:, 1] = 1
-        made = replace(public, samples=samples, labels=first, subjects=None)
-        return made, replace(made, labels=second)
+        dataset = replace(public, samples=samples, labels=first, subjects=None)
+        return dataset, replace(dataset, labels=second)
 
     def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
-        """What the classifier says of each canary, beside what it says of the others."""
+        """The classifier's score of each canary minus the median."""
         classify = key.classifier(rows)
         if classify is None:
             raise NotApplicable("neither rows nor a classifier is published: there is nothing to audit")
         scores = classify(first.samples).double()
-        found = scores[:, 0] - scores[:, 1] if self.public.exclusive else scores[:, 0]
-        return found - found.median()
+        margins = scores[:, 0] - scores[:, 1] if self.public.exclusive else scores[:, 0]
+        return margins - margins.median()
 
 
 @dataclass(frozen=True, eq=False)
 class RowCanaries(Canaries):
-    """One of two public rows by a coin; released rows that no raw row stands behind lie near the one that was in."""
+    """One of two public rows by a coin, for unlinked releases.
+
+    Released rows without a raw row lie near the one that was in.
+    """
 
     name: str = "canaries that are one of two rows"
     statistic: str = "distance of the nearest released row"
 
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
-        """Two random halves of some public rows, with the labels of the first."""
-        each = min(EACH, len(self.public) // 2)
-        if each < 2:
+        """Two random halves of some public rows, with the first's labels."""
+        count = min(EACH, len(self.public) // 2)
+        if count < 2:
             raise NotApplicable(f"canaries are made of 4 public rows at least, got {len(self.public)}")
         order = torch.randperm(len(self.public), generator=generator(derive(0, "canaries", number)))
-        parts = order[:each], order[each : 2 * each]
+        parts = order[:count], order[count : 2 * count]
         first, second = (self.public.take(part.to(self.public.samples.device)) for part in parts)
         return replace(first, subjects=None), replace(second, labels=first.labels, subjects=None)
 
     def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
-        """How much nearer some released row lies to the first than to the second."""
+        """Distance of the nearest released row to the second minus first."""
         release = key.release(rows)
         check(release, rows)
         if release.samples.shape[1:] != rows.samples.shape[1:]:
-            raise NotApplicable("released rows that come from no raw row are audited where they have its shape")
-        made = release.samples.flatten(1).double()
-        near = [pair_distances(side.samples.flatten(1).double(), made, 2).amin(dim=1) for side in (first, second)]
-        return near[1] - near[0]
+            raise NotApplicable("unlinked released rows are audited if they have the shape of raw rows")
+        released = release.samples.flatten(1).double()
+        distances = [
+            pair_distances(side.samples.flatten(1).double(), released, 2).amin(dim=1) for side in (first, second)
+        ]
+        return distances[1] - distances[0]
 
 
 def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret) -> Canaries | None:
-    """The game on canaries for what the scheme publishes; None where it releases a row for every raw one."""
+    """The game for the scheme's publication.
+
+    None if it releases a row for every raw one.
+    """
     rows = public.take(torch.arange(min(EACH, len(public)), device=public.samples.device))
     try:
         release = scheme.sample_key(secret).release(replace(rows, subjects=None))
@@ -159,7 +167,7 @@ def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secr
 
 
 def _corners(public: Dataset, seed: int) -> torch.Tensor:
-    """(EACH, ...): every number at one end of its public range or the other, at random."""
+    """(EACH, ...): every number at a random end of its public range."""
     samples = public.samples
     low, high = samples.amin(dim=0, keepdim=True), samples.amax(dim=0, keepdim=True)
     if samples.ndim == 4:
@@ -169,7 +177,7 @@ def _corners(public: Dataset, seed: int) -> torch.Tensor:
 
 
 def _calls(runs: Sequence[tuple[torch.Tensor, torch.Tensor]], side: int) -> Calls:
-    """Guesses: the `side` highest of every training the first rows, as many of the lowest the second."""
+    """Decisions: the `side` highest of a training first, the lowest second."""
     trials = firsts = hits = false_alarms = misses = rejections = 0
     for coins, values in runs:
         order = values.argsort(stable=True)

@@ -1,17 +1,16 @@
-"""The test that is counted: chosen on releases of its own, fixed before the others are made.
-
-The audit: distinguishing games that try to refute a method's differential-privacy claim.
+"""Distinguishing games that try to refute a differential-privacy claim.
 
 Sources: Jagielski, Ullman and Oprea 2020, Auditing differentially private machine learning; Nasr et al. 2021, Adversary
 instantiation; Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run. Two inputs are known to
-all, a coin decides which of them is released; how did it fall? On one half of the releases the game, the statistic, its
-direction and its thresholds are chosen; on the other half that one test is counted (`metrics.empirical_epsilon` makes a
-bound of it). Nothing of the second half has a part in the choice: its releases are made afterwards, under keys of their
-own, so that however many games and statistics were tried, the bound is that of one test.
+all; a coin decides which of them is released; the test guesses the coin. On one half of the releases the game, the
+statistic, its direction and its thresholds are chosen; on the other half that one test is counted
+(`metrics.empirical_epsilon` turns the counts into a bound). The second half has no part in the choice: its releases are
+made afterwards, under keys of their own. So the bound is that of one test, for any number of games and statistics
+tried.
 
 The inputs are the mechanism's own witnesses and rows made from the public set; no private row enters. Both have the
-same labels, which are outside every claim. Releases come from the key alone, the mechanism is only asked what a release
-says about its noise.
+same labels, which are outside every claim. Releases come from the key alone; the mechanism only reads the noise off a
+release.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ from bench.statistics.epsilon_bounds import lower_bound
 from bench.types import Dataset, PrivacyClaim, Scheme
 
 HUGE = 1e300
-ENDS, BETWEEN, GAPS = 10, 24, 12  # places at which a test may begin to guess: at the ends, in between, in wide gaps
+ENDS, BETWEEN, GAPS = 10, 24, 12  # candidate thresholds: at the ends, in between, in wide gaps
 Values = NDArray[np.float64]
 Coins = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A play and the statistic that a rule reads there."""
+    """A play and the statistic read there."""
 
     play: Play
     statistic: Statistic
@@ -61,9 +60,9 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A test: a coin is called first above `high`, second below `low`, of sign x statistic; between, it abstains.
+    """A test of coins by two thresholds on sign x statistic.
 
-    Its entries are played by turns.
+    A coin is called first above `high`, second below `low`; between, the test abstains. Its entries are played in turn.
     """
 
     entries: Sequence[Entry]
@@ -73,11 +72,11 @@ class Rule:
 
     @property
     def inputs(self) -> str:
-        """What is played."""
+        """Name of the game."""
         return self.entries[0].play.name if len(self.entries) == 1 else f"{len(self.entries)} games by turns"
 
     def calls(self, first: Coins, values: Values) -> Calls:
-        """What it calls coins by their statistic."""
+        """Decisions on coins by their statistic."""
         above, below = self.sign * values > self.high, self.sign * values < self.low
         hits, misses = int((above & first).sum()), int((below & first).sum())
         return Calls(len(first), int(first.sum()), hits, int(above.sum()) - hits, misses, int(below.sum()) - misses)
@@ -92,23 +91,23 @@ class Tried:
     values: Values
 
     def best(self, *, delta: float, confidence: float) -> tuple[float, Rule]:
-        """The largest lower bound that two thresholds reach, and the rule that has them."""
-        found = [(*_cut(self.first, sign * self.values, delta=delta, confidence=confidence), sign) for sign in (1, -1)]
-        bound, low, high, sign = max(found, key=lambda one: one[0])
+        """The largest lower bound of two thresholds, and its rule."""
+        cuts = [(*_cut(self.first, sign * self.values, delta=delta, confidence=confidence), sign) for sign in (1, -1)]
+        bound, low, high, sign = max(cuts, key=lambda cut: cut[0])
         return bound, Rule(self.entries, sign, low, high)
 
 
 def numbers(statistic: Statistic, tosses: Tosses) -> Values:
-    """The statistic's values; one that cannot be computed says nothing, which is 0."""
-    found: Values = statistic.of(tosses).to(torch.float64).nan_to_num(nan=0.0, posinf=HUGE, neginf=-HUGE).cpu().numpy()
-    return found
+    """The statistic's values; NaN becomes 0."""
+    values: Values = statistic.of(tosses).to(torch.float64).nan_to_num(nan=0.0, posinf=HUGE, neginf=-HUGE).cpu().numpy()
+    return values
 
 
 def _cut(first: Coins, values: Values, *, delta: float, confidence: float) -> tuple[float, float, float]:
-    """(bound, low, high): the two thresholds with the largest lower bound."""
+    """(bound, low, high): the thresholds with the largest lower bound."""
     cuts = _cuts(np.unique(values))
     heads, tails = (np.sort(values[side]) for side in (first, ~first))
-    # Above every cut, and below it: how many coins of either kind.
+    # Numbers of coins of either kind above and below every cut.
     above = [len(side) - np.searchsorted(side, cuts, side="right") for side in (heads, tails)]
     below = [np.searchsorted(side, cuts, side="left") for side in (heads, tails)]
     correct = below[1][:, None] + above[0][None, :]
@@ -120,23 +119,24 @@ def _cut(first: Coins, values: Values, *, delta: float, confidence: float) -> tu
 
 
 def _cuts(values: Values) -> Values:
-    """Where to cut between values (unique, rising): halfway between neighbours, beyond both ends, and not too many.
+    """Candidate thresholds between values (unique, ascending).
 
-    Halfway, so that a test that separates all is not undone by the next value.
+    Halfway between neighbours, so that a test that separates all survives the next value; beyond both ends; thinned
+    out.
     """
     halves = values[:-1] / 2 + values[1:] / 2
     if len(halves) > 2 * ENDS + GAPS + BETWEEN:
         places = np.arange(len(halves))
         inner = np.linspace(ENDS, len(halves) - ENDS - 1, BETWEEN).round().astype(np.int64)
-        wide = np.argsort(values[1:] / 2 - values[:-1] / 2)[-GAPS:]  # what is equal lies apart from what is near
+        wide = np.argsort(values[1:] / 2 - values[:-1] / 2)[-GAPS:]  # equal values are far from near ones
         halves = halves[np.unique(np.concatenate((places[:ENDS], inner, wide, places[-ENDS:])))]
     return np.concatenate(([-np.inf], halves, [np.inf]))
 
 
 CONFIDENCE = 0.95
-BOLD, SUSPICION, CAUTIOUS = 0.995, 0.99, 0.9999  # of the bounds that tests are chosen by
-LEARNED = 512, 4 * NUMBERS  # most releases, and most released numbers, that statistics are learned from
-LEAST = 8  # rows a play
+BOLD, SUSPICION, CAUTIOUS = 0.995, 0.99, 0.9999  # confidences of the bounds that choose a test
+LEARNED = 512, 4 * NUMBERS  # most releases and numbers to learn a statistic from
+LEAST = 8  # rows per play
 FINALISTS = 4
 POOLED = (
     "nearest number",
@@ -144,18 +144,18 @@ POOLED = (
     "distance of numbers",
     "distance of codes",
 )  # statistics whose values compare between plays
-ALONE = 3  # pairs that are also played alone where nothing says whether rows of a release see each other
+ALONE = 3  # pairs also played alone if rows of a release may interact
 
 
 @dataclass(frozen=True)
 class Played:
-    """What an audit came to.
+    """The result of an audit.
 
     Args:
         calls: Of the counted releases.
-        inputs, statistic: The game that was counted, and what was read.
-        thresholds: Below the first a coin is called second, above the other one first; None for no such call.
-        games: All games that were played for the choice, by name.
+        inputs, statistic: Names of the counted game and its statistic.
+        thresholds: Below the first a coin is called second, above the other first; None for no such call.
+        games: Names of all games played for the choice.
         one_run: As in `bench.evidence.AuditEvidence`.
     """
 
@@ -168,12 +168,12 @@ class Played:
 
 
 def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret) -> Played:
-    """The test that was chosen, and what it came to.
+    """The chosen test and its counted decisions.
 
     Args:
-        scheme, claim: What is audited.
+        scheme, claim: The scheme and its claim.
         public: Rows of the kind the scheme reads, to make inputs from.
-        trials: Releases of each half; fewer where each needs a key of its own.
+        trials: Releases of each half; fewer if each needs a key of its own.
         secret: Decides keys and coins.
     """
     published = canaries.published(scheme, claim, public, secret.derive("what it publishes"))
@@ -216,73 +216,80 @@ def _plays(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret)
 
 
 def _layouts(mechanism: Mechanism | None, owner: Owner, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, Layout]]:
-    apart = mechanism is not None and not mechanism.rowwise
-    if not (apart or owner.single):
+    interacting = mechanism is not None and not mechanism.rowwise
+    if not (interacting or owner.single):
         yield from ((pair, "in sets") for pair in pairs)
-    if apart or owner.single or mechanism is None:
-        yield from ((pair, "alone") for pair in (pairs if apart or owner.single else pairs[:ALONE]))
-    # Whether noise is shared shows in any pair.
+    if interacting or owner.single or mechanism is None:
+        yield from ((pair, "alone") for pair in (pairs if interacting or owner.single else pairs[:ALONE]))
+    # Shared noise shows in any pair.
     yield pairs[0], "beside its twin"
     yield pairs[0], "before a second release"
 
 
 def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
-    """The best test on `trials` releases, half of them shared among all games, half among the best.
+    """The best test on `trials` releases.
 
-    Of a game's share a third goes into learning its statistics, half of that into learning a classifier of them. A test
-    that refutes the claim is the best, if it still does so on more releases than it was found on; otherwise the one
-    with the largest bound at a confidence at which of many tests the luckiest few guesses do not win.
+    Half of them are shared among all games, half among the best. A third of a game's share trains its statistics, half
+    of that a classifier of them. The best test is one that refutes the claim, if it still does on more releases than it
+    was found on; otherwise the one with the largest bound at a confidence that a few lucky guesses cannot reach.
     """
-    tried: list[Tried] = []
+    candidates: list[Tried] = []
     share = max(LEAST, trials // 2 // len(plays))
     for number, play in enumerate(plays):
-        found = _statistics(play, share // 3, f"learn {number}")
-        first, values = _values(play, found, max(LEAST, share - share // 3), f"try {number}")
-        tried += [Tried([Entry(play, one)], first, row) for one, row in zip(found, values, strict=True)]
+        statistics = _statistics(play, share // 3, f"learn {number}")
+        first, values = _values(play, statistics, max(LEAST, share - share // 3), f"try {number}")
+        candidates += [Tried([Entry(play, item)], first, row) for item, row in zip(statistics, values, strict=True)]
     for name in POOLED:
-        parts = [one for one in tried if one.entries[0].statistic.name == name]
+        parts = [item for item in candidates if item.entries[0].statistic.name == name]
         if len(parts) > 1:
             entries = [part.entries[0] for part in parts]
-            pooled = (np.concatenate([getattr(part, what) for part in parts]) for what in ("first", "values"))
-            tried.append(Tried(entries, *pooled))
+            pooled = (np.concatenate([getattr(part, column) for part in parts]) for column in ("first", "values"))
+            candidates.append(Tried(entries, *pooled))
     final = []
-    for number, one in enumerate(_finalists(tried, delta=claim.delta)):
-        rule = one.best(delta=claim.delta, confidence=BOLD)[1]
-        whole = _more(one, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
+    for number, item in enumerate(_finalists(candidates, delta=claim.delta)):
+        rule = item.best(delta=claim.delta, confidence=BOLD)[1]
+        whole = _more(item, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
         final.append((_bound(rule, whole, delta=claim.delta), whole))
-    seen, suspect = max(final, key=lambda one: one[0])
-    if seen > claim.epsilon:
-        return suspect.best(delta=claim.delta, confidence=BOLD)[1]
-    return max((one.best(delta=claim.delta, confidence=CAUTIOUS) for _, one in final), key=lambda one: one[0])[1]
+    bound, best = max(final, key=lambda item: item[0])
+    if bound > claim.epsilon:
+        return best.best(delta=claim.delta, confidence=BOLD)[1]
+    return max((item.best(delta=claim.delta, confidence=CAUTIOUS) for _, item in final), key=lambda item: item[0])[1]
 
 
-def _finalists(tried: Sequence[Tried], *, delta: float) -> list[Tried]:
-    """The best by a bold bound, which a few guesses that are all correct can reach, and the best by a cautious one."""
-    found: list[Tried] = []
+def _finalists(candidates: Sequence[Tried], *, delta: float) -> list[Tried]:
+    """The best candidates by a bold bound, then by a cautious one.
+
+    A few guesses that are all correct can reach the bold one.
+    """
+    chosen: list[Tried] = []
     for confidence, most in ((BOLD, FINALISTS - 1), (CAUTIOUS, FINALISTS)):
-        order = sorted(tried, key=lambda one: -one.best(delta=delta, confidence=confidence)[0])
-        found += [one for one in order if not any(one is other for other in found)][: most - len(found)]
-    return found
+        order = sorted(candidates, key=lambda candidate: -candidate.best(delta=delta, confidence=confidence)[0])
+        chosen += [candidate for candidate in order if not any(candidate is other for other in chosen)][
+            : most - len(chosen)
+        ]
+    return chosen
 
 
-def _more(one: Tried, rows: int, purpose: str) -> Tried:
-    """The same on some more releases."""
-    coins, values = [one.first], [one.values]
-    for number, entry in enumerate(one.entries):
-        fresh = _values(entry.play, [entry.statistic], max(LEAST, rows // len(one.entries)), f"{purpose} {number}")
+def _more(candidate: Tried, rows: int, purpose: str) -> Tried:
+    """The candidate on additional releases."""
+    coins, values = [candidate.first], [candidate.values]
+    for number, entry in enumerate(candidate.entries):
+        fresh = _values(
+            entry.play, [entry.statistic], max(LEAST, rows // len(candidate.entries)), f"{purpose} {number}"
+        )
         coins.append(fresh[0])
         values.append(fresh[1][0])
-    return Tried(one.entries, np.concatenate(coins), np.concatenate(values))
+    return Tried(candidate.entries, np.concatenate(coins), np.concatenate(values))
 
 
-def _bound(rule: Rule, seen: Tried, *, delta: float) -> float:
-    """What a rule that was found on a part of some releases shows on all of them."""
-    calls = rule.calls(seen.first, seen.values)
+def _bound(rule: Rule, releases: Tried, *, delta: float) -> float:
+    """Lower bound of a rule on releases that include its own."""
+    calls = rule.calls(releases.first, releases.values)
     return float(lower_bound(calls.correct, calls.guesses, calls.trials, delta=delta, confidence=SUSPICION))
 
 
 def count(rule: Rule, trials: int) -> Calls:
-    """What the rule calls fresh releases, shared out among its entries."""
+    """Decisions on fresh releases, shared among the rule's entries."""
     parts = []
     for number, entry in enumerate(rule.entries):
         first, values = _values(
@@ -294,12 +301,12 @@ def count(rule: Rule, trials: int) -> Calls:
 
 def _statistics(play: Play, most: int, purpose: str) -> list[Statistic]:
     (probe,) = play.toss(1, f"{purpose} probe")
-    learned = max(LEAST, min(most, LEARNED[0], LEARNED[1] // probe.release.samples[0].numel()))
-    seen, spare = (
-        joined(list(play.toss(part, f"{purpose} {which}")))
-        for which, part in (("first", learned - learned // 2), ("then", learned // 2))
+    count = max(LEAST, min(most, LEARNED[0], LEARNED[1] // probe.release.samples[0].numel()))
+    training, spare = (
+        joined(list(play.toss(part, f"{purpose} {half}")))
+        for half, part in (("first", count - count // 2), ("then", count // 2))
     )
-    return play.learn(seen, spare)
+    return play.learn(training, spare)
 
 
 def _values(
@@ -307,7 +314,7 @@ def _values(
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
     """(k,) coins and (s, k) values of `rows` fresh releases."""
     parts = [
-        (tosses.first.cpu().numpy(), np.stack([numbers(one, tosses) for one in statistics]))
+        (tosses.first.cpu().numpy(), np.stack([numbers(statistic, tosses) for statistic in statistics]))
         for tosses in play.toss(rows, purpose)
     ]
     return np.concatenate([coins for coins, _ in parts]), np.concatenate([values for _, values in parts], axis=1)

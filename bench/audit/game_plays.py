@@ -1,13 +1,9 @@
-"""What is played: coins are tossed, rows released as they fell, in layouts in which noise could be shared or missing.
+"""Plays of a distinguishing game: coins, and releases as they fell.
 
 A coin decides which of two inputs a row is. A set of rows, each with a coin of its own, is released under one key: a
-claim that holds for every row holds for every coin, whatever the rows share (Steinke et al. 2023, theorem 5.1). Only
-the coins' rows differ between the inputs of a game; what stands beside them is known, and the same for both.
-
-All pixels of an image at once: every pixel is dark or bright by a coin of its own.
-
-For claims per pixel: a release that hides each pixel hides each coin, whatever the others are, so that one release
-counts as many coins as it has pixels (Steinke et al. 2023, theorem 5.1). A single pixel without noise shows among them.
+claim that holds for every row holds for every coin, for any dependence between rows (Steinke et al. 2023, theorem 5.1).
+Only the coins' rows differ between the inputs of a game; other rows are known, and the same for both. Layouts differ in
+how noise could be shared or missing.
 """
 
 from __future__ import annotations
@@ -27,20 +23,20 @@ from bench.types import Dataset, Key, NotApplicable, Release, Scheme
 
 NUMBERS = 2**20  # released numbers that are held at once
 SET = 4  # rows a key
-ONE_BY_ONE = 1000  # most releases of a half where every one is a call of its own
+ONE_BY_ONE = 1000  # most releases of a half if each is a call of its own
 
 Layout = Literal["in sets", "alone", "beside its twin", "before a second release"]
 
 
 @dataclass(frozen=True, eq=False)
 class Tosses:
-    """Coins, and what was released as they fell.
+    """Coins and the releases made as they fell.
 
     Args:
         first: (k,) bool: the coin fell on the first input.
-        release: The coins' rows in their order; or whole images, each of which holds a coin a pixel.
-        beside: What a row is compared with, of the same shape: its twin, the same place of a second release, or the
-            mean of the other rows under its key. None for nothing.
+        release: The coins' rows in their order; or whole images with a coin per pixel.
+        beside: Comparison rows of the same shape: the twin, the same place of a second release, or the mean of the
+            other rows under the key. None for none.
     """
 
     first: torch.Tensor
@@ -50,7 +46,7 @@ class Tosses:
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """A number a coin, (k,) float64, that may tell how it fell."""
+    """A number (k,) float64 per coin that may reveal it."""
 
     name: str
     of: Callable[[Tosses], torch.Tensor]
@@ -63,21 +59,24 @@ class Play(ABC):
 
     @abstractmethod
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
-        """Releases of `count` rows or images (fewer where they are costly), under fresh keys for that purpose."""
+        """Releases of `count` rows or images under fresh keys.
+
+        Fewer if they are costly. `purpose` names the keys.
+        """
 
     @abstractmethod
     def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
-        """Statistics, learned from releases that nothing else is chosen by; a classifier joins them by `spare`."""
+        """Statistics learned from `seen`; a classifier of them from `spare`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """Who releases rows in an audit.
+    """The releasing side of an audit.
 
     Args:
-        scheme: What is audited.
+        scheme: The audited scheme.
         secret: Decides keys and coins.
-        single: Every release holds one coin: with a delta, coins must not share one.
+        single: Every release holds one coin; required with a delta.
     """
 
     scheme: Scheme
@@ -109,11 +108,11 @@ class RowPlay(Play):
 
     @property
     def alone(self) -> bool:
-        """Whether every coin takes a key of its own."""
+        """True if every coin has a key of its own."""
         return self.layout == "alone" or self.owner.single
 
     def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
-        """As `bench.audit.leak_statistics` finds them."""
+        """Statistics of `bench.audit.leak_statistics`."""
         return self.learners(self, seen, spare)
 
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
@@ -143,7 +142,7 @@ class RowPlay(Play):
 
     @property
     def _three(self) -> Dataset:
-        """First, second, and a row halfway, which is neither."""
+        """First, second, and the row halfway between."""
         first, second = self.pair.first, self.pair.second
         samples = torch.cat((first.samples, second.samples, (first.samples + second.samples) / 2))
         labels = None if first.labels is None else first.labels.expand(3, -1)
@@ -151,10 +150,10 @@ class RowPlay(Play):
 
 
 def released(key: Key, rows: Dataset) -> Release:
-    """A release, row i of which was made of raw row i, without its links.
+    """An unlinked release whose row i was made of raw row i.
 
     Raises:
-        NotApplicable: It is none of that kind.
+        NotApplicable: The release is not one row per raw row.
     """
     release = key.release(rows)
     check(release, rows)
@@ -184,17 +183,17 @@ def joined(parts: Sequence[Tosses]) -> Tosses:
 
 
 def gathered(parts: Iterable[Tosses]) -> Iterator[Tosses]:
-    """The same tosses, `NUMBERS` released numbers or more at a time."""
-    held: list[Tosses] = []
+    """The same tosses in batches of at least `NUMBERS` released numbers."""
+    batch: list[Tosses] = []
     size = 0
     for part in parts:
-        held.append(part)
+        batch.append(part)
         size += part.release.samples.numel()
         if size >= NUMBERS:
-            yield joined(held)
-            held, size = [], 0
-    if held:
-        yield joined(held)
+            yield joined(batch)
+            batch, size = [], 0
+    if batch:
+        yield joined(batch)
 
 
 MOST = 4 * NUMBERS  # released numbers of a half
@@ -203,7 +202,7 @@ TINY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class PixelPlay(Play):
-    """Images of which every pixel is a coin; `row` gives their shape and labels."""
+    """Images with a coin per pixel; `row` gives shape and labels."""
 
     owner: Owner
     row: Dataset
@@ -211,7 +210,7 @@ class PixelPlay(Play):
     name = "every pixel dark or bright"
 
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
-        """`count` images, fewer where they are large."""
+        """`count` images, fewer if they are large."""
         shape = self.row.samples.shape[1:]
         count = max(8, min(count, MOST // shape.numel()))
         first = self.owner.coins(count * shape[1] * shape[2], purpose).view(count, 1, *shape[1:])
@@ -227,11 +226,11 @@ class PixelPlay(Play):
             rows = replace(self.row, samples=samples, labels=labels, subjects=None)
             release = released(self.owner.key(purpose, start), rows)
             if release.samples.shape[2:] != samples.shape[2:]:
-                raise NotApplicable("a released image has other pixels than the raw one")
+                raise NotApplicable("a released image has another size than the raw one")
             yield Tosses(part.flatten(), release)
 
     def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
-        """What a pixel's own number says, as it is and beside its image's mean; equality with what it was."""
+        """Pixel values, alone and minus the image mean; nearness to the inputs."""
         return [
             pixel_discriminant("pixel discriminant", seen, centred=False),
             pixel_discriminant("pixel discriminant beside the image's mean", seen, centred=True),
@@ -239,10 +238,13 @@ class PixelPlay(Play):
         ]
 
 
-def pixel_discriminant(name: str, seen: Tosses, *, centred: bool) -> Statistic:
-    """Each pixel's own discriminant, (number - middle) x gap / variance summed over channels: place by place."""
-    rows = _rows(seen, centred=centred)
-    first = _coins(seen, rows)
+def pixel_discriminant(name: str, training: Tosses, *, centred: bool) -> Statistic:
+    """Discriminant of each pixel: (number - middle) x gap / variance.
+
+    Summed over channels, place by place.
+    """
+    rows = _rows(training, centred=centred)
+    first = _coins(training, rows)
     share = first.double().sum(dim=0).clamp_min(1), (~first).double().sum(dim=0).clamp_min(1)
     means = [(rows * side).sum(dim=0) / count for side, count in zip((first, ~first), share, strict=True)]
     gap, middle = means[0] - means[1], (means[0] + means[1]) / 2
@@ -253,7 +255,7 @@ def pixel_discriminant(name: str, seen: Tosses, *, centred: bool) -> Statistic:
 
 
 def _nearness(tosses: Tosses) -> torch.Tensor:
-    """How much nearer a pixel lies to what the first input has there, 0, than to the second's 1."""
+    """Log ratio of a pixel's distances to 1 (second) and 0 (first)."""
     rows = tosses.release.samples.double()
     gaps = [(rows - end).abs().amin(dim=1) + TINY for end in (0.0, 1.0)]
     return (gaps[1].log() - gaps[0].log()).flatten()

@@ -1,7 +1,7 @@
-"""Statistics of released rows that see leaks: what a mechanism says of itself, and what it does not say.
+"""Statistics of released rows that may reveal the input.
 
-Each is learned from releases of its own; which counts, in what direction and from where on is chosen on others. What
-is higher for the first input, or lower, need not be known here.
+Some use the mechanism's own density, others work for any method. Each is learned on its own releases; others choose
+among statistics, their direction and thresholds. So a statistic's direction need not be known.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bench.contract.mechanism import Mechanism
 from bench.types import Dataset
 
 TINY = 1e-6
-FINE = 1e-4  # of the spread: values nearer to each other count as one, and coarser grids than fifty of it as grids
-TRIED = 64  # elements in which a grid is looked for
-SPARE = 24  # releases that a classifier needs at least
+FINE = 1e-4  # of the spread: nearer values count as equal; grids are at least fifty of it
+TRIED = 64  # elements searched for a grid
+SPARE = 24  # fewest releases for a classifier
 FOREST = 32
 PROJECTIONS = 16
 LEVELS = (0.0, 0.1, 0.5, 0.9, 1.0)
@@ -27,34 +27,34 @@ LEVELS = (0.0, 0.1, 0.5, 0.9, 1.0)
 Read: TypeAlias = "Callable[[Tosses], torch.Tensor]"
 
 
-def learn(play: RowPlay, seen: Tosses, spare: Tosses, mechanism: Mechanism | None) -> list[Statistic]:
-    """All statistics that make sense for a play."""
-    found = nearness(play, mechanism)
+def learn(play: RowPlay, training: Tosses, spare: Tosses, mechanism: Mechanism | None) -> list[Statistic]:
+    """All statistics that apply to a play."""
+    statistics = nearness(play, mechanism)
     if mechanism is not None:
-        found.append(likelihood_ratio(mechanism, play))
-    found.append(linear_discriminant("linear discriminant", _numbers, seen))
-    if seen.release.labels is not None:  # those that go in are alike, so that those that come out should be
-        found.append(linear_discriminant("released labels", _labels, seen))
-    if seen.beside is not None:
-        found.append(linear_discriminant("linear discriminant of differences", _apart, seen))
-        found.append(Statistic("distance from its neighbour", lambda tosses: _size(_apart(tosses)).log()))
-    if seen.release.samples[0].numel() > 1:
-        # Noise that is cut off ends where the row says.
-        found.append(Statistic("least number", lambda tosses: _numbers(tosses).amin(dim=1)))
-        found.append(Statistic("greatest number", lambda tosses: _numbers(tosses).amax(dim=1)))
-        found.append(Statistic("spread within a row", lambda tosses: _spread(_numbers(tosses)).log()))
-    if (grid := grid_residue(seen)) is not None:
-        found.append(grid)
-    if (learned := classifier(tuple(found), spare)) is not None:
-        found.append(learned)
-    return found
+        statistics.append(likelihood_ratio(mechanism, play))
+    statistics.append(linear_discriminant("linear discriminant", _numbers, training))
+    if training.release.labels is not None:  # raw labels are equal, so released ones should be
+        statistics.append(linear_discriminant("released labels", _labels, training))
+    if training.beside is not None:
+        statistics.append(linear_discriminant("linear discriminant of differences", _apart, training))
+        statistics.append(Statistic("distance from its neighbour", lambda tosses: _size(_apart(tosses)).log()))
+    if training.release.samples[0].numel() > 1:
+        # Clipped noise ends at a point that depends on the row.
+        statistics.append(Statistic("least number", lambda tosses: _numbers(tosses).amin(dim=1)))
+        statistics.append(Statistic("greatest number", lambda tosses: _numbers(tosses).amax(dim=1)))
+        statistics.append(Statistic("spread within a row", lambda tosses: _spread(_numbers(tosses)).log()))
+    if (grid := grid_residue(training)) is not None:
+        statistics.append(grid)
+    if (forest := classifier(tuple(statistics), spare)) is not None:
+        statistics.append(forest)
+    return statistics
 
 
 def nearness(play: RowPlay, mechanism: Mechanism | None) -> list[Statistic]:
-    """How much nearer a row lies to the first input than to the second: in its nearest number, and in all of them.
+    """Log ratio of a row's distances to the second and first input.
 
-    Numbers in which the inputs agree are left out. Equality is nearness without end. Scales are the inputs' own, so
-    that values of one statistic compare between plays.
+    By the nearest number, and by all numbers; numbers in which the inputs agree are left out. Scales are the inputs'
+    own, so that values of one statistic compare between plays.
     """
     first, second = play.pair.first, play.pair.second
     read: list[tuple[str, Read, torch.Tensor, torch.Tensor]] = [("number", _numbers, _raw(first), _raw(second))]
@@ -63,18 +63,18 @@ def nearness(play: RowPlay, mechanism: Mechanism | None) -> list[Statistic]:
             "code", lambda tosses: mechanism.observe(tosses.release).double(),
             mechanism.locate(first).double(), mechanism.locate(second).double(),
         ))  # fmt: skip
-    found = []
-    for name, of, one, other in read:
-        differ = (one != other)[0]
+    statistics = []
+    for name, values, low, high in read:
+        differ = (low != high)[0]
         if not bool(differ.any()):
             continue
-        ends = one[:, differ], other[:, differ]
+        ends = low[:, differ], high[:, differ]
         unit = float((ends[0] - ends[1]).abs().amax())
-        found += [
-            Statistic(f"nearest {name}", _nearer(of, differ, ends, unit, nearest=True)),
-            Statistic(f"distance of {name}s", _nearer(of, differ, ends, unit, nearest=False)),
+        statistics += [
+            Statistic(f"nearest {name}", _nearer(values, differ, ends, unit, nearest=True)),
+            Statistic(f"distance of {name}s", _nearer(values, differ, ends, unit, nearest=False)),
         ]
-    return found
+    return statistics
 
 
 def _nearer(
@@ -83,7 +83,7 @@ def _nearer(
     def value(tosses: Tosses) -> torch.Tensor:
         rows = of(tosses)
         if rows.shape[1] != len(differ):
-            return rows.new_zeros(len(rows))  # released rows of another size than raw ones
+            return rows.new_zeros(len(rows))  # released rows have another size
         gaps = [(rows[:, differ] - end).abs() / unit for end in ends]
         sizes = [(gap.amin(dim=1) if nearest else gap.mean(dim=1)) + TINY for gap in gaps]
         return sizes[1].log() - sizes[0].log()
@@ -92,7 +92,7 @@ def _nearer(
 
 
 def likelihood_ratio(mechanism: Mechanism, play: RowPlay) -> Statistic:
-    """Log density under the first input minus that under the second: no test is stronger (Neyman and Pearson)."""
+    """Log density ratio of the inputs, the strongest test (Neyman and Pearson)."""
     located = torch.cat([mechanism.locate(row) for row in (play.pair.first, play.pair.second)])
 
     def of(tosses: Tosses) -> torch.Tensor:
@@ -102,21 +102,21 @@ def likelihood_ratio(mechanism: Mechanism, play: RowPlay) -> Statistic:
     return Statistic("likelihood ratio", of)
 
 
-def linear_discriminant(name: str, read: Read, seen: Tosses) -> Statistic:
-    """Fisher's discriminant in released numbers, or in differences, for any method.
+def linear_discriminant(name: str, read: Read, training: Tosses) -> Statistic:
+    """Fisher's linear discriminant in released numbers, or in differences.
 
-    Numbers are divided by their spread within an input; the covariance is that spread plus the average one (shrunk
-    halfway), inverted through the products of the rows.
+    Numbers are divided by their spread within an input. The covariance is shrunk halfway to the identity, and inverted
+    through the products of the rows.
     """
-    rows = read(seen)
-    sides = [rows[seen.first.to(rows.device)], rows[~seen.first.to(rows.device)]]
+    rows = read(training)
+    sides = [rows[training.first.to(rows.device)], rows[~training.first.to(rows.device)]]
     if min(len(side) for side in sides) < 2:
         return Statistic(name, lambda tosses: torch.zeros(len(tosses.first), dtype=torch.float64))
     gap = sides[0].mean(dim=0) - sides[1].mean(dim=0)
     within = torch.cat([side - side.mean(dim=0) for side in sides])
     spread = within.square().mean(dim=0).sqrt()
     scale = torch.maximum(spread, TINY * gap.abs())
-    scale = torch.where(scale > 0, scale, 1.0)  # a number that never varies weighs nothing whatever its scale
+    scale = torch.where(scale > 0, scale, 1.0)  # constant numbers have weight 0 at any scale
     within, gap = within / scale, gap / scale
     products = within @ within.T
     products.diagonal().add_(len(within))
@@ -124,20 +124,21 @@ def linear_discriminant(name: str, read: Read, seen: Tosses) -> Statistic:
     return Statistic(name, lambda tosses: torch.mv(read(tosses), weights))
 
 
-def grid_residue(seen: Tosses) -> Statistic | None:
-    """Where numbers fall between the points of a coarse grid: noise drawn on one leaves raw fractions as they are.
+def grid_residue(training: Tosses) -> Statistic | None:
+    """Position between the points of a coarse noise grid, if any.
 
-    The grid is what differences of releases of one input have in common; None where they have nothing in common.
+    Noise drawn on a grid leaves fractions of raw numbers unchanged. The grid is the common divisor of differences
+    between releases of one input.
     """
-    rows = _numbers(seen)
-    sides = [rows[seen.first.to(rows.device)], rows[~seen.first.to(rows.device)]]
+    rows = _numbers(training)
+    sides = [rows[training.first.to(rows.device)], rows[~training.first.to(rows.device)]]
     if min(len(side) for side in sides) < 2:
         return None
     within = torch.cat([side - side.mean(dim=0) for side in sides])
     spread = float(within.square().mean().sqrt())
     places = torch.linspace(0, rows.shape[1] - 1, min(TRIED, rows.shape[1])).long()
-    apart = torch.cat([side[:, places].sort(dim=0).values.diff(dim=0).flatten() for side in sides])
-    steps = apart[apart > FINE * spread].cpu().numpy()
+    gaps = torch.cat([side[:, places].sort(dim=0).values.diff(dim=0).flatten() for side in sides])
+    steps = gaps[gaps > FINE * spread].cpu().numpy()
     if not len(steps) or not spread > 0:
         return None
     step = _common(steps, FINE * spread)
@@ -157,22 +158,25 @@ def grid_residue(seen: Tosses) -> Statistic | None:
 
 
 def _common(steps: np.ndarray[tuple[int], np.dtype[np.float64]], least: float) -> float:
-    """The greatest number of which all `steps` are multiples, nearly; about `least` where there is none."""
-    found = float(steps.min())
+    """Approximate greatest common divisor of `steps`; about `least` if none."""
+    divisor = float(steps.min())
     for step in np.unique(steps.round(12))[:4096]:
-        rest, whole = float(step), found
+        rest, whole = float(step), divisor
         while rest > least:
             whole, rest = rest, whole % rest
             rest = min(rest, whole - rest)
-        found = whole
-        if found < 50 * least:
-            return found
-    times = (steps / found).round()
+        divisor = whole
+        if divisor < 50 * least:
+            return divisor
+    times = (steps / divisor).round()
     return float((steps * times).sum() / (times * times).sum())
 
 
 def classifier(statistics: Sequence[Statistic], spare: Tosses) -> Statistic | None:
-    """A random forest on all statistics, some projections and quantiles; None where it has too little to learn from."""
+    """A random forest on statistics, projections and quantiles.
+
+    None with too few releases.
+    """
     first = spare.first.cpu().numpy()
     if min(first.sum(), (~first).sum()) < SPARE // 2 or len(first) < SPARE:
         return None

@@ -1,8 +1,9 @@
-"""What a mechanism adds, held against what it says: standard Laplace numbers, every one drawn afresh.
+"""Checks of a mechanism's noise against its stated distribution.
 
-Thresholds come from what holds for any number of independent draws, at a level at which a sound method fails one check
-in a million. Noise that a fence hides is replaced by draws of its tail: if the mechanism is what it says, all numbers
-together are then independent standard Laplace numbers again, and what the fence stopped too often or too seldom shows.
+Fresh standard Laplace numbers are expected. Thresholds hold for any number of independent draws, at a level at which a
+sound method fails one check in a million. Noise clipped by a fence is replaced by draws of its tail: for a correct
+mechanism, all numbers are then independent standard Laplace numbers again, and too many or too few clipped numbers
+show.
 """
 
 from __future__ import annotations
@@ -22,18 +23,16 @@ from bench.types import Dataset, NotApplicable, Release, Scheme, paired
 
 LEVEL = 1e-6
 ELEMENTS = 512
-"""Elements of a row that are compared with each other: a random choice where a row has more."""
+"""Most elements of a row compared with each other; more are sampled."""
 NEAR = 1e-3
 
 
 def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 0) -> Mapping[str, torch.Tensor]:
-    """(p, q) float64 each, in units of the scale: what was added to `private` under two keys, to `other` under the
-    first, and in a query; the q elements are those that vary.
+    """Noise (p, q) float64 of each call, in units of the scale.
 
-    Args:
-        scheme: Any. Raises NotApplicable where it states no noise, or noise that cannot be read off its releases.
-        private, other: Different rows of one kind.
-        seed: Of the two keys.
+    The q elements are those that vary. Calls: `private` under two keys, `other` under the first, and a query of
+    `private`. The two are different rows of one kind; `seed` gives the keys. Raises NotApplicable if the scheme states
+    no noise, or noise that releases do not show.
     """
     mechanism = scheme.mechanism()
     if mechanism is None:
@@ -44,38 +43,38 @@ def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 
         raise NotApplicable("it states noise of scale 0 everywhere")
     first, second = (scheme.sample_key(Secret.of_seed(seed, "key", number)) for number in (1, 2))
     release, query = first.release(private), first.query(private.samples)
-    found = {
+    noise = {
         "release": _added(mechanism, private, release, 1),
         "release under another key": _added(mechanism, private, second.release(private), 2),
         "release of other rows": _added(mechanism, other, first.release(other), 3),
     }
-    # Where a query is the rows as they are, Bob's model is not asked in the release's form.
+    # A query that returns raw rows adds no noise.
     if query.shape == release.samples.shape and not torch.equal(query, private.samples):
-        found["query"] = _added(mechanism, private, paired(query, private.labels), 4)
-    return found
+        noise["query"] = _added(mechanism, private, paired(query, private.labels), 4)
+    return noise
 
 
 def _added(mechanism: Mechanism, data: Dataset, release: Release, seed: int) -> torch.Tensor:
-    """Noise (p, q) of the elements that vary, with fresh tails where the fence hides it."""
+    """Noise (p, q) of varying elements, with fresh tails where clipped."""
     if release.links is None:
         raise NotApplicable("it releases rows without a raw original")
     observed = mechanism.observe(replace(release, links=None, primary=None))[release.links[:, 1]]
     located = mechanism.locate(data)[release.links[:, 0]]
-    found, varies = mechanism.noise(located, observed), mechanism.scale > 0
+    noise, varies = mechanism.noise(located, observed), mechanism.scale > 0
     if mechanism.fence is not None:
         low, high = ((bound - located) / mechanism.scale for bound in mechanism.fence)
-        # A Laplace number that is known to lie beyond a bound lies an exponential number beyond it.
-        tail = torch.empty_like(found).exponential_(generator=generator(derive(seed, "tails"), found.device))
+        # A Laplace number beyond a bound exceeds it by an exponential number.
+        tail = torch.empty_like(noise).exponential_(generator=generator(derive(seed, "tails"), noise.device))
         up = observed - mechanism.fence[0] > mechanism.fence[1] - observed
-        found = torch.where(mechanism.stopped(observed), torch.where(up, high + tail, low - tail), found)
-    return found[:, varies]
+        noise = torch.where(mechanism.stopped(observed), torch.where(up, high + tail, low - tail), noise)
+    return noise[:, varies]
 
 
 def check_density(noise: Mapping[str, torch.Tensor]) -> None:
-    """Raise ContractError where the noise is not standard Laplace: all of it, or that of a single element.
+    """Raise ContractError if the noise is not standard Laplace.
 
-    The whole: Kolmogorov's distance, which exceeds t with a probability of at most 2 exp(-2 n t^2) (Dvoretzky, Kiefer,
-    Wolfowitz; Massart's constant). An element: the sum of n sizes is a gamma number of shape n.
+    All of it: Kolmogorov's distance exceeds t with a probability of at most 2 exp(-2 n t^2) (Dvoretzky, Kiefer,
+    Wolfowitz; Massart's constant). One element: the sum of n sizes is a gamma number of shape n.
     """
     rows = torch.cat(list(noise.values()))
     _require(bool(rows.isfinite().all()), "noise that was added must be finite")
@@ -89,7 +88,7 @@ def check_density(noise: Mapping[str, torch.Tensor]) -> None:
     size = float(numbers.abs().mean())
     _require(
         distance <= limit,
-        f"what is added does not follow the stated density: Kolmogorov's distance of {count} numbers from Laplace is "
+        f"the noise does not follow the stated density: Kolmogorov's distance of {count} numbers from Laplace is "
         f"{distance:.4f}, at most {limit:.4f} in all but one case in a million; they are {size:.3f} times as large on "
         "average as the stated scale says",
     )
@@ -98,28 +97,28 @@ def check_density(noise: Mapping[str, torch.Tensor]) -> None:
         scipy.stats.gamma.ppf(LEVEL / 2 / len(sums), len(rows)),
         scipy.stats.gamma.isf(LEVEL / 2 / len(sums), len(rows)),
     )
-    bad = ((sums < least) | (sums > most)).nonzero()[0]
+    wrong = ((sums < least) | (sums > most)).nonzero()[0]
     worst = int(abs(sums / len(rows) - 1).argmax())
     _require(
-        not len(bad),
-        f"{len(bad)} elements do not have their stated scale: noise of element {worst} is "
+        not len(wrong),
+        f"{len(wrong)} elements do not have their stated scale: noise of element {worst} is "
         f"{sums[worst] / len(rows):.3f} times as large on average as it says",
     )
 
 
 def check_reuse(noise: Mapping[str, torch.Tensor]) -> None:
-    """Raise ContractError where noise repeats: between calls, between rows of any calls, or between elements.
+    """Raise ContractError if noise repeats.
 
-    Signs, and whether a size is above its median, are fair coins. Of two independent rows of d coins, the share that
-    agrees leaves a half by more than t with a probability of at most 2 exp(-2 d t^2) (Hoeffding), however few they are.
-    Repeats of a part of a row show in the numbers themselves: the sizes of two draws come within `NEAR` of each other
-    with a probability of at most NEAR.
+    Between calls, between rows of any calls, or between elements. Signs are fair coins, and so is a size above its
+    median. The share of d coins that agree in two independent rows differs from a half by more than t with a
+    probability of at most 2 exp(-2 d t^2) (Hoeffding). Partial repeats show in the numbers: the sizes of two draws come
+    within `NEAR` of each other with a probability of at most NEAR.
     """
     rows = torch.cat(list(noise.values()))
     calls = torch.stack([part.flatten() for part in noise.values()])
-    chosen = torch.randperm(rows.shape[1], generator=generator(derive(0, "elements")))[:ELEMENTS].to(rows.device)
-    named = ", ".join(noise)
-    for what, numbers in (("calls", calls), ("rows", rows), ("elements", rows[:, chosen].T)):
+    elements = torch.randperm(rows.shape[1], generator=generator(derive(0, "elements")))[:ELEMENTS].to(rows.device)
+    call_names = ", ".join(noise)
+    for kind, numbers in (("calls", calls), ("rows", rows), ("elements", rows[:, elements].T)):
         count = numbers.shape[1]
         level = LEVEL / (9 * max(math.comb(len(numbers), 2), 1))
         limit = math.sqrt(2 * math.log(2 / level) / count)
@@ -128,16 +127,16 @@ def check_reuse(noise: Mapping[str, torch.Tensor]) -> None:
             worst = float((sides @ sides.T).fill_diagonal_(0).abs().amax()) / count
             _require(
                 worst <= limit,
-                f"noise is used again: the {part} of two {what} correlate by {worst:.3f}, at most {limit:.3f} if they "
-                f"are independent ({named})",
+                f"noise is used again: the {part} of two {kind} correlate by {worst:.3f}, at most {limit:.3f} if they "
+                f"are independent ({call_names})",
             )
         most, sizes = int(scipy.stats.binom.isf(level, count, NEAR)), numbers.abs()
-        found = (int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
-        repeats = max(found, default=0)  # a single element has no other
+        matches = (int(((sizes[i] - sizes[:i]).abs() < NEAR).sum(dim=1).amax()) for i in range(1, len(sizes)))
+        repeats = max(matches, default=0)  # a single element has no other
         _require(
             repeats <= most,
-            f"noise is used again: {repeats} of {count} numbers are the same in two {what}, at most {most} if they are "
-            f"independent ({named})",
+            f"noise is used again: {repeats} of {count} numbers are the same in two {kind}, at most {most} if they are "
+            f"independent ({call_names})",
         )
 
 

@@ -1,1 +1,4 @@
-"""Bob, who trains a model on a release: what he tries, and how it is chosen."""
+"""Bob, who trains a model on a release.
+
+Views, recipes, training and the choice among trained models.
+"""

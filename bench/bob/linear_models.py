@@ -1,20 +1,17 @@
-"""Logistic regression with every strength of L2 penalty, from strong to weak: each model starts from the one before.
+"""Linear models: the L2 path of logistic regression, and the linear probe.
 
-Rows are brought to coordinates in which the curvature of the loss is bounded by a diagonal matrix (Böhning and Lindsay
-1988: at most a quarter of the rows' own second moments), where L-BFGS needs few steps. With fewer rows than columns
-these are the principal parts of the rows, from their inner products. Where both are many, columns stay as they are and
-the diagonal is that of their variances.
+Path: strengths run from strong to weak, and each model starts from the one before. Rows are brought to coordinates in
+which a diagonal matrix bounds the curvature of the loss (Böhning and Lindsay 1988: at most a quarter of the rows' own
+second moments), so L-BFGS needs few steps. With fewer rows than columns these are the principal components, from inner
+products of rows. If both are many, columns are kept and the diagonal is that of their variances.
 
-A linear probe: one layer on vectors, trained until rows of the kind it will meet say stop.
-
-Source: CVAE paper, section 4.2 (Adam, rate .001, early stopping), with what its code adds: batches of 128, at most 100
-epochs, patience 5, the rate cut on a plateau (which stopping mostly forestalls), the weights of the best epoch.
-
-Differences: weights start at zero, from where a convex problem needs no luck; 100 epochs of few rows may be more, up to
-`STEPS` gradient steps (300 steps on 298 labelled chest X-rays end far from convergence: AUC .87 in place of .91, and
-the originals, whose probes have most to learn, lose most); findings that may come together are learned by binary
-cross-entropy, unknown labels left out; an epoch on a generator is as long as one on its stored draw (theirs is ten
-times as long); the validation loss is that of predictions decoded to the real classes.
+Probe: one layer on vectors, with early stopping. Source: CVAE paper, section 4.2 (Adam, rate .001, early stopping),
+with what its code adds: batches of 128, at most 100 epochs, patience 5, the rate cut on a plateau (which stopping
+mostly forestalls), the weights of the best epoch. Differences: weights start at zero, as the problem is convex; few
+rows may take more than 100 epochs, up to `STEPS` gradient steps (300 steps on 298 labelled chest X-rays are far from
+convergence: AUC .87 instead of .91); findings that may come together are learned by binary cross-entropy, without
+unknown labels; an epoch on a generator is as long as one on its stored draw (theirs is ten times as long); the
+validation loss is that of predictions decoded to the real classes.
 """
 
 from __future__ import annotations
@@ -31,16 +28,16 @@ from bench.rows.label_classes import labelled
 from bench.seeds import drawn, generator
 
 STRENGTHS = (100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
-"""Half the penalty of a squared weight, in mean square norms of a row, where losses are summed over rows."""
+"""Half the penalty of a squared weight, in mean square row norms; losses are summed over rows."""
 PATH_STEPS = 50
-"""Of L-BFGS in principal parts, a model; columns as they are take `SLOWER` times as many."""
+"""L-BFGS steps per model in principal components; raw columns take `SLOWER` times as many."""
 SLOWER = 4
 FEW = 3000
-"""Rows or columns, whichever are fewer, up to which principal parts are found."""
+"""Largest min(rows, columns) for principal components."""
 SMALL = 1 << 20
-"""Numbers up to which the host works on coordinates: an accelerator would wait longer for each step than work."""
+"""Most numbers solved on the host, where small steps are faster than on an accelerator."""
 LEAST = 1e-7
-"""Principal parts that small, beside the largest, are rounding."""
+"""Smaller principal components, relative to the largest, are rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,39 +63,40 @@ def logistic_path(
     Args:
         rows: (m, d) float32.
         labels: (m, k) in [0, 1], soft or hard; NaN is unknown.
-        exclusive: Whether each row has exactly one class (softmax over the k) or k findings of their own.
+        exclusive: Each row has exactly one class (softmax over the k); else k separate findings.
         strengths: Best from strong to weak.
 
     Raises:
         ValueError: No row has a known label.
     """
     known = ~labels.isnan()
-    kept = (known.all(dim=1) if exclusive else known.any(dim=1)).nonzero()[:, 0]
-    if not len(kept):
+    rows_used = (known.all(dim=1) if exclusive else known.any(dim=1)).nonzero()[:, 0]
+    if not len(rows_used):
         raise ValueError("a linear model needs labels: every label of every row is NaN")
-    mean = rows[kept].mean(dim=0)
-    centred = rows[kept] - mean
+    mean = rows[rows_used].mean(dim=0)
+    centred = rows[rows_used] - mean
     scale = float(centred.square().mean().sqrt().clamp_min(1e-30))
     centred /= scale
     basis = _basis(centred)
-    where = basis.coordinates.device
-    loss = _Loss(labels[kept].to(where, basis.dtype), exclusive)
+    device = basis.coordinates.device
+    loss = _Loss(labels[rows_used].to(device, basis.dtype), exclusive)
     penalties = [strength * rows.shape[1] for strength in strengths]
-    found = []
-    weights = torch.zeros(basis.coordinates.shape[1], labels.shape[1], dtype=basis.dtype, device=where)
-    bias = torch.zeros(labels.shape[1], dtype=basis.dtype, device=where)
+    models = []
+    weights = torch.zeros(basis.coordinates.shape[1], labels.shape[1], dtype=basis.dtype, device=device)
+    bias = torch.zeros(labels.shape[1], dtype=basis.dtype, device=device)
     for strength, penalty in zip(strengths, penalties, strict=True):
         weights, bias = _solved(basis, loss, penalty, weights, bias)
-        own = basis.back(weights.to(rows.device)).float() / scale
-        found.append(LinearModel(strength, own, bias.to(rows.device).float() - mean @ own))
-    return found
+        unscaled = basis.back(weights.to(rows.device)).float() / scale
+        models.append(LinearModel(strength, unscaled, bias.to(rows.device).float() - mean @ unscaled))
+    return models
 
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """Rows as `coordinates` (m, r), the sums of their `squares` (r,), and how weights come `back` to columns.
+    """Coordinates (m, r) of rows; the map of weights to columns.
 
-    The former two lie where the models are to be found, `back` where the rows are.
+    `squares` (r,) are the sums of squared coordinates. Coordinates and squares are on the solver's device, `back` works
+    on that of the rows.
     """
 
     coordinates: torch.Tensor
@@ -108,7 +106,7 @@ class _Basis:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the coordinates: float64 where they are few."""
+        """Of the coordinates: float64 for principal components."""
         return self.coordinates.dtype
 
 
@@ -121,17 +119,17 @@ def _basis(rows: torch.Tensor) -> _Basis:
     squares, parts = squares[real], parts[:, real]
     sizes = squares.sqrt()
     coordinates = rows.double() @ parts if m > d else parts * sizes
-    where = torch.device("cpu") if coordinates.numel() <= SMALL else rows.device
+    device = torch.device("cpu") if coordinates.numel() <= SMALL else rows.device
 
     def back(weights: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = parts @ weights if m > d else rows.T @ ((parts / sizes) @ weights).float()
-        return found
+        columns: torch.Tensor = parts @ weights if m > d else rows.T @ ((parts / sizes) @ weights).float()
+        return columns
 
-    return _Basis(coordinates.to(where), squares.to(where), back)
+    return _Basis(coordinates.to(device), squares.to(device), back)
 
 
 class _Loss:
-    """The summed loss of logits (m, k) and its gradient, (m, k); unknown labels count for nothing."""
+    """Summed loss and gradient (m, k) of logits; unknown labels count 0."""
 
     def __init__(self, labels: torch.Tensor, exclusive: bool) -> None:
         self.exclusive, self.known, self.labels = exclusive, ~labels.isnan(), labels.nan_to_num()
@@ -175,7 +173,7 @@ LEARNING_RATE = 1e-3
 LEAST_RATE = 1e-5
 PATIENCE = 5
 LEAST_LOG = -100.0
-"""What the logarithm of a probability of nothing counts, as in torch's binary cross-entropy."""
+"""Lower clamp of log probabilities, as in torch's binary cross-entropy."""
 
 Rows = tuple[torch.Tensor, torch.Tensor]
 """Vectors (m, d) and their labels (m, k) in [0, 1], which may be soft; NaN is unknown."""
@@ -188,8 +186,8 @@ class LinearProbe:
 
     Args:
         network: Standardisation and one layer.
-        exclusive: Whether predictions are a softmax over classes or one sigmoid a finding.
-        epochs: Epochs trained, of which `best` (from 1) gave the weights.
+        exclusive: Predictions are a softmax over classes; else one sigmoid per finding.
+        epochs: Epochs trained; `best` (from 1) gave the weights.
         loss: The validation loss of that epoch.
     """
 
@@ -218,17 +216,17 @@ def train_probe(
     Args:
         stored: Released rows. Their columns' means and deviations standardise all rows; constant columns are centred.
         dev: Rows as they reach the probe, with real labels; their loss stops the training and chooses the epoch.
-        exclusive: Whether each row has exactly one class.
+        exclusive: Each row has exactly one class.
         seed: Orders the stored rows. Same seed, same probe.
-        fresh: Gives the rows of an epoch (from 1) in place of the stored ones, in batches as they come.
+        fresh: Rows of an epoch (from 1) in place of the stored ones, in their order.
         decode: Predictions back to the real classes; None leaves them.
 
     Raises:
         ValueError: No stored row or no dev row has a known label, or the validation loss is never a number.
     """
-    for what, (_, labels) in (("released", stored), ("validation", dev)):
+    for kind, (_, labels) in (("released", stored), ("validation", dev)):
         if not len(labelled(labels)):
-            raise ValueError(f"a probe needs {what} rows with a label: every label of {len(labels)} rows is NaN")
+            raise ValueError(f"a probe needs {kind} rows with a label: every label of {len(labels)} rows is NaN")
     layer = torch.nn.utils.skip_init(torch.nn.Linear, stored[0].shape[1], stored[1].shape[1], device=stored[0].device)  # type: ignore[no-untyped-call]
     for weight in layer.parameters():
         torch.nn.init.zeros_(weight)
@@ -237,7 +235,7 @@ def train_probe(
     optimiser = torch.optim.Adam(layer.parameters(), lr=LEARNING_RATE)
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, patience=PATIENCE, min_lr=LEAST_RATE)
     loss_of, epochs = label_loss(exclusive), max(EPOCHS, STEPS // math.ceil(len(rows) / BATCH))
-    best, least = 0, torch.inf
+    best, lowest = 0, torch.inf
     weights: dict[str, torch.Tensor] = {}
     for epoch in range(1, epochs + 1):
         network.train()
@@ -253,8 +251,8 @@ def train_probe(
         loss = _loss(_probabilities(network, dev[0], exclusive=exclusive), dev[1], exclusive=exclusive, decode=decode)
         plateau.step(loss)
         report(f"linear probe, validation loss {loss:.4f}, epoch", epoch, epochs)
-        if loss < least:
-            best, least = epoch, loss
+        if loss < lowest:
+            best, lowest = epoch, loss
             weights = {name: tensor.clone() for name, tensor in network.state_dict().items()}
         elif epoch - best >= PATIENCE:
             break
@@ -263,7 +261,7 @@ def train_probe(
             f"expected a number as validation loss, got {loss}: queried rows or predictions are not finite"
         )
     network.load_state_dict(weights)
-    return LinearProbe(network, exclusive, epoch, best, least)
+    return LinearProbe(network, exclusive, epoch, best, lowest)
 
 
 def _probabilities(network: torch.nn.Module, vectors: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
@@ -272,7 +270,10 @@ def _probabilities(network: torch.nn.Module, vectors: torch.Tensor, *, exclusive
 
 
 def _loss(probabilities: torch.Tensor, labels: torch.Tensor, *, exclusive: bool, decode: Decode | None) -> float:
-    """Cross-entropy of probabilities (n, k) against real labels (n, k): a mean over rows, or over known labels."""
+    """Cross-entropy of probabilities (n, k) against real labels (n, k).
+
+    The mean over rows, or over known labels.
+    """
     if decode is not None:
         probabilities = decode(probabilities)
     known = ~labels.isnan()

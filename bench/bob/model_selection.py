@@ -1,18 +1,14 @@
-"""Released rows that Bob keeps from training to judge by; equal rows stay together.
-
-How well predictions order rows, the mean over findings: what Bob's models are chosen by.
-
-Bob, who trains a classifier on a release: how useful is what was released?
+"""Bob: training on a release, and the choice of his model.
 
 Source: Yala et al., Syfer (2022), section 5: several architectures, dropout rates and weight decays, chosen by the
-validation AUC. Differences: all findings are learned jointly, with unknown labels masked (their paper trains one model
-a finding); the best tenth of a course is kept by the same AUC; linear models on several views of a row are tried beside
-networks, which at few rows they often beat; a network has to be ahead of them by .01 to be chosen, and one that stays
-behind ends its course early, if the plan is impatient.
+validation AUC. Differences: all findings are learned jointly, with unknown labels masked (the paper trains one model a
+finding); the best tenth of a course is kept by the same AUC; linear models on several views of a row are tried beside
+networks, which at few rows they often beat; a network must lead by .01 to be chosen, and if the plan is impatient, one
+that falls behind ends early.
 
 Two choices are made among the same trials. The first, as in the paper, is by labelled rows of other people (dev rows).
-The second is by released rows held out of the trials: what an outsider can do, who has the release alone. For it all
-trials see the other released rows only; what was chosen is then trained again on all of them.
+The second is by released rows held out of the trials: the choice of an outsider who has the release alone. For it all
+trials see the other released rows only; the chosen recipe is then trained again on all of them.
 """
 
 from __future__ import annotations
@@ -32,26 +28,26 @@ from bench.types import NotApplicable, Release
 
 
 def held_out(samples: torch.Tensor, share: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Training rows and held-out rows (int64 indices, ascending), about `share` of them; equal rows on one side.
+    """Training and held-out rows (int64, ascending), about `share` held out.
 
-    Clusters release a row several times: on both sides it would be known before it is judged by.
+    Equal rows are on one side: clusters release a row several times.
     """
     digests = [hashlib.blake2b(row.numpy().tobytes(), digest_size=8).digest() for row in samples.cpu().contiguous()]
     numbers = {digest: number for number, digest in enumerate(dict.fromkeys(digests))}
     member = torch.tensor([numbers[digest] for digest in digests])
     order = torch.randperm(len(numbers), generator=generator(seed))
     sizes = torch.bincount(member)[order]
-    held = torch.isin(member, order[sizes.cumsum(0) <= share * len(samples)])
-    kept, apart = ((side).nonzero()[:, 0].to(samples.device) for side in (~held, held))
-    return kept, apart
+    is_held = torch.isin(member, order[sizes.cumsum(0) <= share * len(samples)])
+    training, judging = ((side).nonzero()[:, 0].to(samples.device) for side in (~is_held, is_held))
+    return training, judging
 
 
 STEPS = 1000
-"""Of a soft label: a mixed row counts so many thousandths as positive, the rest as negative."""
+"""Resolution of soft labels: a mixed row counts in thousandths as positive, the rest as negative."""
 
 
 def mean_auc(scores: torch.Tensor, labels: torch.Tensor) -> float:
-    """The mean, over findings with both classes, of the AUC of scores (n, k) against labels (n, k).
+    """Mean AUC over findings with both classes; scores and labels (n, k).
 
     NaN labels are left out. A label between 0 and 1 makes its row count in part as positive, in part as negative.
     Raises ValueError if no finding has both classes.
@@ -59,12 +55,12 @@ def mean_auc(scores: torch.Tensor, labels: torch.Tensor) -> float:
     findings = judged_findings(labels)
     if not findings:
         raise ValueError("no finding has rows of both classes")
-    found = [_auc(scores[:, column].cpu(), labels[:, column].cpu()) for column in findings]
-    return sum(found) / len(found)
+    areas = [_auc(scores[:, column].cpu(), labels[:, column].cpu()) for column in findings]
+    return sum(areas) / len(areas)
 
 
 def judged_findings(labels: torch.Tensor) -> list[int]:
-    """The columns of labels (n, k) in which rows count as positive and rows count as negative."""
+    """Columns of labels (n, k) with positive and negative rows."""
     both = (labels > 0).any(dim=0) & (labels < 1).any(dim=0)
     return [int(column) for column in both.nonzero()[:, 0]]
 
@@ -86,9 +82,9 @@ class Bob:
     Args:
         model: Chosen by dev rows.
         dev_auc: Its mean AUC on them.
-        outsider: Chosen by held-out released rows; None where none were held out, or they could not choose.
+        outsider: Chosen by held-out released rows; None if none were held out or they could not choose.
         trials: All trials.
-        shortlist: What is left to try under further keys.
+        shortlist: Recipes for further keys.
         precision: Arithmetic of networks.
     """
 
@@ -120,17 +116,17 @@ def train_bob(
     decode: Decode | None = None,
     shortlist: Shortlist | None = None,
 ) -> Bob:
-    """Train on the release and choose by the mean AUC on dev rows, and by that on held-out released rows.
+    """Train on the release; choose by AUC on dev and held-out rows.
 
     Args:
         release: With labels (m, k) in [0, 1], soft or hard; NaN is unknown. Balance beforehand. Works on its device.
         dev_samples: (n, ...) as `Key.query` gives them.
         dev_labels: (n, k) real labels; NaN is unknown.
-        exclusive: Whether each row has exactly one class.
-        plan: What is tried.
+        exclusive: Each row has exactly one class.
+        plan: Recipes to try.
         seed: Same seed, same Bob.
         decode: `Key.decode`; None leaves predictions as they are.
-        shortlist: Of another key's Bob: only what it names is trained, on all rows. None tries the whole plan.
+        shortlist: Of another key's Bob: only its recipes are trained, on all rows. None tries the whole plan.
 
     Raises:
         NotApplicable: The release has no labels, no architecture fits its rows, or no dev finding has both classes.
@@ -146,23 +142,23 @@ def train_bob(
         )
     dev = Judge(dev_samples, lambda scores, at: mean_auc(scores if decode is None else decode(scores), dev_labels))
     work = Training(exclusive, plan, plan.precision or fast_precision(release.samples.device), seed)
-    everything = Rows(release.samples, release.labels)
+    all_rows = Rows(release.samples, release.labels)
     if shortlist is not None:
-        courses = work.tried(recipes, everything, [dev])
-        outsider = None if shortlist.outsider is None else work.taken(shortlist.outsider, everything)
+        courses = work.tried(recipes, all_rows, [dev])
+        outsider = None if shortlist.outsider is None else work.taken(shortlist.outsider, all_rows)
         return _bob(work, courses, outsider, shortlist)
-    parts = None if plan.hold_out is None else _parts(everything, plan.hold_out, seed)
+    parts = None if plan.hold_out is None else _parts(all_rows, plan.hold_out, seed)
     if parts is None:
-        courses = work.tried(recipes, everything, [dev])
+        courses = work.tried(recipes, all_rows, [dev])
         return _bob(work, courses, None, Shortlist(_best_recipes(courses), None))
-    kept, apart = parts
-    judges = [dev, Judge(apart.samples, lambda scores, at: mean_auc(scores, apart.labels))]
-    courses = work.tried(recipes, kept, judges)
+    training, judging = parts
+    judges = [dev, Judge(judging.samples, lambda scores, at: mean_auc(scores, judging.labels))]
+    courses = work.tried(recipes, training, judges)
     by_release = max(courses, key=lambda course: course.rank(1))
     chosen = Choice(by_release.recipe, by_release.best[1].at)
     short = Shortlist(_best_recipes(courses), chosen)
-    final = work.again(_ranked(courses)[0], everything, dev)
-    return _bob(work, courses, work.taken(chosen, everything), short, final)
+    final = work.again(_ranked(courses)[0], all_rows, dev)
+    return _bob(work, courses, work.taken(chosen, all_rows), short, final)
 
 
 def _bob(
@@ -178,12 +174,15 @@ def _ranked(courses: Sequence[Course]) -> list[Course]:
 
 
 def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:
-    """The best two, linear models first, which networks have to keep up with."""
+    """The best two recipes, linear models first."""
     best = [course.recipe for course in _ranked(courses)[:2]]
     return tuple(sorted(best, key=lambda recipe: recipe.architecture != "linear"))
 
 
 def _parts(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows] | None:
-    """Rows to train on and rows held out; None where the latter cannot judge."""
+    """Rows to train on, and rows held out.
+
+    None if one side lacks a class.
+    """
     kept, apart = (rows.take(side) for side in held_out(rows.samples, share, derive(seed, "held out")))
     return (kept, apart) if judged_findings(apart.labels) and judged_findings(kept.labels) else None

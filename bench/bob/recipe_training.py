@@ -1,6 +1,7 @@
-"""One recipe trained on released rows: a model at every penalty of a path, or at every tenth of a network's course.
+"""Training of recipes on released rows, judged on the way.
 
-Recipes trained on released rows and judged on the way: each judge keeps the model that it likes best.
+A linear recipe gives a model at every penalty of its path, a network one at every tenth of its course. Each judge keeps
+the model with its best AUC.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ CHECKS = 10
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A model in its training.
+    """A model at one point of its training.
 
     Args:
-        at: Where it stands; see `Choice.at`.
-        network: From rows (n, ...) to logits (n, k). One module goes on changing: copy what is to be kept.
-        logits: What it gives for each of the judged sets of rows.
+        at: The point; see `Choice.at`.
+        network: From rows (n, ...) to logits (n, k). The module changes afterwards: copy it to keep it.
+        logits: Its logits for each of the judged sets of rows.
     """
 
     at: float
@@ -57,27 +58,27 @@ def moments(
     """The models of one training.
 
     Args:
-        recipe: What to train.
+        recipe: The recipe to train.
         samples, labels: Released rows; NaN labels are unknown.
-        judged: Sets of rows (n, ...) that every model is to be judged on.
-        exclusive: Whether each row has exactly one class.
+        judged: Sets of rows (n, ...) that every model is judged on.
+        exclusive: Each row has exactly one class.
         plan: Sizes and courses.
         precision: Of networks.
         seed: Same seed, same models.
     """
-    own = derive(seed, "bob", str(recipe))
+    recipe_seed = derive(seed, "bob", str(recipe))
     if recipe.architecture == "linear":
         yield from _path(recipe, samples, labels, judged, exclusive=exclusive)
         return
     course = plan.course(recipe, len(labelled(labels)), precision)
     total = course.total(len(labelled(labels)))
-    with seeded(own, samples.device):
+    with seeded(recipe_seed, samples.device):
         network = _network(recipe, samples, labels.shape[1], plan)
-        vary, seen = (shifted if recipe.augmented else None), 0
-        for step in train(network, samples, labels, course, exclusive=exclusive, seed=own, vary=vary):
+        vary, done = (shifted if recipe.augmented else None), 0
+        for step in train(network, samples, labels, course, exclusive=exclusive, seed=recipe_seed, vary=vary):
             tenths = CHECKS * step // total
-            if tenths > seen or step == total:
-                seen = tenths
+            if tenths > done or step == total:
+                done = tenths
                 logits = tuple(outputs(network, rows, precision).double() for rows in judged)
                 yield Moment(tenths / CHECKS, network, logits)
 
@@ -87,14 +88,16 @@ def _path(
 ) -> Iterator[Moment]:
     view = every_view(samples)[recipe.view](samples)
     with torch.no_grad():
-        seen = [view(rows) for rows in judged]
+        vectors = [view(rows) for rows in judged]
         path = logistic_path(view(samples), labels, exclusive=exclusive)
         for model in path:
             width, classes = model.weights.shape
             layer = torch.nn.Linear(width, classes, device=model.weights.device)
             layer.weight.copy_(model.weights.T)
             layer.bias.copy_(model.bias)
-            yield Moment(model.strength, torch.nn.Sequential(view, layer), tuple(layer(rows).double() for rows in seen))
+            yield Moment(
+                model.strength, torch.nn.Sequential(view, layer), tuple(layer(rows).double() for rows in vectors)
+            )
 
 
 def _network(recipe: Recipe, samples: torch.Tensor, classes: int, plan: BobPlan) -> torch.nn.Module:
@@ -115,16 +118,15 @@ def _network(recipe: Recipe, samples: torch.Tensor, classes: int, plan: BobPlan)
 
 
 SLACK = 0.06
-"""A network ends where it is further behind the best trial than so much of AUC, times the share of its course left."""
+"""A network ends if it is behind the best trial by this much AUC, times the remaining share of its course."""
 EARLIEST = 0.3
-"""The share of its course that a network is given in any case; half where no trial is clear of chance."""
+"""Smallest share of its course; a half if no trial is clear of chance."""
 AHEAD = 0.01
-"""By how much of AUC a network has to be ahead of a linear model to be chosen: it costs far more, and its best tenth is
-one of several."""
+"""Lead in AUC that a network needs over a linear model: it costs more, and its best tenth is one of several."""
 CLEAR = 0.6
 """An AUC that is clear of chance."""
 LEAST = 0.55
-"""The AUC that a network must have come to by half of its course where no trial is clear of chance."""
+"""AUC that a network needs by half of its course if no trial is clear of chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Rows (n, ...), and the value of predictions (n, k) for them by a model at some point (`Choice.at`)."""
+    """Rows (n, ...) and the value of a model's predictions for them.
+
+    `value` takes predictions (n, k) and the point of training (`Choice.at`).
+    """
 
     samples: torch.Tensor
     value: Callable[[torch.Tensor, float], float]
@@ -149,7 +154,7 @@ class Judge:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """A training: each judge's best, the networks that the judges would keep, and whether it ended early."""
+    """A training: best points and networks by judge; early stop."""
 
     recipe: Recipe
     best: tuple[Best, ...]
@@ -158,18 +163,18 @@ class Course:
     seconds: float
 
     def rank(self, judge: int) -> float:
-        """What a judge chooses by: its best AUC, less `AHEAD` for networks."""
+        """A judge's ranking: its best AUC, less `AHEAD` for networks."""
         return self.best[judge].auc - (0.0 if self.recipe.architecture == "linear" else AHEAD)
 
     def trial(self) -> Trial:
-        """For the record, where the judges are dev rows and, perhaps, held-out released rows."""
+        """The record, with dev rows as first judge and held-out rows second."""
         dev, *others = self.best
         return Trial(self.recipe, dev, others[0] if others else None, self.stopped, self.seconds)
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """How recipes are trained: one plan, one arithmetic, one seed."""
+    """Common settings of trainings: plan, arithmetic, seed."""
 
     exclusive: bool
     plan: BobPlan
@@ -177,7 +182,10 @@ class Training:
     seed: int
 
     def tried(self, recipes: Sequence[Recipe], rows: Rows, judges: Sequence[Judge]) -> list[Course]:
-        """Every recipe in turn. Unless the plan is patient, a network that all judges see behind ends early."""
+        """Every recipe in turn.
+
+        Unless the plan is patient, a network that all judges see behind ends early.
+        """
         courses: list[Course] = []
         for recipe in recipes:
             lead = [max((course.best[j].auc for course in courses), default=0.0) for j in range(len(judges))]
@@ -185,7 +193,10 @@ class Training:
         return courses
 
     def again(self, course: Course, rows: Rows, judge: Judge) -> Course:
-        """The recipe of a course on other rows; unless the plan is patient, it ends where it falls behind that one."""
+        """The recipe of a course on other rows.
+
+        Unless the plan is patient, it ends if it falls behind that course.
+        """
         return self.train(course.recipe, rows, [judge], None if self.plan.patient else [course.best[0].auc])
 
     def train(
@@ -198,8 +209,7 @@ class Training:
     ) -> Course:
         """One recipe.
 
-        A network's course ends at the share `until`, or where it is behind: `lead` holds the values that it has to keep
-        up with, None sets none.
+        A network's course ends at the share `until`, or if it falls behind the values `lead`; None sets none.
         """
         start, stopped = time.perf_counter(), False
         best: list[Best] = []
@@ -225,12 +235,12 @@ class Training:
         return Course(recipe, tuple(best), tuple(networks), stopped, time.perf_counter() - start)
 
     def taken(self, choice: Choice, rows: Rows) -> Model:
-        """The model that stands nearest to a point of a training on those rows."""
+        """The model nearest to a point of a training on those rows."""
         nearest = Judge(rows.samples[:1], lambda scores, at: -abs(math.log(at / choice.at)))
         return self.model(self.train(choice.recipe, rows, [nearest], until=choice.at))
 
     def model(self, course: Course) -> Model:
-        """The one that the first judge of a course keeps."""
+        """The model that the first judge of a course keeps."""
         precision = "float32" if course.recipe.architecture == "linear" else self.precision
         return Model(Choice(course.recipe, course.best[0].at), course.networks[0], self.exclusive, precision)
 
@@ -242,7 +252,7 @@ class Training:
 
 
 def _needed(ahead: float, at: float) -> float:
-    """The AUC that a network needs to go on, where the best trial has `ahead`."""
+    """The AUC a network needs to continue; the best has `ahead`."""
     if ahead < CLEAR:
         return LEAST if at >= 0.5 else 0.0
     return ahead - SLACK * (1 - at) if at >= EARLIEST else 0.0

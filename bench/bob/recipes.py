@@ -1,10 +1,6 @@
-"""Ways in which Bob may learn from a release.
+"""Bob's plan, recipes and trained models.
 
-More rows from the same: images shifted by a few pixels and mirrored, where that leaves what they show.
-
-How hard Bob tries.
-
-What came of a training: how good it was, and the model that is kept.
+A recipe is an architecture, its view of a row, and its training parameters.
 """
 
 from __future__ import annotations
@@ -27,14 +23,14 @@ Architecture = Literal["linear", "resnet18", "sau", "strided"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One way to learn.
+    """An architecture, its view of rows, and its training.
 
     Args:
         architecture: A linear model or a network.
         view: What it reads: a name of `bench.bob.row_views`, or "rows" for networks, which read rows as they are.
         weight_decay: Of a network; None for linear models, whose penalties are all tried.
         dropout: Of a network; 0 for linear models.
-        augmented: Whether a network sees rows shifted and mirrored at random.
+        augmented: A network sees rows shifted and mirrored at random.
         restart: Number of the start, from 0: restarts differ by their random numbers alone.
     """
 
@@ -55,11 +51,11 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Choice:
-    """A recipe, and where in its training the model was taken.
+    """A recipe, and the point of its training that was taken.
 
     Args:
-        recipe: What was trained.
-        at: A linear model's penalty; the share of its course that a network had done.
+        recipe: The trained recipe.
+        at: A linear model's penalty; a network's share of its course.
     """
 
     recipe: Recipe
@@ -68,11 +64,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """What is left to train under further keys, once all recipes were tried under the first.
+    """Recipes to train under further keys, from trials under the first.
 
     Args:
         recipes: The best two by dev rows, which choose between them under each key; linear models stand first.
-        outsider: What held-out released rows chose under the first key; None where they could not.
+        outsider: Choice by held-out released rows under the first key; None if they could not choose.
     """
 
     recipes: tuple[Recipe, ...]
@@ -81,14 +77,14 @@ class Shortlist:
 
 SMOOTH = 0.5
 FARTHEST = 16
-"""A shift is at most a side over this."""
+"""Largest shift: a side divided by this."""
 
 
 def bears_shifts(samples: torch.Tensor) -> bool:
-    """Whether images (m, c, h, w) are smooth, so that a shift by a pixel leaves nearly the same image.
+    """True if images (m, c, h, w) are smooth enough to shift.
 
-    They are where neighbouring pixels of a row correlate by more than a half, once the mean image is taken away. Under
-    secret maps, shuffles, signs or strong noise by pixel they do not.
+    Neighbouring pixels of a row correlate by more than a half, minus the mean image. Secret maps, shuffles, signs and
+    strong noise by pixel destroy that.
     """
     if samples.ndim != 4 or min(samples.shape[2:]) < FARTHEST:
         return False
@@ -99,7 +95,10 @@ def bears_shifts(samples: torch.Tensor) -> bool:
 
 
 def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """Each image (b, c, h, w) at a random shift of its own, every other one mirrored; edges are repeated."""
+    """Images (b, c, h, w), randomly shifted, half of them mirrored.
+
+    Edges are repeated.
+    """
     b, c, h, w = images.shape
     numbers = partial(torch.arange, device=images.device)
     indices = []
@@ -115,30 +114,29 @@ def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
 
 
 SAU_STEPS = 2
-"""Courses of a SAU are that much longer: a step of it costs a fraction of a ResNet's, and it learns more slowly."""
+"""Length of a SAU's training relative to a ResNet's: it learns more slowly, at cheaper steps."""
 RATES: Mapping[Architecture, float] = {"resnet18": 3e-3, "sau": 2e-3, "strided": 5e-4}
 """Peak rates of networks; that of the strided one is Table 1's of the CADP paper."""
 
 
 @dataclass(frozen=True)
 class BobPlan:
-    """How hard Bob tries.
+    """Sizes, recipes and lengths of Bob's trainings.
 
     Args:
-        architectures: Those that do not fit the kind of row are left out: networks read images. "strided" is the CADP
-            paper's classifier, which is tried on request.
+        architectures: Networks read images and are left out for tables. "strided" is the CADP paper's classifier.
         epochs: Passes of a network over the release, or more, until it took `least_steps`.
-        least_steps: Gradient steps of a ResNet, however few the rows; a SAU takes twice as many.
+        least_steps: Fewest gradient steps of a ResNet; a SAU takes twice as many.
         steps: Upper bound on gradient steps a training; None for no bound.
         batch: Rows a step.
         width: Channels of the ResNet's first stage (64 is the usual ResNet-18).
         sau_width, sau_depth: Size of the SAU.
         weight_decays, dropouts: Values to try with each network.
-        augment: Try networks on shifted and mirrored images too, where released rows are smooth.
+        augment: Try networks on shifted and mirrored images too, if released rows are smooth.
         restarts: Starts of each network.
-        hold_out: Share of the released rows that are held out at first, for a second choice without anybody's labels;
+        hold_out: Share of the released rows held out at first, for a second choice without other people's labels;
             None makes no such choice.
-        patient: Whether networks that stay behind end their course.
+        patient: Networks that fall behind finish their training.
         precision: Of networks; None takes the faster one of the device. The choice is kept in `Bob.precision`.
     """
 
@@ -171,22 +169,22 @@ class BobPlan:
             raise ValueError("weight_decays and dropouts must each hold at least one value")
 
     def recipes(self, samples: torch.Tensor) -> tuple[Recipe, ...]:
-        """All that is tried on rows like these, linear models first: networks have to keep up with them."""
-        found = [Recipe("linear", view) for view in views(samples)] if "linear" in self.architectures else []
+        """All recipes for rows like these, linear models first."""
+        recipes = [Recipe("linear", view) for view in views(samples)] if "linear" in self.architectures else []
         for name in self.architectures:
             if name == "linear" or not _reads(name, samples):
                 continue
-            varied = (False, True) if self.augment and name == "resnet18" and bears_shifts(samples) else (False,)
-            found += [
+            augmentations = (False, True) if self.augment and name == "resnet18" and bears_shifts(samples) else (False,)
+            recipes += [
                 Recipe(name, "rows", decay, dropout, augmented, restart)
                 for decay, dropout, augmented, restart in itertools.product(
-                    self.weight_decays, self.dropouts, varied, range(self.restarts)
+                    self.weight_decays, self.dropouts, augmentations, range(self.restarts)
                 )
             ]
-        return tuple(found)
+        return tuple(recipes)
 
     def course(self, recipe: Recipe, rows: int, precision: Precision) -> Course:
-        """How a network is trained on that many labelled rows."""
+        """Training course of a network on that many labelled rows."""
         longer = SAU_STEPS if recipe.architecture == "sau" else 1
         batches = max(1, rows // self.batch)
         epochs = max(self.epochs, -(-longer * self.least_steps // batches))
@@ -202,7 +200,10 @@ def _reads(name: Architecture, samples: torch.Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Best:
-    """The best AUC of a training on some rows, and where in it (`Choice.at`) it was reached."""
+    """The best AUC of a training on some rows, and its point.
+
+    `at` as in `Choice.at`.
+    """
 
     auc: float
     at: float
@@ -213,11 +214,11 @@ class Trial:
     """One training.
 
     Args:
-        recipe: What was trained.
+        recipe: The trained recipe.
         dev: Its best on dev rows.
-        held_out: Its best on held-out released rows; None where none were held out.
-        stopped: Whether it ended early, being behind.
-        seconds: It took.
+        held_out: Its best on held-out released rows; None if none were held out.
+        stopped: Ended early, being behind.
+        seconds: Duration.
     """
 
     recipe: Recipe
@@ -234,7 +235,7 @@ class Model:
     Args:
         choice: Where it comes from.
         network: From rows to logits, its view or standardisation included.
-        exclusive: Whether predictions are a softmax over classes or one sigmoid a finding.
+        exclusive: Predictions are a softmax over classes; else one sigmoid per finding.
         precision: Arithmetic of a network; linear models are always float32.
     """
 
@@ -244,7 +245,10 @@ class Model:
     precision: Precision
 
     def predict(self, samples: torch.Tensor) -> torch.Tensor:
-        """Probabilities (n, k), float64, in the release's own label code: `Key.decode` makes them real classes."""
+        """Probabilities (n, k), float64, in the release's own label code.
+
+        `Key.decode` maps them to real classes.
+        """
         return probabilities(outputs(self.network, samples, self.precision).double(), self.exclusive)
 
 

@@ -1,9 +1,9 @@
-"""What linear models read of released rows: the rows themselves, coarser, or what some hiding leaves in place.
+"""Views of released rows for linear models.
 
-Each view answers a way to hide. Means of squares of pixels outlive independent noise, and so much of a secret map that
-is linear by patch as the L2 penalty needs. Magnitudes outlive random signs. Sorted patches outlive shuffling within
-patches; bags of patches, a mean over patches of random features (Rahimi and Recht 2007), outlive shuffling of
-patches. Whitened patches undo the unequal scales that secret maps give to what a patch holds (its principal parts).
+Each view counters a way to hide. Means of squares of pixels survive independent noise, and reduce a secret map that is
+linear by patch to what an L2 penalty can handle. Magnitudes survive random signs. Sorted patches survive shuffling
+within patches; bags of patches, a mean over patches of random features (Rahimi and Recht 2007), survive shuffling of
+patches. Whitened patches undo the unequal scales of a secret map's principal components.
 """
 
 from __future__ import annotations
@@ -21,25 +21,27 @@ COARSE = 4
 BAG_FEATURES = 1024
 SHRINKAGE = 0.05
 SMALLEST = 1e-12
-"""A variance that is nothing."""
+"""Lower clamp of a variance."""
 LARGEST = 2**28
-"""Numbers that a view of all rows may have (1 GiB); larger ones are left out."""
+"""Most numbers of a view of all rows (1 GiB); larger views are left out."""
 
 View = Callable[[torch.Tensor], torch.nn.Module]
-"""Makes, from released rows (m, ...), the module that turns rows (n, ...) into vectors (n, d)."""
+"""From released rows (m, ...) to a module from rows (n, ...) to vectors (n, d)."""
 
 
 class Pooled(torch.nn.Module):
-    """Means of squares of `side` pixels, of the pixels or of their magnitudes, as vectors."""
+    """Means of pixels, or of magnitudes, over squares of `side` pixels."""
 
     def __init__(self, side: int, *, magnitudes: bool = False) -> None:
         super().__init__()
         self.side, self.magnitudes = side, magnitudes
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """(n, c, h, w) to (n, d); at the edges squares may be smaller."""
-        seen = rows.abs() if self.magnitudes else rows
-        return (seen if self.side == 1 else torch.nn.functional.avg_pool2d(seen, self.side, ceil_mode=True)).flatten(1)
+        """(n, c, h, w) to (n, d), with smaller squares at edges."""
+        values = rows.abs() if self.magnitudes else rows
+        return (
+            values if self.side == 1 else torch.nn.functional.avg_pool2d(values, self.side, ceil_mode=True)
+        ).flatten(1)
 
 
 class SortedPatches(torch.nn.Module):
@@ -55,7 +57,7 @@ class SortedPatches(torch.nn.Module):
 
 
 class PatchBag(torch.nn.Module):
-    """The mean, over an image's patches of `side` pixels, of random ReLU features of the standardised patch."""
+    """Mean random ReLU features of an image's standardised patches."""
 
     mean: torch.Tensor
     maps: torch.Tensor
@@ -81,7 +83,10 @@ class PatchBag(torch.nn.Module):
 
 
 class WhitenedPatches(torch.nn.Module):
-    """Principal parts of the patches of each place, brought to nearly equal size (shrunk towards the mean variance)."""
+    """Principal components of each place's patches, at nearly equal size.
+
+    Shrunk towards the mean variance.
+    """
 
     mean: torch.Tensor
     maps: torch.Tensor
@@ -105,33 +110,38 @@ class WhitenedPatches(torch.nn.Module):
 
 
 def views(samples: torch.Tensor) -> Mapping[str, View]:
-    """The views that are worth a try on these released rows (m, c, h, w) or (m, d), by name."""
-    found = every_view(samples)
+    """Useful views of released images or vectors, by name."""
+    candidates = every_view(samples)
     if samples.ndim == 2:
-        return found
+        return candidates
     signed = bool((samples < 0).any())  # else magnitudes are the pixels
     few = samples.numel() <= LARGEST
     return {
-        name: view for name, view in found.items() if (signed or "magnitudes" not in name) and (few or "means" in name)
+        name: view
+        for name, view in candidates.items()
+        if (signed or "magnitudes" not in name) and (few or "means" in name)
     }
 
 
 def every_view(samples: torch.Tensor) -> Mapping[str, View]:
-    """All views that rows of this shape have: one that was chosen under another key may be needed under this one."""
+    """All views of rows of this shape.
+
+    One chosen under another key may be needed under this one.
+    """
     if samples.ndim == 2:
         return {"columns": Standardise}
-    made: dict[str, View] = {"pixels": lambda rows: Pooled(1)}
+    named_views: dict[str, View] = {"pixels": lambda rows: Pooled(1)}
     height, across = samples.shape[2:]
     for side in POOLS:
         if min(height, across) >= 2 * side:
-            made[f"{side}x{side} means"] = lambda rows, side=side: Pooled(side)  # type: ignore[misc]
-    made["magnitudes"] = lambda rows: Pooled(1, magnitudes=True)
+            named_views[f"{side}x{side} means"] = lambda rows, side=side: Pooled(side)  # type: ignore[misc]
+    named_views["magnitudes"] = lambda rows: Pooled(1, magnitudes=True)
     if min(height, across) >= 2 * COARSE:
-        made[f"{COARSE}x{COARSE} means of magnitudes"] = lambda rows: Pooled(COARSE, magnitudes=True)
+        named_views[f"{COARSE}x{COARSE} means of magnitudes"] = lambda rows: Pooled(COARSE, magnitudes=True)
     patch = fitting_patch(height, across)
     if patch is not None:
         half = fitting_patch(height, across, max(2, patch // 2)) or patch
-        made[f"sorted {half}x{half} patches"] = lambda rows: SortedPatches(half)
-        made[f"whitened {patch}x{patch} patches"] = lambda rows: WhitenedPatches(rows, patch)
-        made[f"bag of {patch}x{patch} patches"] = lambda rows: PatchBag(rows, patch)
-    return made
+        named_views[f"sorted {half}x{half} patches"] = lambda rows: SortedPatches(half)
+        named_views[f"whitened {patch}x{patch} patches"] = lambda rows: WhitenedPatches(rows, patch)
+        named_views[f"bag of {patch}x{patch} patches"] = lambda rows: PatchBag(rows, patch)
+    return named_views

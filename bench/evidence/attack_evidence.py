@@ -125,7 +125,7 @@ class PairEvidence:
         if name == "image":
             return self.images
         if self.patients is None:
-            raise NotApplicable("patient-level figures need subjects: this data set names none")
+            raise NotApplicable("patient-level figures need subjects: this data set does not say who is who")
         return self.patients
 
 

@@ -108,7 +108,7 @@ def test_rates_are_over_the_keys_under_which_a_person_could_be_found() -> None:
     assert score.value == 1.0
     assert score.low == pytest.approx((0.025 / 30) ** (1 / 2))
     assert score.parts["all people"].value == pytest.approx((0 + 0 + 1 / 30 + 1 / 30) / 4)
-    with pytest.raises(ValueError, match="found under no key"):
+    with pytest.raises(ValueError, match="only under such keys"):
         PersonRisk(found, torch.zeros(4, 30), torch.zeros(30), asked=asked & (torch.arange(30) > 1))
 
 
