@@ -34,9 +34,9 @@ BREAKS = [
     ("floors", [("bench.nets.transformers", "bench.owner.label_code")]),  # one floor
     ("floors", [("bench.bob.model_selection", "bench.eve.gram")]),
     ("floors", [("bench.workbench.cell", "bench.runs.plan")]),
-    ("floors", [("bench.runs.plan", "bench.cli.options")]),
+    ("floors", [("bench.runs.plan", "bench.cli.parameters")]),
     ("no-plugin", [("bench.nets.transformers", "methods.noise")]),
-    ("no-plugin", [("bench.cli.options", "metrics.top_1")]),
+    ("no-plugin", [("bench.cli.parameters", "metrics.top_1")]),
     ("no-plugin", [("bench.runs.run", "leaderboard.board")]),
     ("roofs", [("leaderboard.board", "metrics.top_1")]),
     ("roofs", [("methods.noise", "attacks.chance")]),

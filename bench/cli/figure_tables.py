@@ -1,4 +1,4 @@
-"""The tables of figures that `bench run` prints: brief ones while it works, and those at its end."""
+"""Tables of figures: brief ones while a run works, and the board at its end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from bench.api import Board
+from bench.cli.terminal import to_stdout
 from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
 from bench.workbench.choice import NO_PUBLIC
-from leaderboard.board import Row, telling
+from leaderboard.board import Row, telling, used
 from leaderboard.entries import Column, Entry, columns, entry, short
 from leaderboard.names import label, unusual
 
 FEW = 3
 LONGEST = 40
+CAPTION = (
+    "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: better for the data "
+    "owner; = chance: the interval holds what chance gives. Each attack figure is from the strongest certified attack "
+    "(named below it). ? = not certified."
+)
 PENDING = {"not-run": "…", "not-applicable": "n/a"}
 
 
@@ -58,6 +65,31 @@ def _brief(
         told = (PENDING.get(each.status, each.text) for each in found)
         table.add_row(Text(f"{name} seed {first.seed}" if seeds else name), *told)  # brackets are no markup
     return table
+
+
+def print_board(board: Board) -> None:
+    """Print a table a data set, and the verdict of each row."""
+    console = to_stdout()
+    for dataset in dict.fromkeys(row.dataset for row in board.rows):
+        part = [row for row in board.rows if row.dataset == dataset]
+        if all(row.data is None for row in part):
+            console.print(title(part[0]))
+            continue
+        asked = [entry.column for entry in part[0].entries.values()]
+        columns = used(asked, part)
+        found = tables(columns, part, console)
+        found[0].title = title(part[0])
+        for table in found:
+            console.print(table)
+        console.print(CAPTION, style="table.caption")
+        if without := [column.title for column in asked if column not in columns and senseless(column, part)]:
+            console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
+        for row in part:
+            if verdict := board.verdicts[row.cell]:
+                own = ",".join(parameters(row, part))
+                console.print(f"{row.method}[{own}]: {verdict}" if own else f"{row.method}: {verdict}", markup=False)
+    if board.limit is not None:
+        console.print(f"Run with --limit {board.limit}: not for a leaderboard.")
 
 
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shlex
 import sys
@@ -12,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.cli.queue_table import counts, tallies
-from bench.cli.suite import engine_options
 from bench.cli.terminal import to_stdout
 from bench.results.queue import job_file
 from bench.results.run_secret import given
-from bench.runs.executor import EXECUTORS, Executor, Started, Wanted, executor
+from bench.runs.engine_options import EngineOptions
+from bench.runs.executor import EXECUTORS, Executing, Executor, Started, Wanted, executor
 from bench.runs.needs import Needs
 from bench.runs.planned_run import PlannedRun, plan_run
 from bench.runs.run_spec import RunSpec
@@ -32,30 +31,32 @@ _LINGER_SECONDS = 60.0
 """So long workers may tidy up when all jobs have ended; what still waits for a machine then is taken back."""
 
 
-def hand_out(options: argparse.Namespace, specs: Sequence[RunSpec], where: Place) -> int:
+def hand_out(
+    name: Executing, specs: Sequence[RunSpec], where: Place, engine: EngineOptions, *, secret: Path | None,
+    memory: float | None, jobs: int | None, detach: bool,
+) -> int:  # fmt: skip
     """Plan, and start workers if that was asked for; 1 where a job failed or is left."""
-    engine = engine_options(options)
-    if options.secret is not None:
-        where.results.keep_secret(given(options.secret))
-    memory = None if options.memory is None else int(options.memory * 2**30)
-    plans = [plan_run(spec, where, memory=memory) for spec in specs]
+    if secret is not None:
+        where.results.keep_secret(given(secret))
+    limit = None if memory is None else int(memory * 2**30)
+    plans = [plan_run(spec, where, memory=limit) for spec in specs]
     left = wanted(plans, where)
     for each in left:
         print(f"planned: {each.jobs} jobs for {each.needs.name} ({_words(each.needs)})")
     if not left:
         print("planned: nothing is left to do")
     folder = shlex.quote(str(where.results.root))
-    if options.executor not in EXECUTORS:
+    if name not in EXECUTORS:
         print(f"start any number, anywhere: bench worker --results {folder}")
         print(f"and look at them with:      bench status --watch --results {folder}")
         return 0
     if not left:
         return _conclude(where)
     logs = where.results.log("workers", "all").parent
-    started = Started(where.results.root, where.roots, logs, options.jobs, options.detach, engine)
-    workers = executor(options.executor, started)
+    started = Started(where.results.root, where.roots, logs, jobs, detach, engine)
+    workers = executor(name, started)
     print(f"what workers print: {logs}")
-    if options.detach:
+    if detach:
         workers.start(left)
         print(f"look at them with:  bench status --watch --results {folder}")
         return 0

@@ -1,21 +1,36 @@
-"""Where results are printed."""
+"""Printing: results on standard output, messages on standard error, and letters that a terminal lacks.
+
+>>> "ReID AUC ↓ 0.5 – 1 é".encode("ascii", SPELLED)
+b'ReID AUC v 0.5 - 1 ?'
+"""
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 
 from rich.console import Console
 
-from bench.results.atomic_file import make_folder
 from bench.wire.text import plain
+
+SPELLED = "spelled"
+"""An error handler of `str.encode`: a letter that looks alike or a question mark, one for one, so that columns hold."""
+_LIKE = dict(zip("↑↓≥≤–…·ε²×±", "^v><-..e2x~", strict=True))
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_LIKE.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(SPELLED, _spell)
 
 
 class _Results(Console):
-    """A console whose reader may go, as `head` does: what is still printed goes nowhere, and the work goes on."""
+    """A console whose reader may close the pipe, as `head` does: later output is dropped, and the work goes on."""
 
     def on_broken_pipe(self) -> None:
         """See `Console`, which would end the process with code 1."""
@@ -24,29 +39,10 @@ class _Results(Console):
 
 
 def let_go() -> None:
-    """Have standard output go nowhere, for nobody reads it any more; nor does the interpreter complain as it ends."""
+    """Drop later standard output, without a complaint of the interpreter at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-@contextmanager
-def unheard(log: Path) -> Iterator[Path]:
-    """What plug-ins print within the block goes into the log: it may hold what they saw of the data."""
-    kept = [os.dup(number) for number in (1, 2)]
-    sys.stdout.flush()
-    make_folder(log.parent)
-    try:
-        taken = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        for number in (1, 2):
-            os.dup2(taken, number)
-        os.close(taken)
-        yield log
-    finally:
-        sys.stdout.flush()
-        for number, end in zip((1, 2), kept, strict=True):
-            os.dup2(end, number)
-            os.close(end)
 
 
 def to_stdout() -> Console:
@@ -56,9 +52,9 @@ def to_stdout() -> Console:
 
 
 def to_stderr(lines: Iterable[str], most: int) -> None:
-    """Say at most so many things to whoever watches: what files of others say is made plain first."""
-    told = list(lines)
-    for text in told[:most]:
+    """Print at most so many lines to standard error, made plain first, for they may quote files of others."""
+    found = list(lines)
+    for text in found[:most]:
         print(plain(text), file=sys.stderr)
-    if len(told) > most:
-        print(f"... and {len(told) - most} more", file=sys.stderr)
+    if len(found) > most:
+        print(f"... and {len(found) - most} more", file=sys.stderr)

@@ -6,13 +6,11 @@ whether what is written may enter a record. Imports nothing heavy, for the comma
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
-from functools import partial
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any
 
 from annotated_types import Ge, Interval
 
@@ -74,51 +72,12 @@ def flag_of(name: str, known: Option) -> str:
     return known.flag or "--" + name.replace("_", "-")
 
 
-def add_flags(parser: argparse._ActionsContainer, cls: type, names: Collection[str] | None = None) -> None:
-    """Add the flags of a dataclass's options; with `names`, of those alone.
-
-    The whole is checked together with suite and configuration file.
-    """
-    for name, known in options(cls).items():
-        if names is not None and name not in names:
-            continue
-        if known.kind is bool:
-            kind = argparse.BooleanOptionalAction
-            parser.add_argument(flag_of(name, known), action=kind, default=None, help=known.help)
-        else:
-            choices = get_args(known.kind) if get_origin(known.kind) is Literal else None
-            parser.add_argument(
-                flag_of(name, known), action="append" if known.many else "store", metavar=known.metavar,
-                type=partial(_read, known.kind), choices=choices, help=known.help.replace("%", "%%"),
-            )  # fmt: skip
-
-
-def _read(kind: Any, text: str) -> object:
-    """A word of the command line as its option takes it; plug-ins are read later."""
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        return TypeAdapter(kind).validate_python(text, strict=False)
-    except ValidationError as error:
-        raise argparse.ArgumentTypeError(expected(error.errors()[0])) from error
-
-
 def expected(error: Mapping[str, Any]) -> str:
     """What pydantic says of a value, in the words of this project: expected ..., got ..."""
     if error["type"] == "list_type":
         return f"expected a list, such as [{error['input']}], got {error['input']!r}"
     said, _, _ = str(error["msg"]).partition(", unable to parse")  # which says it a second time
     return f"{said}, got {error['input']!r}".replace("Input should be", "expected")
-
-
-def given_flags(parsed: argparse.Namespace, cls: type) -> dict[str, object]:
-    """What the command line gave of a dataclass's options, by their names in a configuration file."""
-    found: dict[str, object] = {}
-    for name, known in options(cls).items():
-        value = getattr(parsed, flag_of(name, known).lstrip("-").replace("-", "_"), None)
-        if value is not None:
-            found[known.many or name] = value
-    return found
 
 
 def words(cls: type, values: Mapping[str, Value]) -> list[str]:

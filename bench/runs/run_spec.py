@@ -43,7 +43,7 @@ class RunSpec:
         Written, "a method, or FILE.py:CLASS", flag="--method", many="methods", metavar="NAME", group="methods"
     )
     attacks: tuple[Chosen[Attack], ...] = option(
-        Written, "an attack (default: all); none for no attack", flag="--attack", many="attacks", metavar="NAME",
+        Written, "an attack, or all, or none (default: all)", flag="--attack", many="attacks", metavar="NAME",
         group="attacks",
     )  # fmt: skip
     metrics: tuple[str, ...] = option(
@@ -55,24 +55,28 @@ class RunSpec:
         metavar="FILE.py:CLASS", group="evaluators",
     )  # fmt: skip
     controls: bool = option(bool, "run the attacks on the reference methods too (default: with all attacks)")
-    device: str = option(Literal["auto", "cpu", "cuda"], "auto, cpu or cuda (default: auto)", metavar="DEVICE",
-                         usual="auto")  # fmt: skip
+    device: str = option(
+        Literal["auto", "cpu", "cuda"], "where methods and attacks compute (default: auto)", usual="auto"
+    )
     jobs: int = option(Count, "worker processes at a time (default: by cores)", metavar="N")
     timeout: float | None = option(
         Amount, "seconds of processor time a job may take (default: the preset's)", metavar="SECONDS"
     )
     memory: int = option(Amount, "GiB a worker may hold (default: 80 % of the machine's, shared)", metavar="GIB")
     overwrite: Overwrite = option(
-        Overwrite, "what to run again: never, failed (default), stale (what earlier code computed), always",
+        Overwrite, "what to run again: failed also runs what is of other data or sizes, stale what earlier code "
+        "computed (default: failed)",
         metavar="WHAT", usual="failed",
     )  # fmt: skip
     keep_releases: bool = option(bool, "keep stored releases after a cell is complete", usual=False)
     isolation: Isolation = option(
         Literal["auto", Isolation],
-        "how methods and attacks are kept apart: sandbox, processes or none (default: the strongest that works here)",
+        "how methods and attacks are kept apart (default: the strongest that works here)",
         metavar="HOW", usual="auto",
     )  # fmt: skip
-    skip_absent: bool = option(bool, "say which data sets are not here, and do the rest", default=False, usual=False)
+    skip_absent: bool = option(
+        bool, "leave out data sets whose files are missing, and say so", default=False, usual=False
+    )
 
     @property
     def preset(self) -> str:

@@ -51,7 +51,7 @@ class Choice:
         covered=True,
     )  # fmt: skip
     public: Chosen[Source] | Literal["none"] | None = option(
-        str, "public data set in place of the one the data set names; none where nothing reads public rows",
+        str, "public data set in place of the one that the data set names; none for no public rows",
         default=None, metavar="NAME", group="datasets", covered=True, words=(NO_PUBLIC,),
     )  # fmt: skip
     size: int | None = option(Count, "side images are resized to", default=None, metavar="PIXELS", covered=True)
@@ -87,7 +87,7 @@ class Choice:
         confidential=True, covered=True,
     )  # fmt: skip
     splits: str = option(
-        Literal["own", "official"], "cut rows anew by person (own), or keep the official test rows (default: own)",
+        Literal["own", "official"], "cut rows anew by person, or keep the official test rows (default: own)",
         default="own",
     )  # fmt: skip
     balance: bool | None = option(

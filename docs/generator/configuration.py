@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 
-import bench.cli
 from bench.data import roots
 from bench.plugins.option import Option, defaults, flag_of
 from bench.plugins.option import options as known_options
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
-from docs.generator.command_line import anchor, options, subcommands, verb_path
+from docs.generator.command_line import verb_path
 from docs.generator.markdown import Prose, join, table
 from docs.generator.page import Page, relative
 from docs.generator.types import value, words
@@ -22,10 +21,9 @@ PATH = "configuration.md"
 def configuration_page(targets: Mapping[str, str]) -> Page:
     """The page on configuration files."""
     prose = Prose(PATH, targets)
-    flags = {option.option_strings[0]: option for option in options(subcommands(bench.cli.parser())["run"])}
     rows = []
     for name, flag, kind, usual, said in run_keys():
-        link = f"[`{flag}`]({relative(verb_path('run'), PATH)}#{anchor(flags[flag])})"
+        link = f"[`{flag}`]({relative(verb_path('run'), PATH)}#{flag.lstrip('-')})"
         rows.append((f"`{name}`", prose.line(kind), prose.line(usual), link, prose.line(said)))
     return Page(PATH, "Configuration files", join(
         "# Configuration files",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from made.cells import place
+from made.commands import request
 
-from bench.cli import parser
-from bench.cli.options import run_spec
 from bench.plugins.spec import UsageError
 from bench.runs.plan import cells
+from bench.runs.request import run_spec
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import fit_inputs
 from bench.workbench.open_data import open_data
@@ -31,7 +31,7 @@ def planned(*more: str) -> Cell:
         "--device",
         "cpu",
     ]
-    return cells(run_spec(parser().parse_args([*arguments, *more])))[0]
+    return cells(run_spec(request([*arguments, *more])))[0]
 
 
 def test_rows_of_features_keep_the_proportions_of_their_labels_unless_asked() -> None:

@@ -6,21 +6,22 @@ import json
 from pathlib import Path
 
 import pytest
+from made.commands import request
 
-from bench.cli import main, parser
-from bench.cli.options import run_spec
+from bench.cli import main
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.plan import controls, idle, work
+from bench.runs.request import run_spec
 
 ARGUMENTS = ["run", "--method", "dp-simple", "--dataset", "digits", "--preset", "smoke"]
 
 
 def spec(*more: str) -> dict[str, list[str]]:
     """Method to evaluators, as planned."""
-    planned = work(run_spec(parser().parse_args([*ARGUMENTS, *more])))
+    planned = work(run_spec(request([*ARGUMENTS, *more])))
     return {cell.method.name: [evaluator.name for evaluator in found] for cell, found in planned.items()}
 
 
@@ -34,7 +35,7 @@ def test_the_references_are_one_method_of_each_role() -> None:
 
 
 def test_all_attacks_come_with_their_controls() -> None:
-    found = spec("--attacks", "all")
+    found = spec("--attack", "all")
     assert set(spec()) == set(found) == {"dp-simple", "hidden-control", "identity", "noise"}
     assert all(name.startswith("reidentification-") for method in ("identity", "noise") for name in found[method])
     assert set(spec("--no-controls")) == {"dp-simple"}
@@ -58,7 +59,7 @@ def test_chosen_attacks_come_with_their_controls_on_request() -> None:
 
 
 def test_without_an_attack_there_is_nothing_to_control() -> None:
-    assert set(spec("--attacks", "none", "--controls")) == {"dp-simple"}
+    assert set(spec("--attack", "none", "--controls")) == {"dp-simple"}
 
 
 def test_a_reference_that_was_asked_for_keeps_all_its_evaluators() -> None:
@@ -87,9 +88,9 @@ def test_a_run_with_controls_judges_its_attack(tmp_path: Path, capsys: pytest.Ca
         (["--attack", "dcr", "--attack", "chance", "--metric", "guesswork"], ["dcr"]),
         (["--attack", "chance", "--metric", "utility-auc"], ["chance"]),
         (["--attack", "chance"], []),
-        (["--attacks", "all", "--metric", "guesswork"], []),
+        (["--attack", "all", "--metric", "guesswork"], []),
         (["--metric", "utility-auc"], []),
     ],
 )
 def test_an_attack_that_was_named_and_does_not_run_is_said(more: list[str], said: list[str]) -> None:
-    assert idle(run_spec(parser().parse_args([*ARGUMENTS, *more]))) == said
+    assert idle(run_spec(request([*ARGUMENTS, *more]))) == said

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from bench.cli import main
-from bench.cli.skeleton import GROUPS, KINDS, files
 from bench.conformance import conform, methods
 from bench.plugins.groups import GROUPS as ALL
 from bench.plugins.groups import Kind
+from bench.plugins.skeleton import GROUPS, KINDS, files
 from bench.types import Method
 
 SLOW = ("Bob keeps up with simple models", "its word holds")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -12,17 +11,15 @@ import pytest
 import torch
 from made.cells import cell, place
 from PIL import Image
-from rich.console import Console
-from rich.progress import Progress
 from safetensors.torch import load_file
 from torch import Tensor
 
 from bench.cli import main
-from bench.cli.commands.release import ProgressLine
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.randomness import Secret
 from bench.results.results import Results
+from bench.runs.publication import _Stages
 from bench.types import Method, Scheme
 from bench.workbench.workbench import Workbench
 
@@ -286,7 +283,7 @@ def test_a_release_that_is_in_its_place_keeps_its_key(tmp_path, monkeypatch) -> 
     def stop(folder: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bench.cli.commands.release.sync", lambda path: stop(path) if path == tmp_path else None)
+    monkeypatch.setattr("bench.runs.publication.sync", lambda path: stop(path) if path == tmp_path else None)
     assert release(tmp_path, "--method", "dp-simple") == 130
     assert {path.name for path in tmp_path.iterdir()} == {"out", "out-key.safetensors", "results"}
 
@@ -352,12 +349,11 @@ def test_one_release_is_of_one_cell(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_progress_over_data_that_may_not_be_shared_shows_the_phase_alone() -> None:
-    progress = Progress(console=Console(file=io.StringIO()))
-    line = ProgressLine(progress)
-    for line.restricted, said in ((False, "row 7 of Jane Doe"), (True, "release")):
-        line.hear("release", 0, 0)
-        line.hear("row 7 of Jane Doe", 1, 2)
-        (task,) = progress.tasks
-        assert (task.description, task.completed, task.total) == (said, 1, 2)
-    line.hear("row 8 of Jane Doe", 0, 0)
-    assert progress.tasks[0].description == "release"
+    lines: list[str] = []
+    stages = _Stages(lambda stage, done, total: lines.append(stage))
+    for stages.restricted, shown in ((False, "row 7 of Jane Doe"), (True, "release")):
+        stages.hear("release", 0, 0)
+        stages.hear("row 7 of Jane Doe", 1, 2)
+        assert lines[-1] == shown
+    stages.hear("row 8 of Jane Doe", 0, 0)
+    assert lines[-1] == "release"

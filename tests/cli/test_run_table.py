@@ -10,7 +10,8 @@ import pytest
 from made.board_records import auc, guesswork, metric, metrics, record, score
 from rich.console import Console
 
-from bench.cli import run_table
+from bench.api import board
+from bench.cli import figure_tables
 from bench.cli.figure_tables import interim
 from bench.results.records import Record
 from bench.results.results import Results
@@ -22,8 +23,10 @@ WIDTH = 70
 
 def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *records: Record) -> str:
     text = io.StringIO()
-    monkeypatch.setattr(run_table, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False))
-    run_table.print_table(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ()))
+    monkeypatch.setattr(
+        figure_tables, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False)
+    )
+    figure_tables.print_board(board(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ())))
     return text.getvalue()
 
 

@@ -8,8 +8,8 @@ import torch
 from PIL import Image
 
 from bench.cli import main
-from bench.cli.commands.show import spread
 from bench.pictures.sheets import Rows, Strip, image_sheet, table_sheet
+from bench.runs.released_picture import spread
 from bench.types import Dataset
 
 GENERATIVE = '''
@@ -79,7 +79,7 @@ def test_titles_say_which_method_and_which_row_stands_there(tmp_path: Path, monk
         assert heading == ""
         return b""
 
-    monkeypatch.setattr("bench.cli.commands.show.image_sheet", caught)
+    monkeypatch.setattr("bench.runs.released_picture.image_sheet", caught)
     (tmp_path / "mine.py").write_text(GENERATIVE)
     methods = ["identity", "dp-simple[scale=10]", f"{tmp_path}/mine.py:Some"]
     assert show(tmp_path, "--dataset", "digits", *(part for name in methods for part in ("--method", name))) == 0
@@ -98,7 +98,7 @@ def test_what_was_fitted_is_left_for_a_run_and_what_was_released_is_not(tmp_path
     fitted = schemes(tmp_path)
     assert len(fitted) == 1
     assert not list((tmp_path / "r").glob("artefacts/releases/*/data.safetensors"))
-    arguments = ["--dataset", "digits", "--method", "dp-simple", "--attacks", "none", "--metric", "max-dispersion"]
+    arguments = ["--dataset", "digits", "--method", "dp-simple", "--attack", "none", "--metric", "max-dispersion"]
     assert main(["run", *arguments, "--preset", "smoke", "--results", str(tmp_path / "r"), "--keep-releases"]) == 0
     kept = {path.stat().st_ino for path in (tmp_path / "r").glob("artefacts/releases/*/data.safetensors")}
     assert kept
@@ -116,7 +116,7 @@ def test_a_table_is_drawn_column_by_column(tmp_path: Path, monkeypatch: pytest.M
         seen.update(original=original, releases=releases, columns=columns, heading=heading)
         return table_sheet(original, releases, columns, heading)
 
-    monkeypatch.setattr("bench.cli.commands.show.table_sheet", caught)
+    monkeypatch.setattr("bench.runs.released_picture.table_sheet", caught)
     assert show(tmp_path, "--dataset", "diabetes:column", "--method", "identity", "--method", "dp-simple[scale=1]") == 0
     assert seen["columns"][-1] == "progression"
     identity, standardised = seen["releases"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made.commands import request
 
-from bench.cli import parser
-from bench.cli.options import run_spec, run_specs
 from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError
 from bench.runs.plan import work
+from bench.runs.request import run_spec, run_specs
 from bench.runs.run_spec import RunSpec
 
 OWN = '''
@@ -27,7 +27,7 @@ class Sharp(Blur):
 
 
 def planned(*arguments: str) -> tuple[RunSpec, ...]:
-    return run_specs(parser().parse_args(["run", "--attack", "none", "--device", "cpu", *arguments]))
+    return run_specs(request(["run", "--attack", "none", "--device", "cpu", *arguments]))
 
 
 def sizes(*arguments: str) -> list[tuple[list[str], list[int | None]]]:
@@ -62,7 +62,7 @@ def test_what_a_user_says_wins_and_data_of_one_side_keep_it() -> None:
 
 def test_controls_and_records_are_of_the_same_side() -> None:
     (spec,) = run_specs(
-        parser().parse_args(
+        request(
             ["run", "--attack", "chance", "--controls", "--device", "cpu", "--method", "dp-glow", "--preset", "paper"]
         )
     )
@@ -75,7 +75,7 @@ def test_controls_and_records_are_of_the_same_side() -> None:
 def test_a_command_that_does_one_thing_asks_for_the_side() -> None:
     told = ["--method", "dp-glow", "--method", "blur", "--preset", "paper", "--out", "sheet.png"]
     with pytest.raises(UsageError, match=r"images of different sides \(512, their own\): choose one by --size"):
-        run_spec(parser().parse_args(["show", *told]))
+        run_spec(request(["show", *told]))
 
 
 @pytest.mark.usefixtures("quick_rooms")

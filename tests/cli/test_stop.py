@@ -18,7 +18,7 @@ def test_a_signal_stops_the_command_and_the_exit_code_says_which(
     before = signal.getsignal(number)
     monkeypatch.setattr("bench.shadowing.guard", lambda: os.kill(os.getpid(), number))
     assert cli.main(["list"]) == 128 + number
-    assert "what was finished is kept" in capsys.readouterr().err
+    assert "finished results are kept" in capsys.readouterr().err
     assert signal.getsignal(number) == before
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made.commands import request
 
-from bench.cli import main, parser
-from bench.cli.options import run_spec, run_specs
-from bench.cli.run_arguments import SUITES
+from bench.cli import main
 from bench.plugins.spec import UsageError
+from bench.runs.request import SUITES, run_spec, run_specs
 from bench.runs.run_spec import RunSpec
 
 PARTS = """
@@ -23,7 +23,7 @@ parts:
 
 
 def planned(*arguments: str) -> tuple[RunSpec, ...]:
-    return run_specs(parser().parse_args(["run", *arguments]))
+    return run_specs(request(["run", *arguments]))
 
 
 def config(folder: Path, text: str = PARTS) -> str:
@@ -100,7 +100,7 @@ def test_a_file_in_the_place_of_a_suite_is_told_where_files_go() -> None:
 def test_a_command_that_does_one_thing_refuses_parts(tmp_path: Path) -> None:
     told = ["show", "--config", config(tmp_path), "--out", str(tmp_path / "a.png")]
     with pytest.raises(UsageError, match="has 2 parts, and `bench show` does one"):
-        run_spec(parser().parse_args(told))
+        run_spec(request(told))
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("*.yaml")))

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from bench.cli import main
-from bench.cli.commands.check import _wait
 from bench.conformance import conform
+from bench.conformance.isolated_check import _wait
 from bench.conformance.outcome import Result
 from bench.plugins import registry
 from bench.plugins.spec import UsageError

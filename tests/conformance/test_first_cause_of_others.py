@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.cli.skeleton import files
 from bench.conformance import conform
 from bench.conformance.outcome import Result
 from bench.plugins import registry
 from bench.plugins.groups import Group, Kind
+from bench.plugins.skeleton import files
 from bench.plugins.spec import PluginSpec, UsageError
 
 SCORES, FIT = "return CosineScores(*apart(self.raw, lines(sealed.samples)))", "return MineAttacker("

@@ -1,9 +1,9 @@
 """Every plug-in lives its whole life on a device, which is simulated; `tox -e cuda` tries them all."""
 
 import pytest
+from made.device_plugins import COMPUTING, needs_more
 from made.simulated_cuda import CUDA, SimulatedCuda
 
-from bench.cli.gpu.conformance import TOUCHED, needs_more
 from bench.conformance import conform
 from bench.plugins import registry
 
@@ -14,7 +14,7 @@ QUICK = {
     ("evaluators", "reidentification"),
 }
 APART = {("evaluators", "honesty"): "it asks another process, which has no simulated device"}
-ALL = [(group, name) for group in TOUCHED for name in sorted(registry.own(group))]
+ALL = [(group, name) for group in COMPUTING for name in sorted(registry.own(group))]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import re
@@ -16,7 +15,7 @@ from typing import cast
 import pytest
 from made.datasets import uniform
 
-import bench.cli
+from bench.cli import VERBS
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS
@@ -24,6 +23,7 @@ from bench.plugins.spec import parse
 from bench.results.records import json_schema
 from bench.types import Method
 from docs.generator import navigation, pages
+from docs.generator.command_line import anchor, arguments, verb_path
 from docs.generator.configuration import run_keys
 from docs.generator.links import anchors, broken, orphans, targets
 from leaderboard.packed_rows import read_row, row_files
@@ -72,28 +72,12 @@ def test_every_group_has_a_how_to_for_adding_to_it(group: registry.Group, site: 
     assert "## What to write" in site[path]
 
 
-def parsers(
-    parser: argparse.ArgumentParser, words: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
-    """Every verb with the words that lead to it."""
-    yield words, parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, inner in action.choices.items():
-                yield from parsers(cast(argparse.ArgumentParser, inner), (*words, name))
-
-
 def test_every_option_of_every_verb_has_an_anchor(site: Mapping[str, str]) -> None:
     missing = []
-    for words, parser in parsers(bench.cli.parser()):
-        path = f"command-line/{words[0] if words else 'index'}.md"
+    for verb in VERBS:
+        path, inner = verb_path(verb), verb.partition(" ")[2]
         known = anchors(site.get(path, ""))
-        for action in parser._actions:
-            if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
-                continue
-            name = "-".join([*words[1:], (action.option_strings or [action.dest])[0].lstrip("-")])
-            if name not in known:
-                missing.append(f"{path}#{name}")
+        missing += [f"{path}#{name}" for option in arguments(verb) if (name := anchor(option, inner)) not in known]
     assert missing == []
 
 

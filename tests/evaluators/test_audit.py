@@ -386,7 +386,7 @@ def test_the_command_line_finds_a_claim_violated(tmp_path: Path, capsys: pytest.
     rest = ["--dataset", "digits", "--preset", "smoke", "--no-site", "--jobs", "1", "--results", str(tmp_path / "r")]
     rest += ["--method", f"{tmp_path}/mine.py:Claims", "--method", "identity"]
     # A run with that metric alone is the same work.
-    assert main(["run", "--metric", "empirical-epsilon", "--attacks", "none", *rest]) == 0
+    assert main(["run", "--metric", "empirical-epsilon", "--attack", "none", *rest]) == 0
     capsys.readouterr()
     assert main(["audit", "--confidence", "0.999", *rest]) == 1
     out = capsys.readouterr().out

@@ -26,7 +26,7 @@ def test_a_part_is_trained_on_for_as_many_steps_as_the_whole(part: int) -> None:
 
 def test_a_learning_curve_is_recorded_with_the_one_key_it_was_measured_under(tmp_path: Path) -> None:
     chosen = ["--method", "identity", "--dataset", "digits", "--preset", "smoke", "--limit", "60", "--jobs", "1"]
-    asked = ["--attacks", "none", "--metric", "learning-curve", "--no-site", "--results", str(tmp_path)]
+    asked = ["--attack", "none", "--metric", "learning-curve", "--no-site", "--results", str(tmp_path)]
     assert main(["run", *chosen, *asked]) == 0
     (record,) = (found for _, found in Results(tmp_path).records() if isinstance(found, Record))
     assert (record.kind, record.keys) == ("learning-curve", 1)

@@ -10,11 +10,11 @@ import pytest
 import timm
 import torch
 from made.cells import opened, place
+from made.commands import request
 from PIL import Image
 from safetensors.torch import save_file
 
-from bench.cli import main, parser
-from bench.cli.options import run_spec
+from bench.cli import main
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.data.splits import split
@@ -24,6 +24,7 @@ from bench.plugins.spec import PluginSpec, UsageError
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.plan import cells, read_plan, write_plan
+from bench.runs.request import run_spec
 from bench.seeds import derive
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell, Planned
@@ -62,7 +63,7 @@ def test_a_run_on_vectors_names_their_space_and_never_the_file_of_weights(tmp_pa
     arguments = [
         "run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--metric", "throughput",
         "--features", f"{MODEL}[size=32]", "--weights", str(made_weights(hidden)), "--device", "cpu", "--jobs", "1",
-        "--attacks", "none", "--results", str(tmp_path / "results"),
+        "--attack", "none", "--results", str(tmp_path / "results"),
     ]  # fmt: skip
     assert main(arguments) == 0
     (record,) = (found for _, found in Results(tmp_path / "results").records() if isinstance(found, Record))
@@ -139,7 +140,7 @@ def test_results_stay_where_they_are_when_the_weights_move(tmp_path: Path) -> No
 
     def cell(*more: str) -> Cell:
         arguments = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--device", "cpu"]
-        return cells(run_spec(parser().parse_args([*arguments, *more])))[0]
+        return cells(run_spec(request([*arguments, *more])))[0]
 
     folders = [cell("--features", MODEL, "--weights", str(file)).folder for file in (first, second, other)] + [
         cell("--scored-in", f"{MODEL}[weights={first}]").folder,
@@ -199,7 +200,7 @@ def test_an_extractor_that_cannot_serve_says_why(tmp_path: Path) -> None:
 )
 def test_wrong_options_stop_before_any_work(tmp_path: Path, capsys, given: list[str], text: str) -> None:
     arguments = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--results", str(tmp_path)]
-    assert main([*arguments, "--attacks", "none", *given]) == 2
+    assert main([*arguments, "--attack", "none", *given]) == 2
     assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

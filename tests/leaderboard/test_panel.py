@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from made.board_records import guesswork, plugin, record, score, word
 
-from bench.cli.run_table import print_table
+from bench.api import board
+from bench.cli.figure_tables import print_board
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results
 from bench.runs.summary import Summary
@@ -152,7 +153,7 @@ def test_panels_on_disk_speak_of_every_attack_on_record(tmp_path: Path, capsys: 
     both = [record("syfer", name, pairs(guesses, 0.9, 0.0), cell="d/c") for name, guesses in (("a", 1), ("b", 90))]
     for each in both:
         Results(tmp_path).keep(each, {})
-    print_table(Summary(records=both[1:]), Place(Results(tmp_path), tmp_path, ()))
+    print_board(board(Summary(records=both[1:]), Place(Results(tmp_path), tmp_path, ())))
     assert set(json.loads((tmp_path / "panels" / "d" / "c.json").read_text())["attacks"]) == {"a", "b"}
     assert "broken by a all the same" in " ".join(capsys.readouterr().out.split())
 

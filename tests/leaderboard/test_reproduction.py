@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from bench.cli import main
-from bench.cli.expected import expected
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import parse
@@ -198,18 +197,6 @@ def test_a_method_says_what_to_expect_of_it(capsys: pytest.CaptureFixture[str]) 
     assert "none of the figures" not in capsys.readouterr().out
     assert main(["info", "mosaic"]) == 0
     assert "expected" not in capsys.readouterr().out
-
-
-def test_a_run_says_what_utility_to_expect() -> None:
-    assert list(expected("noise", "first-look")) == []
-    (known,) = expected("dp-glow", "first-look")
-    assert known.startswith("expected of dp-glow at first-look, by the ledger: no clip, Bob's AUC, phantoms: 0.")
-    assert "bits per dimension of the flow" in known
-    assert "guess" not in known
-    (unknown,) = expected("dauntless", "quick")
-    assert unknown.endswith("by the ledger: nothing of its utility (`bench info dauntless` shows all figures)")
-    (own,) = expected("dp-sgd", "first-look")
-    assert "CADP" not in own, "it is of the method that its row compares it with"
 
 
 def test_the_terminal_shows_the_verdicts(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def quicken(put: Callable[[str, object], None]) -> None:
     put("bench.isolation.room.subprocess", quick)
     put("bench.plugins.described.subprocess", quick)
     put("bench.plugins.described.why_not", lambda: "described by a test that is not about it")
-    put("bench.cli.commands.check.multiprocessing", SimpleNamespace(get_context=lambda method: _context()))
+    put("bench.conformance.isolated_check.multiprocessing", SimpleNamespace(get_context=lambda method: _context()))
 
 
 def _begun(command: Sequence[str], **more: Any) -> Forked | subprocess.Popen[bytes]:

@@ -80,7 +80,7 @@ def test_feature_vectors_are_shown_by_method_in_one_embedding(tmp_path: Path, mo
         seen.extend([original, *releases])
         return b"a picture"
 
-    monkeypatch.setattr("bench.cli.commands.show.scatter_sheet", caught)
+    monkeypatch.setattr("bench.runs.released_picture.scatter_sheet", caught)
     chosen = ["--dataset", "digits", "--features", "pixels", "--method", "identity", "--method", "noise"]
     where = ["--preset", "smoke", "--results", str(tmp_path / "r"), "--out", str(tmp_path / "a.png")]
     assert main(["show", *chosen, *where]) == 0

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from made.cells import cell, place, records_of
 
+from bench.api import announcements
 from bench.cli import main
-from bench.cli.scored_run import _announced
 from bench.results.results import Results
 from bench.runs.imported import NETWORKS, imported
 from bench.runs.plan import RUNS, Planned, standing, to_run
@@ -101,7 +101,7 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
 
 def test_a_numba_that_cannot_be_imported_is_said_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.pairs.sweep._kernel", lambda: None)  # there, or there and broken
-    monkeypatch.setattr("bench.cli.scored_run.idle", lambda spec: [])
+    monkeypatch.setattr("bench.runs.plan.idle", lambda spec: [])
     spec = SimpleNamespace(preset="smoke", device="cpu", jobs=1, isolation="sandbox", methods=())
     where = SimpleNamespace(results=SimpleNamespace(root="r"))
-    assert [*_announced([spec], where)][-1].startswith("pair scores are counted by torch")
+    assert [*announcements([spec], where)][-1].startswith("pair scores are counted by torch")

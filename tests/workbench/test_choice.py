@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 from made.cells import choice
+from made.commands import request
 
-from bench.cli import parser
-from bench.cli.options import run_spec
 from bench.plugins.option import flag_of, options, words
 from bench.plugins.spec import UsageError
+from bench.runs.request import run_spec
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice, collection
 
@@ -28,7 +28,7 @@ OTHER = {
 
 def asked(*arguments: str) -> Choice:
     base = ["run", "--method", "identity", "--attack", "none", "--device", "cpu"]
-    (found,) = run_spec(parser().parse_args([*base, *arguments])).choices
+    (found,) = run_spec(request([*base, *arguments])).choices
     return found
 
 
@@ -158,7 +158,7 @@ def test_an_option_that_came_after_a_record_stands_in_it_at_its_default() -> Non
 
 def test_every_value_of_a_repeated_option_goes_with_every_other() -> None:
     arguments = ["--dataset", "digits", "--dataset", "diabetes", "--seed", "0", "--seed", "7"]
-    parsed = parser().parse_args(["run", "--method", "identity", "--attack", "none", *arguments])
+    parsed = request(["run", "--method", "identity", "--attack", "none", *arguments])
     found = [(str(made.dataset), made.seed) for made in run_spec(parsed).choices]
     assert found == [("digits", 0), ("digits", 7), ("diabetes", 0), ("diabetes", 7)]
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import timm
 from made.cells import cell, opened
+from made.commands import request
 from safetensors.torch import save_file
 
-from bench.cli import parser
-from bench.cli.options import run_spec
 from bench.evaluators.audit import Audit
 from bench.nets.initialisation import seeded
 from bench.plugins import registry
@@ -18,6 +17,7 @@ from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError
 from bench.results.records import data_inputs
 from bench.runs.plan import work
+from bench.runs.request import run_spec
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
@@ -105,8 +105,8 @@ def test_an_extractor_that_was_trained_elsewhere_does_without(tmp_path: Path) ->
 def test_an_attack_that_reads_public_rows_is_refused_before_anything_runs() -> None:
     base = ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--public", "none"]
     with pytest.raises(UsageError, match=r"the attack nearest-neighbour\[space=features\] needs public rows"):
-        work(run_spec(parser().parse_args([*base, "--attack", "nearest-neighbour[space=features]"])))
-    assert work(run_spec(parser().parse_args(base)))  # every attack that is run by default does without
+        work(run_spec(request([*base, "--attack", "nearest-neighbour[space=features]"])))
+    assert work(run_spec(request(base)))  # every attack that is run by default does without
 
 
 @pytest.mark.usefixtures("quick_rooms")

@@ -1,72 +1,59 @@
-"""`bench data list | info | prepare | verify`."""
+"""`bench data list | info | prepare | verify`: data sets and their files on this machine."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
-from collections.abc import Sequence
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import cast
+from typing import Annotated
 
 from rich.progress import Progress
 from rich.table import Table
 
-from bench.cli.about import summary
-from bench.cli.options import check_side, place
+from bench import api
+from bench.cli.parameters import WHERE, DataRoots, completer, read, switch
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
 from bench.data.attribute_groups import read_groups
-from bench.data.prepare import Prepared, check_scan, prepare, verify
+from bench.data.prepare import Prepared, check_scan
 from bench.data.subjects import people
-from bench.data.verification import check_current, checks
-from bench.plugins import registry
-from bench.plugins.spec import parameters, parse
+from bench.plugins.option import Count
+from bench.plugins.spec import parameters
+from bench.runs.request import check_side
+from bench.workbench.place import Place
+
+Name = Annotated[str, switch("a data set", completer=completer("datasets"))]
+Size = Annotated[int | None, read(Count, "side images are resized to", metavar="PIXELS")]
+SkipCorrupt = Annotated[bool, switch("leave unreadable images out and count them")]
+MaxPixels = Annotated[
+    int | None, read(Count, "most pixels of an image file, before it is resized (default: 100 million)", metavar="N")
+]
 
 
-def main(options: argparse.Namespace) -> int:
-    """Dispatch to the verb."""
-    if options.data_verb == "list":
-        return _list(options)
-    check_side(options.size)
-    spec = registry.canonical("datasets", parse(options.name), "quick")  # as `bench run` prepares it
-    source = cast(Source, registry.build("datasets", spec, "quick"))
-    return {"info": _info, "prepare": _prepare, "verify": _verify}[options.data_verb](source, options)
-
-
-def _list(options: argparse.Namespace) -> int:
-    """Every data set, and whether its files are here."""
-    roots = place(options).roots
+def list_datasets(*, data_root: DataRoots = ()) -> int:
+    """Print every data set, and whether its files are on this machine."""
     table = Table("name", "what it is", "files", title="data sets", title_justify="left")
-    for name, entry in sorted(registry.entries("datasets").items()):
-        error = registry.inspect(entry).error
-        table.add_row(name, "" if error else summary(registry.load("datasets", name)), error or _here(name, roots))
+    for row in api.data_list(api.open_place(data_roots=data_root)):
+        table.add_row(*row)
     to_stdout().print(table)
-    print("Say where files are with --data-root; `bench data info NAME` tells what was expected, and where to get it.")
+    print(
+        "Name the folder above them with --data-root; `bench data info NAME` says what belongs there and how to get it."
+    )
     return 0
 
 
-def _here(name: str, roots: Sequence[Path]) -> str:
-    cls = registry.load("datasets", name)
-    if any(field.default is MISSING and field.init for field in fields(cls)):
-        return f"{name}:..., where you say"
-    try:
-        return cast(Source, registry.build("datasets", parse(name), "quick")).here(roots) or "not here"
-    except PermissionError as error:  # of one set, which hides no other
-        return f"{error.filename} may not be read"
-
-
-def _info(source: Source, options: argparse.Namespace) -> int:
+def info(name: Name, /, *, size: Size = None, data_root: DataRoots = ()) -> int:
+    """Print what a data set is; 1 if its files are not on this machine."""
+    check_side(size)
+    source = api.dataset(name)
     print(f"{source.name}: {source.title}")
     print(f"  source: {source.source}\n  licence: {source.licence}\n  public set: {source.public}")
     print(f"  shareable: {'yes' if source.shareable else 'no: its pixels stay on this machine'}")
-    for name, value in parameters(source).items():
-        print(f"  {name} = {value}")
+    for key, value in parameters(source).items():
+        print(f"  {key} = {value}")
     print(f"  how to get it: {source.obtain}")
     try:
-        size = options.size or source.default_size
-        scan = source.scan(place(options).roots, size)
+        size = size or source.default_size
+        scan = source.scan(api.open_place(data_roots=data_root).roots, size)
         check_scan(source, scan, size)
     except DataError as error:
         print(f"  here: no\n{str(error).replace(source.obtain, '').rstrip()}")  # how to get it stands above
@@ -74,21 +61,33 @@ def _info(source: Source, options: argparse.Namespace) -> int:
     who = people(scan.subjects)
     count = "unknown" if who.numbers is None else who.count
     print(f"  here: yes, {len(scan.labels)} rows, {count} people, findings {', '.join(scan.findings)}")
-    if (told := read_groups(scan.attributes)) is not None:
-        print("  groups: " + "; ".join(f"{name} ({', '.join(groups)})" for name, groups in told.named().items()))
+    if (groups := read_groups(scan.attributes)) is not None:
+        print("  groups: " + "; ".join(f"{key} ({', '.join(values)})" for key, values in groups.named().items()))
     for note in (*scan.told, *who.notes):
         print(f"  note: {note}")
     return 0
 
 
-def _prepare(source: Source, options: argparse.Namespace) -> int:
-    where = place(options)
-    if options.download:
-        root = where.roots[0] if where.roots else Path.cwd()
+def prepare(
+    name: Name,
+    /,
+    *,
+    size: Size = None,
+    skip_corrupt: SkipCorrupt = False,
+    max_pixels: MaxPixels = None,
+    jobs: Annotated[int | None, read(Count, "decoding processes (default: one a core)", metavar="N")] = None,
+    download: Annotated[bool, switch("download it first, if its terms allow that", group=WHERE)] = False,
+    data_root: DataRoots = (),
+) -> int:
+    """Prepare a data set, and print its fingerprint and folder."""
+    check_side(size)
+    source, place = api.dataset(name), api.open_place(data_roots=data_root)
+    if download:
+        root = place.roots[0] if place.roots else Path.cwd()
         source.download(root)
-        where = place(argparse.Namespace(**{**vars(options), "data_root": [*(options.data_root or ()), root]}))
+        place = api.open_place(data_roots=[*data_root, root])
     start = time.perf_counter()
-    found = _prepared(source, options)
+    found = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs)
     print(f"{found.name}: {len(found)} rows of shape {found.samples.shape[1:]}, {found.skipped} corrupt left out")
     print(f"fingerprint {found.fingerprint}\nin {found.folder} ({time.perf_counter() - start:.1f} s)")
     for note in found.notes:
@@ -96,32 +95,42 @@ def _prepare(source: Source, options: argparse.Namespace) -> int:
     return 0
 
 
-def _verify(source: Source, options: argparse.Namespace) -> int:
-    scan = source.scan(place(options).roots, options.size or source.default_size)
-    found = _prepared(source, options)
+def verify(
+    name: Name,
+    /,
+    *,
+    size: Size = None,
+    skip_corrupt: SkipCorrupt = False,
+    max_pixels: MaxPixels = None,
+    data_root: DataRoots = (),
+) -> int:
+    """Print a line a check; 1 if a checksum differs from the published one."""
+    from bench.data.prepare import verify as check_prepared
+    from bench.data.verification import check_current, checks
+
+    check_side(size)
+    source, place = api.dataset(name), api.open_place(data_roots=data_root)
+    scan = source.scan(place.roots, size or source.default_size)
+    found = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels)
     check_current(scan, found)
-    verify(found)
+    check_prepared(found)
     print(found.name)
     for check in checks(scan, found):
         print(f"  {check.state:8}{check.text}")
-    said = {str(each) for each in scan.official}
+    published = {str(official) for official in scan.official}
     for note in found.notes:
-        if note not in said:  # as a check that differs
+        if note not in published:  # else it stands above, as a check that differs
             print(f"  note    {note}")
-    return int(any(not each.agrees and each.is_checksum for each in scan.official))
+    return int(any(not official.agrees and official.is_checksum for official in scan.official))
 
 
-def _prepared(source: Source, options: argparse.Namespace) -> Prepared:
-    where = place(options)
+def _prepared(
+    source: Source, place: Place, *, size: int | None, skip_corrupt: bool, max_pixels: int | None,
+    jobs: int | None = None,
+) -> Prepared:  # fmt: skip
     with Progress(console=to_stdout(), transient=True) as progress:
         task = progress.add_task(f"prepare {source.name}", total=None)
-        return prepare(
-            source,
-            roots=where.roots,
-            cache=where.cache,
-            size=options.size,
-            workers=(getattr(options, "jobs", None) or os.cpu_count() or 1),
-            skip_corrupt=bool(options.skip_corrupt),
-            max_pixels=options.max_pixels,
+        return api.data_prepare(
+            source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs,
             report=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+        )  # fmt: skip

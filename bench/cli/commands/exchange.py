@@ -2,102 +2,138 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
 
-from bench.cli.options import place
+from annotated_types import Ge
+
+from bench import api
+from bench.cli.parameters import RESULTS, ResultsFolder, Trusted, goes_with, read, switch
 from bench.cli.terminal import to_stderr
 from bench.exchange.check import summary
-from bench.exchange.export import export
-from bench.exchange.merge import merge
 from bench.exchange.outcomes import Outcomes
-from bench.exchange.submit import submit
-from bench.exchange.verify import Verification, verify
+from bench.exchange.verify import Verification
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
-from bench.results.run_secret import given
-from bench.results.signing_key import SigningKey, read_public
+from bench.results.signing_key import SigningKey
 from bench.wire.text import plain
-from leaderboard.site import altered
 
 MOST_SHOWN = 20
+OF_BUNDLE = goes_with("BUNDLE")
+BUNDLE = ("Parameters", OF_BUNDLE)
+Natural = Annotated[int, Ge(0)]
 
 
-def main(options: argparse.Namespace) -> int:
-    """Do one of the verbs; 1 if anything is refused."""
-    verbs = {"submit": _submit, "merge": _merge, "export": _export}
-    if options.leaderboard_verb == "verify":
-        return _verify_folder(options) if options.bundle is None else _verify(options)
-    return verbs[options.leaderboard_verb](options)
-
-
-def _submit(options: argparse.Namespace) -> int:
-    signer = SigningKey.read(options.sign) if options.sign else None
-    path, findings = submit(Results(options.results.resolve()), options.out, signer=signer, disclose=options.disclose)
+def submit(
+    folder: Annotated[Path, switch("the results folder", metavar="DIR")],
+    /,
+    *,
+    out: Annotated[Path | None, switch("the bundle (default: DIR.bundle.zip)", metavar="FILE")] = None,
+    sign: Annotated[Path | None, switch("sign it with this key (see `bench keys new`)", metavar="FILE")] = None,
+    disclose: Annotated[
+        bool,
+        switch("add the run secret, so that others can derive the keys and judge the evidence again: it undoes the "
+               "folder's releases"),
+    ] = False,
+) -> int:  # fmt: skip
+    """Pack a results folder into a bundle; 1 and the reasons if anything is not in order."""
+    signer = SigningKey.read(sign) if sign else None
+    path, findings = api.submit(Results(folder.resolve()), out, signer=signer, disclose=disclose)
     if findings:
         to_stderr(summary(findings), MOST_SHOWN)
         print(f"nothing was packed: {len(findings)} {'fault' if len(findings) == 1 else 'faults'}", file=sys.stderr)
         return 1
     print(f"{path} ({path.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")
-    if not options.disclose:
+    if not disclose:
         print("Without its run secret its keys cannot be derived: it stays self-reported (--disclose adds it)")
     print(f"Try it: bench leaderboard verify {shlex.quote(str(path))}")
     print("Submit it: a pull request that adds it to leaderboard/submissions/, whose README says how")
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
-    outcomes = export(place(options).results, options.folder, restricted=options.restricted)
-    code = _print_outcomes(outcomes, f"exported to {options.folder}")
+def export(
+    folder: Annotated[Path, switch("a new folder, or that of an earlier export", metavar="DIR")],
+    /,
+    *,
+    results: ResultsFolder = RESULTS,
+    restricted: Annotated[
+        bool,
+        switch("also figures and fitted models of data that may not be shared, if you may send them where the folder "
+               "goes; releases of them stay"),
+    ] = False,
+) -> int:  # fmt: skip
+    """Copy what may leave into a folder; 1 if anything was refused."""
+    outcomes = api.export(api.open_place(results).results, folder, restricted=restricted)
+    code = _print_outcomes(outcomes, f"exported to {folder}")
     print(
         "run secret, logs, plans, pages and prepared data stay here; carry the folder by rsync, rclone or aws s3 sync"
     )
     return code
 
 
-def _merge(options: argparse.Namespace) -> int:
-    trusted = frozenset(read_public(path) for path in options.trusted) if options.trusted else None
-    sources, into = ([Results(path.resolve(), trusted=trusted) for path in dict.fromkeys(paths)] for paths in
-                     (options.source, [options.into]))  # fmt: skip
-    secret_of = None if options.secret_of is None else Results(options.secret_of.resolve(), trusted=trusted)
-    outcomes = merge(sources, into[0], prefer=options.prefer, secret_of=secret_of)
-    return _print_outcomes(outcomes, f"merged into {into[0].root}")
+def merge(
+    source: Annotated[Path, switch("results folders; they stay as they are", metavar="DIR")],
+    /,
+    *sources: Annotated[Path, switch("", show=False)],
+    into: Annotated[Path, switch("the joined one, new or with records", metavar="DIR")],
+    trusted: Trusted = (),
+    prefer: Annotated[
+        Literal["newest", "first"] | None,
+        switch("of different records of one name: the newest, or that in --into, else the first (default: both are "
+               "refused by name)"),
+    ] = None,
+    secret_of: Annotated[
+        Path | None,
+        switch("the folder whose run secret the joined one gets, if theirs differ, or with --trusted", metavar="DIR"),
+    ] = None,
+) -> int:  # fmt: skip
+    """Join results folders; 1 if anything was refused."""
+    outcomes = api.merge([source, *sources], into, trusted=trusted, prefer=prefer, secret_of=secret_of)
+    return _print_outcomes(outcomes, f"merged into {into.resolve()}")
 
 
-def _print_outcomes(outcomes: Outcomes, done: str) -> int:
-    for fate in ("refused", "stays"):
-        to_stderr((f"{fate}: {reason}" for reason in outcomes.reasons(fate)), MOST_SHOWN)
-    to_stderr((f"note: {note}" for note in outcomes.notes), MOST_SHOWN)
-    print(f"{done}: {outcomes.summary('copied')}; there before: {outcomes.summary('present')}")
-    if outcomes.count("refused"):
-        print(f"refused: {outcomes.summary('refused')}")
-    return 1 if outcomes.count("refused") else 0
-
-
-def _verify_folder(options: argparse.Namespace) -> int:
-    results = place(options).results
-    if not results.root.is_dir():
-        raise UsageError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    problems = [*results.problems(), *((f"site/{name}", reason) for name, reason in altered(results.root / "site"))]
-    for name, reason in problems:
-        print(plain(f"{name}: {results.bare(name, reason)}"), file=sys.stderr)
-    if not problems and next(results.records(), None) is None:
-        raise UsageError(f"no records in {results.root}: run something first, or name the folder with --results")
-    known = "" if results.trusted is not None else "; signatures were not checked (--trusted names public keys)"
-    print(f"{len(problems)} files are not what was written" if problems else f"all files are what was written{known}")
-    return 1 if problems else 0
-
-
-def _verify(options: argparse.Namespace) -> int:
-    if options.seal and options.results is None:
+def verify(
+    bundle: Annotated[
+        Path | None,
+        switch("the bundle (default: read the results folder)", metavar="BUNDLE", group=("Arguments", OF_BUNDLE)),
+    ] = None,
+    /,
+    *,
+    results: Annotated[Path | None, switch("folder of the records (default: results)", metavar="DIR")] = None,
+    trusted: Trusted = (),
+    secret: Annotated[
+        Path | None, switch("the run secret, if the bundle has none", metavar="FILE", group=BUNDLE)
+    ] = None,
+    rerun: Annotated[
+        int | None,
+        read(Natural, "measure N random records of a method again, and those that do not apply", metavar="N",
+             group=BUNDLE),
+    ] = None,
+    seal: Annotated[
+        bool, switch("measure all of it under the secret of your own --results, in a sandbox", group=BUNDLE)
+    ] = False,
+    sign: Annotated[Path | None, switch("sign the verdict with this key", metavar="FILE", group=BUNDLE)] = None,
+    verdict: Annotated[
+        Path | None, switch("the verdict's file (default: beside the bundle)", metavar="FILE", group=BUNDLE)
+    ] = None,
+    data_root: Annotated[
+        tuple[Path, ...],
+        switch("folder above the data sets (or BENCH_DATA)", name="--data-root", metavar="DIR", group=BUNDLE),
+    ] = (),
+) -> int:  # fmt: skip
+    """Judge a bundle again, or read a results folder whole; 1 if anything is refused."""
+    if bundle is None:
+        return _verify_folder(results or RESULTS, trusted)
+    if seal and results is None:
         raise UsageError("--seal writes records of your own: name their folder with --results")
-    signer = SigningKey.read(options.sign) if options.sign else None
-    done = verify(
-        options.bundle, place(options), secret=given(options.secret) if options.secret else None, rerun=options.rerun,
-        sealed=options.seal, signer=signer, out=options.verdict,
+    signer = SigningKey.read(sign) if sign else None
+    done = api.verify(
+        bundle, api.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
+        signer=signer, out=verdict,
     )  # fmt: skip
     _print_notes(done)
     if done.verified.verdict is None:
@@ -115,6 +151,26 @@ def _verify(options: argparse.Namespace) -> int:
     print(f"Verdict: {done.path}{'' if signer else ' (unsigned, so the board of others does not count it; --sign)'}")
     print(f"Tier: {done.verified.verdict.tier.word}")
     return 0
+
+
+def _verify_folder(folder: Path, trusted: Sequence[Path]) -> int:
+    results = api.open_place(folder, trusted=trusted).results
+    problems = api.verify_folder(results)
+    for name, reason in problems:
+        print(plain(f"{name}: {results.bare(name, reason)}"), file=sys.stderr)
+    known = "" if results.trusted is not None else "; signatures were not checked (--trusted names public keys)"
+    print(f"{len(problems)} files are not what was written" if problems else f"all files are what was written{known}")
+    return 1 if problems else 0
+
+
+def _print_outcomes(outcomes: Outcomes, done: str) -> int:
+    for fate in ("refused", "stays"):
+        to_stderr((f"{fate}: {reason}" for reason in outcomes.reasons(fate)), MOST_SHOWN)
+    to_stderr((f"note: {note}" for note in outcomes.notes), MOST_SHOWN)
+    print(f"{done}: {outcomes.summary('copied')}; there before: {outcomes.summary('present')}")
+    if outcomes.count("refused"):
+        print(f"refused: {outcomes.summary('refused')}")
+    return 1 if outcomes.count("refused") else 0
 
 
 def _print_notes(done: Verification) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
+from typing import Annotated
 
+from bench.cli.parameters import switch
 from bench.results.signing_key import make_pair, public_of
 
 
-def main(options: argparse.Namespace) -> int:
-    """Write a key pair, or print the public half of a key."""
-    if options.keys_verb == "show":
-        print(public_of(options.file))
-        return 0
-    key, public = make_pair(options.file)
-    print(f"{options.file}: the private key, for `bench run --sign`; keep it to yourself, and keep a copy")
+def new(file: Annotated[Path, switch("the private key; the public one is FILE.pub", metavar="FILE")], /) -> int:
+    """Write a key pair."""
+    key, public = make_pair(file)
+    print(f"{file}: the private key, for `bench run --sign`; keep it to yourself, and keep a copy")
     print(f"{public}: the public key, for readers of your records (--trusted)")
     print(f"public key {key.public}")
+    return 0
+
+
+def show(file: Annotated[Path, switch("a private key, or a public one", metavar="FILE")], /) -> int:
+    """Print the public half of a key."""
+    print(public_of(file))
     return 0

@@ -1,46 +1,44 @@
-"""`bench reach`: the ladder as a table, from the records of a results folder and from what came with this version."""
+"""`bench reach`: the ladder of breakable encoders, as far as each attack gets."""
 
 from __future__ import annotations
 
-import argparse
+from pathlib import Path
+from typing import Annotated
 
 from rich.table import Table
 
-from bench.cli.options import place
+from bench import api
+from bench.cli.parameters import RESULTS, Preset, ResultsFolder, switch
 from bench.cli.terminal import to_stdout
-from bench.plugins.spec import UsageError
 from bench.results.atomic_file import write_atomically
-from bench.results.records import Record
 from leaderboard import reach as ladder
 from leaderboard.entries import interval, number
-from leaderboard.reach import Rung, Step, dumps, reach, rungs, steps
+from leaderboard.reach import Rung, Step, dumps, rungs
 
 NAME, CELL = 34, 24  # characters of the columns with encoders and with an attack's figures
 
 
-def main(options: argparse.Namespace) -> int:
+def reach(
+    *,
+    results: ResultsFolder = RESULTS,
+    preset: Preset = "quick",
+    write: Annotated[Path | None, switch("also write what was measured to a JSON file", metavar="FILE")] = None,
+) -> int:
     """Print tables of each data set: encoders down, as many attacks across as the terminal is wide."""
-    where = place(options)
-    measured = steps(found for _, found in where.results.records() if isinstance(found, Record))
-    known = [one for one in (*measured, *ladder.shipped()) if one.preset == options.preset]
-    if not known:
-        raise UsageError(
-            f"no attack was measured on the ladder at preset {options.preset}: run "
-            f"`bench run --suite ladder --preset {options.preset}`"
-        )
+    measured, known = api.reach(api.open_place(results).results, preset)
     attacks = list(
-        {(one.dataset, one.attack.name, str(one.attack.parameters)): one for one in reversed(known)}.values()
+        {(step.dataset, step.attack.name, str(step.attack.parameters)): step for step in reversed(known)}.values()
     )
     console = to_stdout()
-    for dataset in sorted({one.dataset for one in attacks}):
-        here = sorted((one for one in attacks if one.dataset == dataset), key=lambda one: one.attack.name)
+    for dataset in sorted({step.dataset for step in attacks}):
+        own = sorted((step for step in attacks if step.dataset == dataset), key=lambda step: step.attack.name)
         at_once = max(1, (console.width - NAME) // CELL)
-        for start in range(0, len(here), at_once):
-            some = here[start : start + at_once]
-            console.print(_table(dataset, some, here, [one for one in known if one.dataset == dataset]))
-    if options.write is not None:
-        write_atomically(options.write, dumps(measured).encode())
-        print(f"{len(measured)} steps written to {options.write}")
+        for start in range(0, len(own), at_once):
+            some = own[start : start + at_once]
+            console.print(_table(dataset, some, own, [step for step in known if step.dataset == dataset]))
+    if write is not None:
+        write_atomically(write, dumps(measured).encode())
+        print(f"{len(measured)} steps written to {write}")
     return 0
 
 
@@ -51,7 +49,7 @@ def _table(dataset: str, attacks: list[Step], all_of_them: list[Step], known: li
                   "interval; seconds of training.", caption_justify="left",
                   show_lines=True)  # fmt: skip
     table.add_column("encoder", no_wrap=True)
-    columns = [reach(one.attack, one.preset, dataset, known) for one in attacks]
+    columns = [ladder.reach(one.attack, one.preset, dataset, known) for one in attacks]
     for one in attacks:
         table.add_column("\n".join([one.attack.name, *_apart(one, all_of_them)]), justify="right")
     for row, method in enumerate(rungs()):

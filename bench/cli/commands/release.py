@@ -1,284 +1,83 @@
-"""`bench release`: a data owner's release of her private rows as files to publish, and apart from them her key.
-
-The data are opened as `bench run` opens them, so that under the same options a record speaks of this release: its rows
-are the private part, which preset and --limit size (`--preset paper` takes all of it) and whose labels are balanced as
-they are scored; control and test people stay at home. The scheme comes from the store that `bench run` fills. Two
-things differ: key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from
-the run secret of the results folder, so that nobody who holds that folder can make them again; and the release is not
-kept. The key file alone holds what the key came from.
-
-Into DIR, which appears in one step, complete, or not at all:
-- release.safetensors: `samples` (m, ...) float32 and, where labels are released, `labels` (m, k): 1, 0, NaN withheld.
-- generator.safetensors in its place, where the method publishes a generator: rows are then anybody's to draw from it.
-- scheme.safetensors: what the method learned from public rows, if anything (`Method.load`).
-- features.safetensors: what the extractor learned from public images, if anything (`Extractor.load`).
-- release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
-
-The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR.
-"""
+"""`bench release`: private rows as files to publish, and their key in a file of its own."""
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import io
-import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import torch
-from pydantic import JsonValue
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.cli.failure import heard, why
-from bench.cli.options import place, run_spec
-from bench.contract.seal import check, seal
-from bench.plugins.spec import UsageError
-from bench.progress import stage, told
-from bench.randomness import Secret
-from bench.results.atomic_file import sync, write_new
-from bench.results.disk_errors import writing
-from bench.results.reason import Phase, phase_of
-from bench.results.records import claim_record
-from bench.results.run_secret import ABOUT, MAKER, outside_releases
-from bench.rows.person_groups import FEWEST, person_groups
-from bench.runs.plan import cells
-from bench.types import Dataset, Release, State
-from bench.wire.tensor_file import write_tensors
+from bench import api
+from bench.cli.parameters import (
+    RELEASED,
+    RESULTS,
+    SPREAD,
+    WHERE,
+    Config,
+    DataRoots,
+    Flags,
+    ResultsFolder,
+    Suite,
+    flags,
+    switch,
+)
+from bench.results.run_secret import ABOUT
+from bench.runs.publication import Published
+from bench.runs.request import Request
 from bench.wire.text import line
-from bench.workbench.inputs import plugin_record
-from bench.workbench.open_data import open_data
-from bench.workbench.place import Place
-from bench.workbench.shared_people import refuse_shared_people
-from bench.workbench.workbench import Workbench
 
-WHOLE = "paper"
-"""The preset that leaves no private row out."""
+if TYPE_CHECKING:
+    ReleaseFlags = Flags
+else:
+    ReleaseFlags = flags("ReleaseFlags", ("methods", "device", "isolation"), RELEASED)
 
 
-@dataclass(frozen=True, eq=False)
-class Publication:
-    """What is written: tensors by the name of the file they go into, what release.json says, and the key's secret."""
-
-    files: Mapping[str, State]
-    about: Mapping[str, JsonValue]
-    key: State
-
-
-def main(options: argparse.Namespace) -> int:
-    """Release, write, and say what leaves and what must not."""
-    spec = run_spec(options)
-    where = replace(place(options), memory=spec.memory)  # as for a run: no method can tell which of the two it is in
-    if len(spec.methods) != 1 or len(spec.choices) != 1:
-        raise UsageError(
-            f"one release is of one data set by one method under one seed: got {len(spec.methods)} methods, "
-            f"{len(spec.choices)} choices of data set and seed"
-        )
-    out: Path = options.out.resolve()
-    key_out = (options.key_out or out.parent / f"{out.name}-key.safetensors").resolve()
-    _check_places(out, key_out, where)
-    (cell,) = cells(spec)
-    with _progress() as shown, closing(Workbench.open(cell, where, spec.isolation)) as bench:
-        shown.restricted = not bench.record.shareable
-        refuse_shared_people(cell.choice, where)
-        with heard(bench, where.results, "release") as log:
-            made = _release(bench, where, log)
-    _write(made, out, key_out, shared=bench.record.shareable)
-    _summarise(bench, made, out, key_out)
+def release(
+    *,
+    chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
+    suite: Suite = None,
+    config: Config = None,
+    out: Annotated[Path, switch("a new folder, to be published whole", metavar="DIR", group=WHERE)],
+    key_out: Annotated[
+        Path | None, switch("a new file for the secret (default: DIR-key.safetensors)", metavar="FILE", group=WHERE)
+    ] = None,
+    results: ResultsFolder = RESULTS,
+    data_root: DataRoots = (),
+) -> int:
+    """Release one data set by one method, and say what leaves and what must not."""
+    request = Request((chosen.values() if chosen else {}) | {"attacks": "none"}, suite, config, "release")
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("open", total=None)
+        found = api.release(
+            request, api.open_place(results, data_root), out, key_out,
+            lambda stage, done, total: progress.update(task, description=stage, completed=done, total=total or None),
+        )  # fmt: skip
+    _print(found)
     return 0
 
 
-def _check_places(out: Path, key_out: Path, where: Place) -> None:
-    """Raise UsageError unless both can be written without overwriting anything, the key away from what is published."""
-    if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
-    if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
-        raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
-    outside_releases(key_out, "the key")
-    if key_out.exists() or not key_out.parent.is_dir():
-        raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
-
-
-def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
-    """The private rows released under a key that nobody can guess; `log` alone says why there are none."""
-    method = plugin_record(bench.cell.method)
-    if method.role is not None:
-        raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
-    try:
-        scheme = bench.scheme()
-        key = scheme.sample_key(Secret.fresh())
-        stage("release")
-        release = bench.untouched(method.name, lambda: key.release(bench.private))
-        check(release, bench.private)
-    except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
-        raise UsageError(f"{bench.cell.method.spec.shown} releases nothing here: {why(reason, log)}") from reason
-    sealed = seal(release, Secret.fresh()).release
-    files = {**_published(sealed), "scheme.safetensors": scheme.state()}
-    claim = claim_record(scheme.claim())
-    about: dict[str, JsonValue] = {
-        "schema": 1,
-        "made_by": f"{MAKER} {version('veil-bench')}",
-        "method": method.model_dump(exclude={"role"}),
-        "claims": bench.method.claims,
-        "claim": None if claim is None else claim.model_dump(),
-        "findings": [*bench.private.findings],
-        "exclusive": bench.private.exclusive,
-        "raw_shape": [*bench.private.samples.shape[1:]],
-        "shape": [*sealed.samples.shape[1:]],
-    }
-    read = bench.cell.choice.features
-    if read is not None:
-        # The same extractor, without its view of the private rows; the cache has it.
-        side = bench.cell.choice.side(bench.cell.choice.dataset.plugin)
-        choice = replace(bench.cell.choice, features=None, scored_in=read, size=side)
-        _, images, space = open_data(choice, where, bench.device)
-        assert space is not None
-        assert images.scored_in is not None
-        files["features.safetensors"] = space.state
-        about["features"] = {**images.scored_in.model_dump(), "images": [*images.shape]}
-    return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state())
-
-
-def _published(sealed: Release) -> dict[str, State]:
-    if sealed.generator is not None:
-        return {"generator.safetensors": sealed.generator.state()}
-    labels = {} if sealed.labels is None else {"labels": sealed.labels}
-    return {"release.safetensors": {"samples": sealed.samples, **labels}}
-
-
-def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None:
-    """Put the key into its file, then everything else into `out` in one step; after a failure neither is there."""
-    building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
-    keyed = False
-    try:
-        hashes: dict[str, JsonValue] = {}
-        for name, tensors in made.files.items():
-            hashes[name] = _packed(tensors, building / name)
-        text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
-        write_new(building / ABOUT, f"{text}\n".encode(), mode=0o644)
-        if shared:
-            building.chmod(0o755)
-        if made.key:
-            content = io.BytesIO()
-            write_tensors(content, made.key)
-            write_new(key_out, content.getvalue(), mode=0o600)
-            keyed = True
-        building.replace(out)
-        sync(out.parent)
-    except BaseException:
-        if building.exists():  # else the release is in its place, and worth nothing without its key
-            shutil.rmtree(building, ignore_errors=True)
-            if keyed:
-                key_out.unlink()
-        raise
-
-
-def _packed(tensors: State, path: Path) -> str:
-    """Write tensors, block by block, to a new file; the SHA-256 of what stands in it."""
-    with writing(path):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        with os.fdopen(handle, "wb") as file:
-            write_tensors(file, tensors)
-        sync(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _summarise(bench: Workbench, made: Publication, out: Path, key_out: Path) -> None:
-    record, counts, choice = bench.record, bench.record.rows, bench.cell.choice
-    print(
-        f"{record.name}: its {counts['private']} private rows (preset {choice.preset}), released by "
-        f"{bench.cell.method.spec.shown}; {counts['control'] + counts['test']} control and test rows stay at home"
-    )
-    if choice.preset != WHOLE:
-        print(
-            f"Careful: the preset {choice.preset} is a size to measure with: at most {choice.sizes.private:,} private "
-            f"rows, and what is trained is trained shorter; --preset {WHOLE} takes all private rows"
-        )
-    for note in (*record.notes, *filter(None, [bench.withheld])):
-        print(f"  {line(note)}")
-    print(f"Publish {out}")
-    for name, tensors in made.files.items():
+def _print(found: Published) -> None:
+    print(found.title)
+    for note in found.notes:
+        print(f"  {note}")
+    print(f"Publish {found.out}")
+    for name, tensors in found.publication.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
-    if (rows := made.files.get("release.safetensors")) is not None:
-        told = line(", ".join(_labels(bench.private, bench.natural))) if "labels" in rows else ""
-        print(f"  labels, counted in the private rows: {told}" if told else "  labels: none")
+    if "release.safetensors" in found.publication.files:
+        labels = line(", ".join(found.labels))
+        print(f"  labels, counted in the private rows: {labels}" if labels else "  labels: none")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
-    print(f"Claim: {bench.method.claims}")
-    claim = made.about["claim"]
+    print(f"Claim: {found.claims}")
+    claim = found.publication.about["claim"]
     if isinstance(claim, dict):
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
-    read = bench.cell.choice.features
-    fitted = {"scheme.safetensors": bench.method, "features.safetensors": None if read is None else read.plugin}
-    learned = [name for name, by in fitted.items() if name in made.files and by is not None and by.needs_public]
-    if learned and record.public_fingerprint == record.fingerprint:
-        print(
-            f"Careful: the public rows are set-aside people of these same data, and {' and '.join(learned)} may "
-            "have learned from them; --public names others"
-        )
-    if few := _few(bench.private):
-        print(
-            f"Careful: fewer than {FEWEST} people have {line(', '.join(few))}: where the release names it, it may tell "
-            "of whom a row is"
-        )
-    if not record.shareable:
-        print("Careful: these data may not be shared; the folder can be read by you alone until you open it")
-    if made.key:
-        print(f"Keep secret {key_out}")
-        print("  A person who has it may undo the release, or make more of it; you may need it to encode queries")
+    for warning in found.warnings:
+        print(f"Careful: {warning}")
+    if found.publication.key:
+        print(f"Keep secret {found.key_out}")
+        print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")
-
-
-def _labels(private: Dataset, natural: torch.Tensor | None) -> list[str]:
-    """Each finding, with how many rows say yes and no, and how many labels were withheld; of classes the rows."""
-    if private.labels is None:
-        return [*private.findings]
-    yes, no = ((private.labels == value).sum(dim=0).tolist() for value in (1, 0))
-    if private.exclusive:
-        return [f"{name} ({rows} rows)" for name, rows in zip(private.findings, yes, strict=True)]
-    gone = [0] * len(yes) if natural is None else (private.labels.isnan() & ~natural.isnan()).sum(dim=0).tolist()
-    return [
-        f"{name} ({has} yes, {lacks} no" + (f", {left} withheld: --no-balance keeps them)" if left else ")")
-        for name, has, lacks, left in zip(private.findings, yes, no, gone, strict=True)
-    ]
-
-
-def _few(private: Dataset) -> list[str]:
-    """Findings and classes that some have, but fewer than `FEWEST` people."""
-    people = person_groups(private, None).get("finding", {})
-    return [name for name, having in people.items() if 0 < int(having.sum()) < FEWEST]
-
-
-class ProgressLine:
-    """What is said of progress, shown as `restricted` allows: the phase in place of a method's own words."""
-
-    restricted = False
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._task = progress, progress.add_task("open", total=None)
-        self._phase: Phase = "start"
-
-    def hear(self, name: str, done: int, total: int) -> None:
-        """Show a new stage (0 of 0), or how many of its steps are done."""
-        self._phase = phase_of(name, self._phase, total)
-        said = self._phase if self.restricted else name
-        self._progress.update(self._task, description=said, completed=done, total=total or None)
-
-
-@contextmanager
-def _progress() -> Iterator[ProgressLine]:
-    """What is said within the block is shown on standard error, as that was when the block began."""
-    with os.fdopen(os.dup(2), "w") as shown, Progress(console=Console(file=shown), transient=True) as progress:
-        line = ProgressLine(progress)
-        with told(line.hear):
-            yield line

@@ -1,77 +1,81 @@
-"""`bench status`: what is done, missing, failed or out of date among the cells of a results folder, and why."""
+"""`bench status`: how every job of a results folder stands, or what its jobs cost at another size."""
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections import Counter
+from typing import Annotated
 
 from rich.table import Table
 
-from bench.cli.cost_table import print_costs
-from bench.cli.options import place
-from bench.cli.queue_table import State, at_work, counts, tallies
+from bench import api
+from bench.cli.parameters import RESULTS, ResultsFolder, goes_with, read, switch
 from bench.cli.terminal import to_stdout
-from bench.plugins.spec import UsageError
-from bench.results.records import DatasetRecord, RecordError
+from bench.plugins.option import Amount, Count
 from bench.results.results import Results
-from bench.runs.plan import data_key, read_plan, standing
-from bench.workbench.cell import Cell, Planned
 
-WATCH_SECONDS = 5.0
+COST = goes_with("--cost")
 
 
-def main(options: argparse.Namespace) -> int:
-    """Print a line an evaluator; 1 if anything is not done."""
-    results = place(options).results
-    if options.watch:
-        return _watch(results, once=options.once)
-    if options.cost:
-        return print_costs(results, rows=options.rows, workers=options.workers, price=options.price)
-    planned = list(results.journal.plans())
-    if not planned:
-        raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")
+def status(
+    *,
+    results: ResultsFolder = RESULTS,
+    files: Annotated[bool, switch("also run Python files that plans name; not in a folder of others")] = False,
+    cost: Annotated[
+        bool, switch("estimate hours at another size from recorded seconds", group=("Parameters", COST))
+    ] = False,
+    rows: Annotated[
+        int,
+        read(
+            Count,
+            "with --cost: private rows of each data set",
+            metavar="N",
+            show_default=True,
+            group=("Parameters", COST),
+        ),
+    ] = 50_000,
+    workers: Annotated[
+        int,
+        read(
+            Count,
+            "with --cost: workers that share the jobs",
+            metavar="N",
+            show_default=True,
+            group=("Parameters", COST),
+        ),
+    ] = 1,
+    price: Annotated[
+        float | None, read(Amount, "with --cost: price of a worker's hour", metavar="P", group=("Parameters", COST))
+    ] = None,
+) -> int:
+    """Print a line a job; 1 if any is not done."""
+    folder = api.open_place(results).results
+    if cost:
+        return _print_costs(folder, rows=rows, workers=workers, price=price)
     table = Table("data set", "cell", "evaluator", "state", "why")
     counts: Counter[str] = Counter()
-    for folder in planned:
-        dataset, _, cell = folder.partition("/")
-        for evaluator, state, reason in _lines(folder, results, files=options.files):
-            counts[state] += 1
-            table.add_row(dataset, cell, evaluator, state, reason)
+    for job in api.status(folder, files=files):
+        counts[job.state] += 1
+        table.add_row(job.dataset, job.cell, job.evaluator, job.state, job.reason)
     to_stdout().print(table)
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
     return 0 if set(counts) <= {"done"} else 1
 
 
-def _watch(results: Results, *, once: bool) -> int:
-    """Print how jobs stand until all have ended; 1 where a job failed, or is left."""
-    console, known = to_stdout(), dict[str, State]()
-    while True:
-        found = counts(results.queue, known)
-        if not found:
-            raise UsageError(f"no planned run in {results.root}: bench run --executor none writes one")
-        console.print(tallies(found))
-        if any(each.running for each in found):
-            console.print(at_work(found))
-        over = not any(each.states[state] for each in found for state in ("waiting", "running", "lost"))
-        if once or over:
-            return 0 if all(each.states.keys() <= {"done"} for each in found) else 1
-        time.sleep(WATCH_SECONDS)
+def _print_costs(results: Results, *, rows: int, workers: int, price: float | None) -> int:
+    from bench.runs.cost import hours_on
 
-
-def _lines(folder: str, results: Results, *, files: bool) -> list[tuple[str, str, str]]:
-    try:
-        cell, planned = read_plan(results.journal.plan(folder) or "", files=files)
-        data = results.journal.data(data_key(cell.choice))
-        found = [
-            (name, "unknown", str(each)) if isinstance(each, UsageError) else _line(results, cell, each, data)
-            for name, each in planned.items()
-        ]
-    except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return [("all", "unknown", f"the plan cannot be read any more: {error}")]
-    return found
-
-
-def _line(results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None) -> tuple[str, str, str]:
-    found = standing(results, cell, planned, data)
-    return planned.name, found.state, found.reason
+    found = api.costs(results, rows)
+    table = Table(
+        "evaluator", "device", "jobs", "rows", "seconds a job", "grows as rows to the", f"hours at {rows:,} rows"
+    )
+    for one in found:
+        growth = f"{one.growth:.2f}" if one.fitted else "1 (one size only)"
+        table.add_row(
+            one.kind, one.device, str(one.jobs), f"{one.rows:,}", f"{one.seconds:.1f}", growth, f"{one.hours:.1f}"
+        )
+    to_stdout().print(table)
+    hours = sum(one.hours for one in found)
+    print(f"{hours:.1f} hours of a worker; {hours_on(found, workers):.1f} hours on {workers} workers at best")
+    if price is not None:
+        print(f"{hours * price:,.0f} at {price:g} an hour")
+    return 0

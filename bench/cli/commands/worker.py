@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from bench.cli.options import place
+from bench.api import open_place
 from bench.cli.stop import code
 from bench.plugins.spec import UsageError
 from bench.results.signing_key import SigningKey
@@ -24,7 +25,9 @@ def main(options: argparse.Namespace) -> int:
         memory=None if options.memory is None else int(options.memory * 2**30), only=options.only,
         prepares=options.prepare,
     )  # fmt: skip
-    where = place(options)
+    where = open_place(
+        options.results or Path("results"), getattr(options, "data_root", ()), getattr(options, "trusted", ())
+    )
     if not where.results.root.is_dir():
         raise UsageError(
             f"expected a results folder, and there is no {where.results.root}: `bench run --executor none` plans one"

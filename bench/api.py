@@ -1,0 +1,816 @@
+"""The Python face of the harness: one function a command, which returns data. `bench.cli` prints them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import platformdirs
+
+from bench.contract.source import Source
+from bench.data.roots import resolve
+from bench.plugins import description, registry
+from bench.plugins.groups import GROUPS, Group, Kind
+from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.results.signing_key import SigningKey, read_public
+from bench.workbench.place import Place
+
+if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins needs no pages
+    from bench.data.prepare import Prepared
+    from bench.exchange.check import Finding
+    from bench.exchange.outcomes import Outcomes
+    from bench.exchange.verify import Verification
+    from bench.results.regenerable import Regenerable
+    from bench.runs.cost import EvaluatorCost
+    from bench.runs.display import Display
+    from bench.runs.plan import Standing
+    from bench.runs.publication import Published
+    from bench.runs.request import Request
+    from bench.runs.run_spec import RunSpec
+    from bench.runs.summary import Summary
+    from bench.workbench.choice import Choice
+    from leaderboard.board import Row
+    from leaderboard.comparison import Compared, Ranked
+    from leaderboard.published import Publication
+    from leaderboard.quotation import Misquoted
+    from leaderboard.reach import Step
+    from leaderboard.reproduction import Reproduction
+
+CORRUPT = re.compile(r".+-[0-9a-f]{16}-corrupt\.txt")
+"""Lists of the files that could not be decoded, beside a prepared folder."""
+SITE = "board"
+
+
+def open_place(
+    results: Path = Path("results"), data_roots: Sequence[Path] = (), trusted: Sequence[Path] = ()
+) -> Place:  # fmt: skip
+    """The folders of a command: results, prepared data, and raw data.
+
+    Args:
+        results: The results folder, which need not exist yet.
+        data_roots: Folders above raw data, before those of BENCH_DATA and of the configuration file.
+        trusted: Files of public keys: records that none of them signed are refused; without any, none is.
+
+    Raises:
+        UsageError: `results` is a file.
+    """
+    if results.exists() and not results.is_dir():
+        raise UsageError(f"--results {results}: expected a folder, found a file")
+    keys = frozenset(map(read_public, trusted)) if trusted else None
+    cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
+    folder = results.resolve()
+    found = Results(folder, trusted=keys)
+    if (folder / "rows").is_dir():
+        from leaderboard.packed_rows import published_results
+
+        found = published_results(folder, keys)
+    return Place(found, cache, resolve(data_roots))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One job of a plan.
+
+    Args:
+        part: The number of its part, from 1.
+        dataset, method, seed, evaluator: Which job.
+        standing: What is on record, and why it would run.
+        runs: Whether a run would do it.
+    """
+
+    part: int
+    dataset: str
+    method: str
+    seed: int
+    evaluator: str
+    standing: Standing
+    runs: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do: its parts, its jobs, and the attacks that no metric reads."""
+
+    specs: Sequence[RunSpec]
+    jobs: Sequence[Planned]
+    idle: Sequence[str]
+    absent: Mapping[str, str]
+
+
+def plan(request: Request, place: Place) -> Plan:
+    """The jobs that a run would do or keep, without doing any. Raises as `run`."""
+    from bench.runs.plan import data_key, standing, to_run, work
+
+    specs, absent = _present(request, place)
+    jobs: list[Planned] = []
+    seen = set[tuple[str, str]]()
+    for number, spec in enumerate(specs, 1):
+        for cell, evaluators in work(spec).items():
+            data = place.results.journal.data(data_key(cell.choice))
+            for evaluator in evaluators:
+                if (cell.folder, evaluator.name) in seen:  # an earlier part has it
+                    continue
+                seen.add((cell.folder, evaluator.name))
+                found = standing(place.results, cell, evaluator, data)
+                names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator.name
+                jobs.append(Planned(number, *names, found, to_run(found, spec.overwrite)))
+    return Plan(specs, jobs, idle_attacks(specs), absent)
+
+
+@dataclass
+class RunResult:
+    """What a run came to.
+
+    Args:
+        parts: Each part with its summary.
+        summary: The whole.
+        absent: The reason for every data set that was left out, by name.
+        unsigned: Records that the signing key did not sign.
+        page: The index of the pages; None if none were written.
+        seconds: Of wall time.
+    """
+
+    parts: list[tuple[RunSpec, Summary]]
+    summary: Summary
+    absent: Mapping[str, str]
+    unsigned: int = 0
+    page: Path | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Observer:
+    """What a run tells while it works: lines to `display`, absent data and a part's records to functions."""
+
+    display: Display
+    absent: Callable[[str, str], None] = field(default=lambda name, reason: None)
+    part: Callable[[RunSpec, Summary], None] = field(default=lambda spec, summary: None)
+
+
+def run(
+    request: Request, place: Place, observer: Observer, *, signer: SigningKey | None = None,
+    secret: Path | None = None, site: Path | None = None,
+) -> RunResult:  # fmt: skip
+    """Do what is missing of a run, and write its pages.
+
+    Args:
+        request: What to run.
+        place: Where.
+        observer: Hears what happens.
+        signer: Signs new records.
+        secret: A file with the run secret; None for the folder's own.
+        site: Folder of the pages; None writes none.
+
+    Raises:
+        UsageError: An option that cannot be taken, or none of the data is here.
+    """
+    from bench.results.run_secret import given
+    from bench.runs.plan import work
+    from bench.runs.run import run as run_spec
+    from bench.runs.summary import Summary
+    from leaderboard.site import build
+
+    key = None if secret is None else given(secret)
+    specs, absent = _present(request, place)
+    for name, reason in absent.items():
+        observer.absent(name, reason)
+    start = time.perf_counter()
+    result = RunResult([], Summary(), absent)
+    with observer.display as display:
+        for text in announcements(specs, place):
+            display.message(text)
+        if key is not None:
+            place.results.keep_secret(key)
+        for number, spec in enumerate(specs, 1):
+            if result.summary.stopped is not None:
+                result.summary.planned += sum(map(len, work(spec).values()))
+                continue
+            if len(specs) > 1:
+                display.message(part_title(number, specs))
+            summary = run_spec(spec, place, display, signer)
+            result.parts.append((spec, summary))
+            result.summary.add(summary)
+    for spec, summary in result.parts:
+        if summary.records:
+            observer.part(spec, summary)
+    records = result.summary.records
+    result.unsigned = 0 if signer is None else sum(not record.signed_by(signer.public) for record in records)
+    if site is not None and any(record.limit is None for record in records):
+        result.page = build(place.results, site)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping[str, str]]:
+    from bench.runs.present import present
+    from bench.runs.request import run_specs
+
+    return present(run_specs(request), place)
+
+
+def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
+    """What all parts of a run share, a line each."""
+    from bench.pairs.sweep import engine
+    from bench.sandbox import why_not
+
+    first = specs[0]
+    presets = ", ".join(dict.fromkeys(spec.preset for spec in specs))
+    device = "CUDA device" if first.device == "cuda" else "CPU"
+    yield f"preset {presets} on the {device}, {first.jobs} job(s) at a time; records in {place.results.root}"
+    if first.isolation == "none":
+        yield "methods and attacks run in the judge's own process: trust them, and keep the records off leaderboards"
+    elif first.isolation != "sandbox":
+        reason = why_not() or "asked for"
+        yield f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
+    if engine() == "torch":
+        yield "pair scores are counted by torch, which is slower: numba is not installed"
+    yield from idle_attacks(specs)
+
+
+def idle_attacks(specs: Sequence[RunSpec]) -> list[str]:
+    """A line for each attack that was chosen and does not run."""
+    from bench.runs.plan import idle
+
+    names = dict.fromkeys(name for spec in specs for name in idle(spec))
+    return [f"the attack {name} does not run: none of the chosen metrics reads what it scores" for name in names]
+
+
+def part_title(number: int, specs: Sequence[RunSpec]) -> str:
+    """A part of a run in words: its number and its data."""
+    choices = specs[number - 1].choices
+    data = (f"{choice.dataset} at {choice.size} pixels" if choice.size else str(choice.dataset) for choice in choices)
+    return f"part {number} of {len(specs)}: {', '.join(dict.fromkeys(data))}"
+
+
+def release(
+    request: Request, place: Place, out: Path, key_out: Path | None = None,
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> Published:  # fmt: skip
+    """Write a release as files to publish, and its key to a separate file (`bench.runs.publication.release`)."""
+    from bench.runs import publication
+    from bench.runs.request import run_spec
+
+    return publication.release(run_spec(request), place, out, key_out, report)
+
+
+def show(
+    request: Request, place: Place, out: Path, display: Display, *, rows: int | None = None, confidential: bool = False
+) -> Path:
+    """Draw raw rows beside their released forms (`bench.runs.released_picture.draw`)."""
+    from bench.runs import released_picture
+    from bench.runs.request import run_spec
+
+    return released_picture.draw(run_spec(request), place, out, display, rows=rows, confidential=confidential)
+
+
+@dataclass(frozen=True)
+class JobState:
+    """How a job of a results folder stands: `state` in a word, and the reason."""
+
+    dataset: str
+    cell: str
+    evaluator: str
+    state: str
+    reason: str
+
+
+def status(results: Results, *, files: bool = False) -> list[JobState]:
+    """Every job of a results folder; `files` also runs files of Python that plans name.
+
+    Raises:
+        UsageError: There are no cells.
+    """
+    folders = list(results.journal.plans())
+    if not folders:
+        raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")
+    return [state for folder in folders for state in _states(folder, results, files=files)]
+
+
+def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]:
+    from bench.results.records import RecordError
+    from bench.runs.plan import data_key, read_plan, standing
+
+    dataset, _, name = folder.partition("/")
+    try:
+        cell, planned = read_plan(results.journal.plan(folder) or "", files=files)
+        data = results.journal.data(data_key(cell.choice))
+        found = {
+            evaluator: ("unknown", str(job))
+            if isinstance(job, UsageError)
+            else ((stands := standing(results, cell, job, data)).state, stands.reason)
+            for evaluator, job in planned.items()
+        }
+    except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found = {"all": ("unknown", f"the plan cannot be read any more: {error}")}
+    for evaluator, (state, reason) in found.items():
+        yield JobState(dataset, name, evaluator, state, reason)
+
+
+def costs(results: Results, rows: int) -> list[EvaluatorCost]:
+    """Hours of each evaluator at another number of private rows, from recorded seconds.
+
+    Raises:
+        UsageError: There are no records with seconds.
+    """
+    from bench.runs import cost
+
+    found = cost.costs(records_of(results), rows)
+    if not found:
+        raise UsageError(f"no records with seconds in {results.root}: run some at a small size first")
+    return found
+
+
+def records_of(results: Results) -> Iterator[Record]:
+    """The records of a folder that can be read."""
+    return (record for _, record in results.records() if isinstance(record, Record))
+
+
+def list_plugins(group: Group | None = None) -> dict[Group, list[description.Listed]]:
+    """Every registered plug-in by group, or those of one group; a broken one with the reason."""
+    return {each: description.listed(each) for each in ((group,) if group else GROUPS)}
+
+
+def info(name: str, preset: str = "quick") -> str:
+    """What is known about every plug-in of that name. Raises UsageError for an unknown name."""
+    return description.described(parse(name), preset, _expected)
+
+
+def _expected(method: str, preset: str) -> Iterator[str]:
+    """Figures of a method that the ledger quotes, each with what it was measured with."""
+    from leaderboard.reproduction import shipped, stated
+
+    found = shipped().of(method)
+    if found:
+        yield "  expected, of the papers' claims (`bench leaderboard ledger`):"
+    figures = [one for _, _, row in found for one in row.ours if one.value is not None]
+    if figures and not any(one.at(preset) for one in figures):
+        yield f"    none of the figures is of the preset {preset}; each says what it was measured with"
+    for paper, table, row in found:
+        yield f"    {paper.cited}, {table.place}, {row.what}: the paper says {row.says}: {row.verdict}"
+        yield from (f"      here {stated(one)}" for one in row.ours)
+
+
+def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:
+    """Write a plug-in to begin with and its test; the text of each file by its path.
+
+    Raises:
+        UsageError: The name cannot be taken, or a file of that name exists.
+    """
+    from bench.plugins.skeleton import files
+    from bench.results.atomic_file import make_folder, write_new
+
+    texts = {into / path: text for path, text in files(kind, name).items()}
+    if existing := [path for path in texts if path.exists() or path.is_symlink()]:
+        raise UsageError(f"{existing[0]} exists, and nothing is overwritten: name another folder with --into")
+    for path, text in texts.items():
+        make_folder(path.parent)
+        write_new(path, text.encode(), mode=0o644)
+    return texts
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows of one data set, preset and seed compared: two of them figure by figure, or all with their ranks."""
+
+    dataset: str
+    preset: str
+    seed: int
+    first: Row | None = None
+    second: Row | None = None
+    figures: Sequence[Compared] = ()
+    ranks: Sequence[Ranked] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing could be compared."""
+        return not self.ranks and not any(figure.paired is not None for figure in self.figures)
+
+
+def compare(
+    results: Results, methods: Sequence[str] = (), metrics: Sequence[str] = (), attack: str | None = None
+) -> list[Comparison]:
+    """Compare two methods, or all of them, on the same people and keys.
+
+    Raises:
+        UsageError: No records, or a name that none of them has.
+    """
+    from bench.workbench.choice import collection
+    from leaderboard.board import rows
+    from leaderboard.comparison import compared, ranked
+
+    records = list(records_of(results))
+    board = rows(records)
+    _check_names(records, board, methods, metrics, attack)
+    parts: dict[tuple[object, ...], list[Row]] = {}
+    for row in board:
+        parts.setdefault((row.dataset, row.preset, row.seed, *collection(row.choice, row.data)), []).append(row)
+    chosen = list(metrics) or sorted({name for row in board for name in row.entries})
+    found = []
+    for part in parts.values():
+        where = part[0].dataset, part[0].preset, part[0].seed
+        if not methods:
+            ranks = [rank for name in chosen if (rank := ranked(part, name)) is not None]
+            found.append(Comparison(*where, ranks=ranks))
+            continue
+        first, second = (_row_of(name, part) for name in methods)
+        if first is None or second is None:
+            continue
+        if first is second:
+            raise UsageError(f"{methods[0]!r} and {methods[1]!r} are one and the same row: name two")
+        found.append(Comparison(*where, first, second, compared(first, second, chosen, attack)))
+    return found
+
+
+def _check_names(
+    records: Sequence[Record], board: Sequence[Row], methods: Sequence[str], metrics: Sequence[str], attack: str | None
+) -> None:
+    if not board:
+        raise UsageError("no records to compare: run something first, or name the folder with --results")
+    figures = sorted({name for row in board for name in row.entries})
+    for name in metrics:
+        if name not in figures:
+            raise UsageError(f"no record has a figure called {name!r}; {did_you_mean(name, figures)}")
+    if len(methods) not in (0, 2):
+        raise UsageError(f"name two methods, or none to compare all: got {len(methods)}")
+    if attack is not None and not methods:
+        raise UsageError("--attack goes with two methods: ranks are by the attack that did best on each")
+    attacks = {record.attack.name for record in records if record.attack is not None}
+    attacks |= {record.evaluator for record in records if record.attack is not None}
+    if attack is not None and attack not in attacks:
+        raise UsageError(f"no record is of an attack called {attack!r}; {did_you_mean(attack, sorted(attacks))}")
+    for name in methods:
+        if not any(_fits(row, parse(name)) for row in board):
+            labels = ", ".join(dict.fromkeys(row.label for row in board))
+            raise UsageError(f"no record is of {name!r}; there are {labels}")
+
+
+def _row_of(name: str, part: Sequence[Row]) -> Row | None:
+    """The row of a method as the command line writes it, first one with just these parameters; None if none fits.
+
+    Raises UsageError if several fit.
+    """
+    from leaderboard.names import unusual
+
+    spec = parse(name)
+    fitting = [row for row in part if _fits(row, spec)]
+    written = {key for key, _ in spec.parameters}
+    exact = [row for row in fitting if unusual(row.records[0]).keys() == written]
+    fitting = exact if len(exact) == 1 else fitting
+    if len(fitting) > 1:
+        raise UsageError(f"{name!r} may be any of {', '.join(row.label for row in fitting)}: name more parameters")
+    return fitting[0] if fitting else None
+
+
+def _fits(row: Row, spec: PluginSpec) -> bool:
+    return row.method == spec.name and all(_same(row.parameters.get(key), value) for key, value in spec.parameters)
+
+
+def _same(recorded: object, written: object) -> bool:
+    """Whether a parameter of a record is the value that was written, 20 for 20.0, too."""
+    if isinstance(recorded, bool) or recorded is None:
+        return str(recorded).lower() == str(written).lower()
+    if isinstance(recorded, int | float):
+        try:
+            return float(str(written)) == recorded
+        except ValueError:
+            return False
+    return str(recorded) == str(written)
+
+
+def reach(results: Results, preset: str) -> tuple[list[Step], list[Step]]:
+    """Steps of the ladder of breakable encoders: those of the folder's records, and all at the preset.
+
+    Raises:
+        UsageError: No attack was measured at the preset.
+    """
+    from leaderboard.reach import shipped, steps
+
+    measured = steps(records_of(results))
+    known = [step for step in (*measured, *shipped()) if step.preset == preset]
+    if not known:
+        raise UsageError(
+            f"no attack was measured on the ladder at preset {preset}: run `bench run --suite ladder --preset {preset}`"
+        )
+    return measured, known
+
+
+def clean(place: Place, only: Literal["artefacts", "cache"] | None = None) -> list[Regenerable]:
+    """What can be made again: artefacts of the results folder, prepared data and features of the user's cache.
+
+    Only folders with our CACHEDIR.TAG count, and of those only what was made there. `Regenerable.remove` removes one.
+
+    Raises:
+        UsageError: Artefacts are asked for, and it is no results folder.
+    """
+    from bench.results.regenerable import of_store
+
+    found: list[Regenerable] = []
+    if only != "cache":
+        if not place.results.begun:
+            raise UsageError(f"expected a results folder, got {place.results.root}: it has neither cells nor artefacts")
+        found += of_store(place.results.store.root)
+    return found if only == "artefacts" else [*found, *_cached(place.cache)]
+
+
+def _cached(cache: Path) -> Iterator[Regenerable]:
+    from bench.data.prepared import FILES
+    from bench.features.feature_space import VECTORS
+    from bench.results.build_folder import is_cache
+    from bench.results.regenerable import Regenerable, of_store, only
+
+    yield from of_store(cache / "features")
+    for folder, names in ((cache, FILES), (cache / "features" / "vectors", VECTORS)):
+        if not is_cache(folder):
+            continue
+        for path in sorted(folder.iterdir()):
+            # Empty folders stay: nothing says that they were made here.
+            if path.is_dir() and not path.is_symlink() and (made := only(path, names)) and made.size:
+                yield Regenerable(path, made.size, path.with_suffix(".lock") if names is VECTORS else None)
+            elif names is FILES and CORRUPT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                yield Regenerable(path, path.stat().st_size)
+
+
+def dataset(name: str) -> Source:
+    """A data set as `bench run` opens it. Raises UsageError for an unknown name."""
+    spec = registry.canonical("datasets", parse(name), "quick")
+    source = registry.build("datasets", spec, "quick")
+    assert isinstance(source, Source)
+    return source
+
+
+def data_list(place: Place) -> list[tuple[str, str, str]]:
+    """Name, first line and place of every data set; the place may be a reason why it cannot be used."""
+    found = []
+    for name, entry in sorted(registry.entries("datasets").items()):
+        error = registry.inspect(entry).error
+        about = "" if error else description.summary(registry.load("datasets", name))
+        found.append((name, about, error or _location(name, place.roots)))
+    return found
+
+
+def _location(name: str, roots: Sequence[Path]) -> str:
+    if description.needs_argument(registry.load("datasets", name)):
+        return f"{name}:..., where you say"
+    source = registry.build("datasets", parse(name), "quick")
+    assert isinstance(source, Source)
+    try:
+        return source.here(roots) or "not here"
+    except PermissionError as error:  # of one set, which hides no other
+        return f"{error.filename} may not be read"
+
+
+def data_prepare(
+    source: Source, place: Place, *, size: int | None = None, skip_corrupt: bool = False,
+    max_pixels: int | None = None, jobs: int | None = None, report: Callable[[int, int], None] | None = None,
+) -> Prepared:  # fmt: skip
+    """Decode and resize a data set once; what is prepared already is opened. Raises DataError for absent files."""
+    import os
+
+    from bench.data.prepare import prepare
+
+    return prepare(
+        source, roots=place.roots, cache=place.cache, size=size, workers=jobs or os.cpu_count() or 1,
+        skip_corrupt=skip_corrupt, max_pixels=max_pixels, report=report or (lambda done, total: None),
+    )  # fmt: skip
+
+
+def build_board(
+    results: Path | None = None, site: Path | None = None, trusted: Sequence[Path] = ()
+) -> tuple[Path, list[tuple[str, str]]]:
+    """Write the pages of a results folder, or of the published records.
+
+    Returns:
+        The index page, and what was refused: a name and the reason.
+
+    Raises:
+        UsageError: Published records are asked for, and this is an installed package.
+    """
+    from leaderboard.site import build
+
+    place = open_place(results or Path("results"), trusted=trusted)
+    if results is not None:
+        index = build(place.results, (site or place.results.root / "site").resolve())
+        return index, list(place.results.refused())
+    return _published_board((site or Path(SITE)).resolve(), place.results.trusted)
+
+
+def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, list[tuple[str, str]]]:
+    from dataclasses import replace
+
+    from bench.results.verdict import Verdict
+    from leaderboard.intake import board_verdicts
+    from leaderboard.packed_rows import published_results
+    from leaderboard.published import PUBLISHED, problems, submitted
+    from leaderboard.site import build
+
+    _check_checkout("name a results folder with --results, or build in a checkout of the project")
+    found = list(board_verdicts())
+    verdicts = tuple(verdict for verdict in found if isinstance(verdict, Verdict))
+    others, refused = submitted()
+    others = [replace(other, trusted=trusted) for other in others]
+    index = build(published_results(PUBLISHED, trusted), site, *others, verdicts=verdicts, refused=refused)
+    unread = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
+    return index, [*problems(), *refused, *unread]
+
+
+def publish(place: Place, to: Path | None = None) -> Publication:
+    """Bring a results folder among the published records. Raises UsageError if it is none."""
+    from leaderboard import published
+
+    if not (place.results.root / "cells").is_dir():
+        raise UsageError(
+            f"expected a results folder, got {place.results.root}; `bench run --suite reference` makes one"
+        )
+    return published.publish(place.results, to or published.PUBLISHED)
+
+
+def ledger(*, renew: bool = False) -> tuple[Reproduction, list[Misquoted]]:
+    """What was reproduced of the papers, and the figures that differ from their source; `renew` writes these anew.
+
+    Raises:
+        UsageError: This is an installed package, or a figure has no source.
+    """
+    from bench.results.atomic_file import write_atomically
+    from leaderboard.packed_rows import published_results
+    from leaderboard.published import PUBLISHED
+    from leaderboard.quotation import misquoted, renewed
+    from leaderboard.reach import shipped
+    from leaderboard.reproduction import FILE, read
+
+    _check_checkout("use a checkout of the project")
+    path, root = PUBLISHED.parent / FILE, PUBLISHED.parent.parent
+    found = read(path)
+    published = published_results(PUBLISHED)
+    wrong = list(misquoted(found, published, shipped(), root))
+    if wrong and renew:
+        try:
+            text = renewed(path.read_text(encoding="utf-8"), published, shipped(), root)
+        except LookupError as error:
+            raise UsageError(f"{path.name}: a figure has no source, and must be removed: {error.args[0]}") from error
+        write_atomically(path, text.encode())
+    return found, wrong
+
+
+def _check_checkout(remedy: str) -> None:
+    from leaderboard.published import PUBLISHED
+
+    if not PUBLISHED.is_dir():
+        raise UsageError(f"the published records are not part of an installed package: {remedy}")
+
+
+@dataclass(frozen=True)
+class Board:
+    """The rows of a run's records, the verdict of each row's panel of attacks by cell, and the limit of rows."""
+
+    rows: Sequence[Row]
+    verdicts: Mapping[str, str]
+    limit: int | None
+
+
+def board(summary: Summary, place: Place) -> Board:
+    """The board of a run's records; panels of attacks, which count all that is on record, are kept in the folder."""
+    from leaderboard.board import rows
+    from leaderboard.panel import dumps
+
+    # The pages refuse limited records; the person who asked for a limit still wants to see the figures.
+    shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in summary.records]
+    pool = list(records_of(place.results))
+    found = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
+    # Controls that ran now change the panels of other cells, too.
+    panels = {row.cell: (row.panel, row.membership) for row in (*found, *rows(pool))}
+    for cell, panel in panels.items():
+        place.results.journal.keep_panel(cell, dumps(*panel))
+    verdicts = {row.cell: "; ".join(panel.verdict for panel in panels[row.cell] if panel.members) for row in found}
+    limits = [record.limit for record in summary.records if record.limit is not None]
+    return Board(found, verdicts, min(limits, default=None))
+
+
+AUDIT_METRIC = "empirical-epsilon"
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """An audited claim as text: epsilons claimed, derived and shown; whether the audit violates it."""
+
+    method: str
+    claimed: str = ""
+    derived: str = ""
+    shown: str = ""
+    ceiling: str = ""
+    verdict: str = ""
+    test: str = ""
+    violated: bool = False
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The claims of all methods on one choice of data."""
+
+    choice: Choice
+    rows: Sequence[AuditRow]
+
+
+def audits(spec: RunSpec, place: Place, confidence: float) -> list[Audited]:
+    """The claims of a run's methods, with bounds of that confidence."""
+    from bench.runs.plan import data_key, standing, work
+
+    found: dict[Choice, list[AuditRow]] = {}
+    for cell, planned in work(spec).items():
+        data = place.results.journal.data(data_key(cell.choice))
+        record = standing(place.results, cell, planned[0], data).record
+        if record is not None:
+            found.setdefault(cell.choice, []).append(_audit_row(cell.method.spec.shown, record, confidence))
+    return [Audited(choice, rows) for choice, rows in found.items()]
+
+
+def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
+    from leaderboard.board import epsilon_text
+    from leaderboard.claims import SURE, CountsError, at, verdict
+    from leaderboard.entries import number, reason
+
+    claim = record.claim
+    claimed, derived = ("", "") if claim is None else (epsilon_text(claim.epsilon), epsilon_text(claim.derived))
+    if claim is None or AUDIT_METRIC not in record.scores:
+        why = record.not_applicable.get(AUDIT_METRIC) or reason(record)
+        text = why if why.startswith(record.status) else f"{record.status}: {why}"
+        return AuditRow(method, claimed, derived, verdict=text)
+    try:
+        score, sure = (at(record, level) for level in (confidence, max(confidence, SURE)))
+    except CountsError as error:
+        return AuditRow(method, claimed, derived, verdict=str(error))
+    found, details = verdict(claim, score, sure), record.details
+    interval = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
+    test = ""
+    if "trials" in details:
+        accounts = details["accounting"]
+        assert isinstance(accounts, dict)
+        test = (
+            f"{details['inputs']}\n{details['statistic']}\n"
+            f"{details['correct']} of {details['guesses']} guesses correct, "
+            f"{details['trials']} trials\nnoise: {details['noise_checks']}"
+            + "".join(f"\nε by {name}: {number(float(str(spent)), None)}" for name, spent in accounts.items())
+        )
+    return AuditRow(
+        method, claimed, derived, number(score.value, None) + interval, number(score.parts["ceiling"].value, None),
+        found.sentence, test, violated=found.word in ("violated", "noise fails"),
+    )  # fmt: skip
+
+
+def submit(
+    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False
+) -> tuple[Path, Sequence[Finding]]:
+    """Pack a results folder into a bundle (`bench.exchange.submit`)."""
+    from bench.exchange import submit as room
+
+    return room.submit(results, out, signer=signer, disclose=disclose)
+
+
+def verify(
+    bundle: Path, place: Place, *, secret: Path | None = None, rerun: int | None = None, sealed: bool = False,
+    signer: SigningKey | None = None, out: Path | None = None,
+) -> Verification:  # fmt: skip
+    """Judge a bundle again and write the verdict (`bench.exchange.verify`)."""
+    from bench.exchange import verify as room
+    from bench.results.run_secret import given
+
+    key = given(secret) if secret else None
+    return room.verify(bundle, place, secret=key, rerun=rerun, sealed=sealed, signer=signer, out=out)
+
+
+def verify_folder(results: Results) -> list[tuple[str, str]]:
+    """Every file of a results folder that is not what was written, and why. Raises UsageError if it holds no record."""
+    from leaderboard.site import altered
+
+    if not results.root.is_dir():
+        raise UsageError(f"expected a results folder, got {results.root}; `bench run` makes one")
+    pages = ((f"site/{name}", reason) for name, reason in altered(results.root / "site"))
+    problems = [*results.problems(), *pages]
+    if not problems and next(results.records(), None) is None:
+        raise UsageError(f"no records in {results.root}: run something first, or name the folder with --results")
+    return problems
+
+
+def merge(
+    sources: Sequence[Path], into: Path, *, trusted: Sequence[Path] = (),
+    prefer: Literal["newest", "first"] | None = None, secret_of: Path | None = None,
+) -> Outcomes:  # fmt: skip
+    """Join results folders (`bench.exchange.merge`)."""
+    from bench.exchange import merge as room
+
+    keys = frozenset(map(read_public, trusted)) if trusted else None
+    folders = [Results(path.resolve(), trusted=keys) for path in dict.fromkeys(sources)]
+    owner = None if secret_of is None else Results(secret_of.resolve(), trusted=keys)
+    return room.merge(folders, Results(into.resolve(), trusted=keys), prefer=prefer, secret_of=owner)
+
+
+def export(results: Results, folder: Path, *, restricted: bool = False) -> Outcomes:
+    """Copy what may leave into a folder (`bench.exchange.export`)."""
+    from bench.exchange import export as room
+
+    return room.export(results, folder, restricted=restricted)

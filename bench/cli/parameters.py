@@ -1,0 +1,153 @@
+"""Parameters of the verbs: those that several verbs share, and those that derive from the options of a dataclass."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from annotated_types import Interval
+from cyclopts import ArgumentCollection, Group, Parameter, Token
+from cyclopts.completion import CompletionContext
+
+from bench.plugins.option import Option, expected, flag_of, options
+from bench.runs.run_spec import RunSpec
+from bench.workbench.choice import Choice
+
+WHAT = Group("What to run", sort_key=1)
+ROWS = Group("Which rows", sort_key=2)
+HOW = Group("How to run it", sort_key=3)
+WHERE = Group("Files and folders", sort_key=4)
+GROUPS: Mapping[Group, Collection[str]] = {
+    WHAT: ("methods", "attacks", "metrics", "evaluators", "controls", "dataset", "public"),
+    HOW: ("device", "isolation", "jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent"),
+}
+"""The heading of options on a help page; of others it is `ROWS`."""
+SCORED = frozenset({"keys"})
+"""Options of `Choice` that only attacks read."""
+
+
+def switch(help: str, **rest: Any) -> Parameter:
+    """A parameter without a `--no-` or `--empty-` twin; its default is shown if `show_default` says so."""
+    return Parameter(**{"help": help, "negative": "", "show_default": False, **rest})
+
+
+def read(kind: Any, help: str, **rest: Any) -> Parameter:
+    """A parameter whose words pydantic reads as `kind`; a sequence of them if the parameter is a tuple."""
+
+    def convert(hint: Any, tokens: Sequence[Token]) -> object:
+        values = tuple(_read(kind, token.value) for token in tokens)
+        many = tuple in (get_origin(hint), *map(get_origin, get_args(hint)))
+        return values if many else values[0]
+
+    return switch(help, converter=convert, **rest)
+
+
+def _read(kind: Any, word: str) -> object:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(word, strict=False)
+    except ValidationError as error:
+        raise ValueError(expected(error.errors()[0])) from error
+
+
+def goes_with(whole: str) -> Group:
+    """A group of parameters that do something only if `whole`, which is in the group, is given, too."""
+
+    def check(arguments: ArgumentCollection) -> None:
+        given = [argument for argument in arguments if argument.tokens]
+        if given and not any(whole in argument.names for argument in given):
+            raise ValueError(f"{given[0].name} goes with {whole}, which is not given")
+
+    return Group(f"with {whole}", show=False, validator=check)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What was written of the options of dataclasses; `flags` derives a class with a field for each."""
+
+    def values(self) -> dict[str, object]:
+        """The options that were written, by their names in a configuration file."""
+        written = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in written.items()
+            if value is not None
+        }
+
+
+SPREAD = Parameter(name="*")
+"""Of a parameter that is `Flags`: each field is a flag."""
+
+
+def flags(name: str, run: Collection[str], choice: Collection[str]) -> type[Flags]:
+    """The class of the named options of `RunSpec` and of `Choice`, in the order of these."""
+    known = {key: option for cls, names in ((RunSpec, run), (Choice, choice)) for key, option in options(cls).items()
+             if key in names}  # fmt: skip
+    fields: list[tuple[str, Any, Any]] = [
+        (option.many or key, _annotation(key, option), None) for key, option in known.items()
+    ]
+    found = make_dataclass(name, fields, bases=(Flags,), frozen=True, kw_only=True)
+    found.__module__ = __name__  # cyclopts takes classes of the standard library for single values
+    return found
+
+
+def _annotation(name: str, known: Option) -> Any:
+    group = next((heading for heading, names in GROUPS.items() if name in names), ROWS)
+    rest: dict[str, Any] = {"name": flag_of(name, known), "metavar": known.metavar, "group": group}
+    if known.group is not None:
+        rest["completer"] = completer(known.group, known.words)
+    if known.kind is bool:
+        return Annotated[bool | None, Parameter(help=known.help, **rest)]
+    if get_origin(known.kind) is Literal:
+        return Annotated[known.kind | None, switch(known.help, **rest | {"metavar": None})]
+    plain = known.kind if isinstance(known.kind, type) else (get_args(known.kind) or (str,))[0]
+    plain = plain if isinstance(plain, type) else str
+    kind = tuple[plain, ...] if known.many else plain  # type: ignore[valid-type]
+    return Annotated[kind | None, read(known.kind, known.help, **rest)]
+
+
+def completer(group: str, words: Sequence[str] = ()) -> Callable[[CompletionContext], list[str]]:
+    """Completes the names of a group's plug-ins, and some words."""
+
+    def complete(context: CompletionContext) -> list[str]:
+        return sorted({*words, *(point.name for point in entry_points(group=f"bench.{group}"))})
+
+    return complete
+
+
+CHOICE = frozenset(options(Choice))
+RELEASED = CHOICE - SCORED
+ResultsFolder = Annotated[
+    Path, switch("folder of the records", name="--results", metavar="DIR", group=WHERE, show_default=True)
+]
+DataRoots = Annotated[
+    tuple[Path, ...],
+    switch(
+        "folder above the data sets (or BENCH_DATA, or data_roots in config.yaml)",
+        name="--data-root",
+        metavar="DIR",
+        group=WHERE,
+    ),
+]
+Trusted = Annotated[
+    tuple[Path, ...],
+    switch("read only records signed by this key (repeatable; default: unsigned ones, too)", name="--trusted",
+           metavar="FILE.pub"),
+]  # fmt: skip
+Suite = Annotated[str | None, switch("a suite that ships with the project", group=WHAT, metavar="NAME")]
+Config = Annotated[
+    Path | None,
+    switch("a YAML file with these options; the command line wins", name="--config", metavar="FILE", group=WHAT),
+]
+Sign = Annotated[
+    Path | None, switch("sign new records with this key (see `bench keys new`)", metavar="FILE", group=WHERE)
+]
+Site = Annotated[Path | None, switch("folder of the pages (default: RESULTS/site)", metavar="DIR", group=WHERE)]
+Preset = Annotated[str, switch("how large a run is", metavar="NAME", show_default=True)]
+Share = Annotated[float, Interval(gt=0, lt=1)]
+RESULTS = Path("results")

@@ -1,0 +1,116 @@
+"""Descriptions of plug-ins for a table or a page of text; they are imported for that."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bench.plugins import registry
+from bench.plugins.groups import GROUPS, Group
+from bench.plugins.spec import PluginSpec, UsageError, plugin_hint
+from bench.types import Metric
+
+Expected = Callable[[str, str], Iterator[str]]
+_SHOWN = (
+    "title", "meaning", "chance", "group", "source", "claims", "knowledge", "requires", "unit", "better", "public",
+    "licence", "obtain",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A plug-in in a list: its name, what it is, the distribution it comes from, and "ready" or why it is not."""
+
+    name: str
+    about: str
+    origin: str
+    state: str
+
+
+def listed(group: Group) -> list[Listed]:
+    """Every plug-in of the group by name."""
+    found = []
+    for name, entry in sorted(registry.entries(group).items()):
+        error = registry.inspect(entry).error
+        about = "" if error else _about(registry.load(group, name))
+        ready = "ready" if group != "datasets" else "see `bench data list`"  # the files may be absent
+        found.append(Listed(name, about, entry.origin, error or ready))
+    return found
+
+
+def described(spec: PluginSpec, preset: str, expected: Expected) -> str:
+    """All that is known about every plug-in of that name, as text; `expected` gives lines on a method's figures.
+
+    Raises:
+        UsageError: No plug-in has the name, or none takes the parameters.
+    """
+    return "\n".join(line for group in groups_of(spec.name) for line in _described(group, spec, preset, expected))
+
+
+def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) -> Iterator[str]:
+    plugin, cls = spec.name, registry.load(group, spec.name)
+    built = None if spec == PluginSpec(spec.name) else registry.build(group, spec, preset)
+    yield f"{plugin}  ({registry.noun(group)}, from {registry.origin(group, plugin)})"
+    yield f"  {summary(cls)}"
+    column = getattr(cls, "column", None)  # metrics have one
+    for name in _SHOWN:
+        if value := getattr(cls, name, None) or getattr(column, name, None):
+            yield f"  {name}: {value}"
+    if "shareable" in vars(cls):
+        yield f"  shareable: {'yes' if cls.shareable else 'no: its pixels stay on this machine'}"  # type: ignore[attr-defined]
+    sized = getattr(cls, "presets", {}).get(preset, {})
+    yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
+    for field in dataclasses.fields(cls):
+        usual = sized.get(field.name, field.default)
+        said = f"{usual} (preset {preset})" if field.name in sized else _default(usual)
+        given = usual if built is None else getattr(built, field.name)
+        yield f"    {field.name}: {field.type} = {said if given == usual else f'{given} (else {said})'}"
+    if group == "methods":
+        yield from expected(plugin, preset)
+    module = inspect.getdoc(inspect.getmodule(cls)) or ""
+    yield "\n" + "\n".join(f"  {line}".rstrip() for line in module.splitlines())
+
+
+def groups_of(name: str) -> list[Group]:
+    """The groups that know `name`; for a file, the one its class belongs to.
+
+    Raises:
+        UsageError: No group knows it.
+    """
+    if ".py:" in name:
+        cls = registry.load("methods", name)
+        found = [group for group in GROUPS if issubclass(cls, registry.kind(group))]
+        if not found:
+            bases = ", ".join(registry.kind(group).__name__ for group in GROUPS)
+            raise UsageError(f"{name} is none of: {bases}")
+        return found
+    found = [group for group in GROUPS if name in registry.entries(group)]
+    if not found:
+        known = [known for group in GROUPS for known in registry.entries(group)]
+        raise UsageError(f"unknown plug-in {name!r}; {plugin_hint(name, known)}")
+    return found
+
+
+def _default(usual: object) -> str:
+    return "required" if usual is dataclasses.MISSING else str(usual)
+
+
+def _about(cls: type) -> str:
+    """What a table says of a plug-in: the first line of its docstring; of a metric, what pages say of it."""
+    if not issubclass(cls, Metric):
+        return summary(cls)
+    chance = f" Chance gives {cls.column.chance}." if cls.column.chance else ""
+    unit = f" ({cls.unit})" if cls.unit else ""
+    return f"{cls.column.title}{unit}, {cls.better} is better; {cls.column.group}\n{cls.column.meaning}{chance}"
+
+
+def needs_argument(cls: type) -> bool:
+    """Whether a plug-in has a parameter without a default."""
+    return any(field.init and field.default is dataclasses.MISSING for field in dataclasses.fields(cls))
+
+
+def summary(cls: type) -> str:
+    """The first line of a plug-in's docstring."""
+    return (inspect.getdoc(cls) or "").partition("\n")[0]

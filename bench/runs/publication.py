@@ -1,0 +1,285 @@
+"""A data owner's release: her private rows as files to publish, and her key in a file of its own.
+
+The data are opened as `bench run` opens them, so that under the same options a record speaks of this release: its rows
+are the private part, which preset and --limit size (`--preset paper` takes all of it) and whose labels are balanced as
+they are scored; control and test people stay at home. The scheme comes from the store that `bench run` fills. Two
+things differ: key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from
+the run secret of the results folder, so that nobody who holds that folder can make them again; and the release is not
+kept. The key file alone holds what the key came from.
+
+Into DIR, which appears in one step, complete, or not at all:
+- release.safetensors: `samples` (m, ...) float32 and, where labels are released, `labels` (m, k): 1, 0, NaN withheld.
+- generator.safetensors in its place, where the method publishes a generator: rows are then anybody's to draw from it.
+- scheme.safetensors: what the method learned from public rows, if anything (`Method.load`).
+- features.safetensors: what the extractor learned from public images, if anything (`Extractor.load`).
+- release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
+
+The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from pydantic import JsonValue
+
+from bench.contract.seal import check, seal
+from bench.plugins.spec import UsageError
+from bench.progress import stage, told
+from bench.randomness import Secret
+from bench.results.atomic_file import sync, write_new
+from bench.results.disk_errors import writing
+from bench.results.reason import Phase, phase_of
+from bench.results.records import claim_record
+from bench.results.run_secret import ABOUT, MAKER, outside_releases
+from bench.rows.person_groups import FEWEST, person_groups
+from bench.runs.plan import cells
+from bench.runs.quiet import quiet, reason_text
+from bench.runs.run_spec import RunSpec
+from bench.types import Dataset, Release, State
+from bench.wire.tensor_file import write_tensors
+from bench.wire.text import line
+from bench.workbench.inputs import plugin_record
+from bench.workbench.open_data import open_data
+from bench.workbench.place import Place
+from bench.workbench.shared_people import refuse_shared_people
+from bench.workbench.workbench import Workbench
+
+WHOLE = "paper"
+"""The preset that leaves no private row out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Publication:
+    """What is written: tensors by the name of the file they go into, what release.json says, and the key's secret."""
+
+    files: Mapping[str, State]
+    about: Mapping[str, JsonValue]
+    key: State
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What a release came to: the files, where they and the key lie, and the lines that its owner has to read."""
+
+    publication: Publication
+    out: Path
+    key_out: Path
+    title: str
+    notes: Sequence[str]
+    labels: Sequence[str]
+    claims: str
+    warnings: Sequence[str]
+
+
+def release(
+    spec: RunSpec, place: Place, out: Path, key_out: Path | None = None,
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> Published:  # fmt: skip
+    """Release the private rows of a cell and write them.
+
+    Args:
+        spec: One method on one data set under one seed.
+        place: The results folder holds fitted schemes.
+        out: A new folder, to be published whole.
+        key_out: A new file for the secret; None for DIR-key.safetensors beside `out`.
+        report: Hears the stage and its steps; of data that may not be shared, the phase alone.
+
+    Raises:
+        UsageError: More than one cell, a path that exists, or a method that releases nothing here.
+    """
+    where = replace(place, memory=spec.memory)  # as for a run: no method can tell which of the two it is in
+    if len(spec.methods) != 1 or len(spec.choices) != 1:
+        raise UsageError(
+            f"one release is of one data set by one method under one seed: got {len(spec.methods)} methods, "
+            f"{len(spec.choices)} choices of data set and seed"
+        )
+    out = out.resolve()
+    key_out = (key_out or out.parent / f"{out.name}-key.safetensors").resolve()
+    _check_places(out, key_out, where)
+    (cell,) = cells(spec)
+    progress = _Stages(report)
+    with told(progress.hear), closing(Workbench.open(cell, where, spec.isolation)) as bench:
+        progress.restricted = not bench.record.shareable
+        refuse_shared_people(cell.choice, where)
+        with quiet(bench, where.results, "release") as log:
+            made = _release(bench, where, log)
+    _write(made, out, key_out, shared=bench.record.shareable)
+    return _described(bench, made, out, key_out)
+
+
+class _Stages:
+    """Passes stages on; with `restricted`, the phase in place of a method's own words."""
+
+    restricted = False
+
+    def __init__(self, report: Callable[[str, int, int], None]) -> None:
+        self._report = report
+        self._phase: Phase = "start"
+
+    def hear(self, name: str, done: int, total: int) -> None:
+        """A new stage (0 of 0), or how many of its steps are done."""
+        self._phase = phase_of(name, self._phase, total)
+        self._report(self._phase if self.restricted else name, done, total)
+
+
+def _check_places(out: Path, key_out: Path, where: Place) -> None:
+    """Raise UsageError unless both can be written without overwriting anything, the key away from what is published."""
+    if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
+    if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
+        raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
+    outside_releases(key_out, "the key")
+    if key_out.exists() or not key_out.parent.is_dir():
+        raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
+
+
+def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
+    """The private rows released under a key that nobody can guess; `log` alone says why there are none."""
+    method = plugin_record(bench.cell.method)
+    if method.role is not None:
+        raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
+    try:
+        scheme = bench.scheme()
+        key = scheme.sample_key(Secret.fresh())
+        stage("release")
+        release = bench.untouched(method.name, lambda: key.release(bench.private))
+        check(release, bench.private)
+    except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
+        raise UsageError(
+            f"{bench.cell.method.spec.shown} releases nothing here: {reason_text(reason, log)}"
+        ) from reason
+    sealed = seal(release, Secret.fresh()).release
+    files = {**_published(sealed), "scheme.safetensors": scheme.state()}
+    claim = claim_record(scheme.claim())
+    about: dict[str, JsonValue] = {
+        "schema": 1,
+        "made_by": f"{MAKER} {version('veil-bench')}",
+        "method": method.model_dump(exclude={"role"}),
+        "claims": bench.method.claims,
+        "claim": None if claim is None else claim.model_dump(),
+        "findings": [*bench.private.findings],
+        "exclusive": bench.private.exclusive,
+        "raw_shape": [*bench.private.samples.shape[1:]],
+        "shape": [*sealed.samples.shape[1:]],
+    }
+    read = bench.cell.choice.features
+    if read is not None:
+        # The same extractor, without its view of the private rows; the cache has it.
+        side = bench.cell.choice.side(bench.cell.choice.dataset.plugin)
+        choice = replace(bench.cell.choice, features=None, scored_in=read, size=side)
+        _, images, space = open_data(choice, where, bench.device)
+        assert space is not None
+        assert images.scored_in is not None
+        files["features.safetensors"] = space.state
+        about["features"] = {**images.scored_in.model_dump(), "images": [*images.shape]}
+    return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state())
+
+
+def _published(sealed: Release) -> dict[str, State]:
+    if sealed.generator is not None:
+        return {"generator.safetensors": sealed.generator.state()}
+    labels = {} if sealed.labels is None else {"labels": sealed.labels}
+    return {"release.safetensors": {"samples": sealed.samples, **labels}}
+
+
+def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None:
+    """Put the key into its file, then everything else into `out` in one step; after a failure neither is there."""
+    building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
+    keyed = False
+    try:
+        hashes: dict[str, JsonValue] = {}
+        for name, tensors in made.files.items():
+            hashes[name] = _packed(tensors, building / name)
+        text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
+        write_new(building / ABOUT, f"{text}\n".encode(), mode=0o644)
+        if shared:
+            building.chmod(0o755)
+        if made.key:
+            content = io.BytesIO()
+            write_tensors(content, made.key)
+            write_new(key_out, content.getvalue(), mode=0o600)
+            keyed = True
+        building.replace(out)
+        sync(out.parent)
+    except BaseException:
+        if building.exists():  # else the release is in its place, and worth nothing without its key
+            shutil.rmtree(building, ignore_errors=True)
+            if keyed:
+                key_out.unlink()
+        raise
+
+
+def _packed(tensors: State, path: Path) -> str:
+    """Write tensors, block by block, to a new file; the SHA-256 of what stands in it."""
+    with writing(path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        with os.fdopen(handle, "wb") as file:
+            write_tensors(file, tensors)
+        sync(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _described(bench: Workbench, made: Publication, out: Path, key_out: Path) -> Published:
+    record, counts, choice = bench.record, bench.record.rows, bench.cell.choice
+    title = (
+        f"{record.name}: its {counts['private']} private rows (preset {choice.preset}), released by "
+        f"{bench.cell.method.spec.shown}; {counts['control'] + counts['test']} control and test rows are not released"
+    )
+    warnings = []
+    if choice.preset != WHOLE:
+        warnings.append(
+            f"the preset {choice.preset} is a size to measure with: at most {choice.sizes.private:,} private rows, and "
+            f"shorter training; --preset {WHOLE} takes all private rows"
+        )
+    reader = None if choice.features is None else choice.features.plugin
+    fitted = {"scheme.safetensors": bench.method, "features.safetensors": reader}
+    learned = [name for name, by in fitted.items() if name in made.files and by is not None and by.needs_public]
+    if learned and record.public_fingerprint == record.fingerprint:
+        warnings.append(
+            f"the public rows are set-aside people of the same data, and {' and '.join(learned)} may have learned from "
+            "them; --public names others"
+        )
+    if few := _few(bench.private):
+        warnings.append(
+            f"fewer than {FEWEST} people have {line(', '.join(few))}: a row with this label may be traced to one of "
+            "them"
+        )
+    if not record.shareable:
+        warnings.append("these data may not be shared; only you can read the folder until you change its mode")
+    rows = made.files.get("release.safetensors", {})
+    labels = _labels(bench.private, bench.natural) if "labels" in rows else []
+    notes = [line(note) for note in (*record.notes, *filter(None, [bench.withheld]))]
+    return Published(made, out, key_out, title, notes, labels, bench.method.claims, warnings)
+
+
+def _labels(private: Dataset, natural: torch.Tensor | None) -> list[str]:
+    """Each finding, with how many rows say yes and no, and how many labels were withheld; of classes the rows."""
+    if private.labels is None:
+        return [*private.findings]
+    yes, no = ((private.labels == value).sum(dim=0).tolist() for value in (1, 0))
+    if private.exclusive:
+        return [f"{name} ({rows} rows)" for name, rows in zip(private.findings, yes, strict=True)]
+    gone = [0] * len(yes) if natural is None else (private.labels.isnan() & ~natural.isnan()).sum(dim=0).tolist()
+    return [
+        f"{name} ({has} yes, {lacks} no" + (f", {left} withheld: --no-balance keeps them)" if left else ")")
+        for name, has, lacks, left in zip(private.findings, yes, no, gone, strict=True)
+    ]
+
+
+def _few(private: Dataset) -> list[str]:
+    """Findings and classes that some have, but fewer than `FEWEST` people."""
+    people = person_groups(private, None).get("finding", {})
+    return [name for name, having in people.items() if 0 < int(having.sum()) < FEWEST]

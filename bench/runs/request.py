@@ -1,0 +1,310 @@
+"""What a command asks for: options over a configuration file over a suite, as specs with plug-ins built.
+
+The options are the fields of `Choice` and `RunSpec`; their defaults are filled in here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from bench.data.roots import DATA_ROOTS, config_path
+from bench.data.yaml_text import YamlError, read_yaml
+from bench.isolation import find_isolation
+from bench.plugins import registry
+from bench.plugins.chosen import Chosen, choose
+from bench.plugins.option import expected, options
+from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
+from bench.results.disk_errors import unread
+from bench.results.record_parts import MOST
+from bench.runs.engine_options import EngineOptions
+from bench.runs.run_spec import RunSpec, Written
+from bench.types import Attack, Method, Metric
+from bench.workbench.choice import Choice
+from bench.workbench.machine import choose_device, usable_memory, usual_jobs
+
+SUITES = Path(__file__).parents[1] / "suites"
+ENGINE = "engine"  # in a configuration file: options of SLURM or Ray
+PARTS = "parts"  # in a file: a list of mappings of options; each is a run of its own
+COMMAND_LINE = ("data_root", "dry_run", "executor", "no_site", "results", "secret", "sign", "site", "suite")
+Words = Literal["all", "none"]  # in place of a list of attacks
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command asks for.
+
+    Args:
+        options: Values by their names in a configuration file; they win over `config` and `suite`.
+        suite: The name of a suite that ships with the project.
+        config: A YAML file of options, which wins over `suite`.
+        verb: The command, for messages.
+        local: Jobs run on this machine, so that its devices decide what "auto" means.
+    """
+
+    options: Mapping[str, object] = field(default_factory=dict)
+    suite: str | None = None
+    config: Path | None = None
+    verb: str = "run"
+    local: bool = True
+
+
+def suites() -> list[str]:
+    """The names of the suites that ship with the project."""
+    return sorted(path.stem for path in SUITES.glob("*.yaml"))
+
+
+def _model() -> type[BaseModel]:
+    """What suite, configuration file and command line may say, by name, derived from the options."""
+    fields: dict[str, Any] = {}
+    for cls in (Choice, RunSpec):
+        for name, known in options(cls).items():
+            kind: Any = known.kind
+            if known.many:
+                kind = Annotated[list[kind], Field(min_length=1)]
+            fields[known.many or name] = (kind | Words | None if name == "attacks" else kind | None, None)
+    return create_model("Options", __config__=ConfigDict(extra="forbid", strict=True), **fields)
+
+
+def run_spec(request: Request) -> RunSpec:
+    """What a command was asked for that takes one choice of methods and data; raises as `run_specs` does."""
+    specs = run_specs(request)
+    if len(specs) > 1:
+        file = request.suite or request.config
+        if file is None:
+            sides = ", ".join(sorted({str(choice.size or "their own") for spec in specs for choice in spec.choices}))
+            raise UsageError(f"the methods are made for images of different sides ({sides}): choose one by --size")
+        raise UsageError(f"{file} has {len(specs)} parts, and `bench {request.verb}` does one: name methods and data")
+    return specs[0]
+
+
+def run_specs(request: Request) -> tuple[RunSpec, ...]:
+    """What `bench run` was asked for, defaults filled in and plug-ins built: one for each part of a suite.
+
+    Raises:
+        UsageError: An unknown suite, option or plug-in, or a value that an option cannot take.
+        DataError: A file of weights that is named is not there.
+    """
+    known = _model()
+    specs = (_run_spec(request, part, known) for part in parts(request, known.model_fields))
+    return tuple(dict.fromkeys(part for spec in specs for part in _by_side(spec)))
+
+
+def _by_side(spec: RunSpec) -> Iterator[RunSpec]:
+    """The spec in parts whose methods take images of one side."""
+    alike: dict[tuple[Choice, ...], list[Chosen[Method]]] = {}
+    for method in spec.methods:
+        alike.setdefault(tuple(choice.sized_for(method) for choice in spec.choices), []).append(method)
+    for choices, methods in alike.items():
+        yield dataclasses.replace(spec, choices=choices, methods=tuple(methods))
+
+
+def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseModel]) -> RunSpec:
+    """A part of a run, over which the command line wins."""
+    given: dict[str, object] = {**part, **request.options}
+    if isinstance(named := given.get("attacks"), list) and (
+        words := [each for each in named if each in get_args(Words)]
+    ):
+        if len({str(each) for each in named}) > 1:
+            others = ", ".join(str(each) for each in named if each != words[0])
+            raise UsageError(f"--attack {words[0]} goes with no other attack: got {others} beside it")
+        given["attacks"] = words[0]
+    try:
+        told = known.model_validate(given).model_dump(exclude_none=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"option {where}: {expected(first)}") from error
+    choices = _choices(told)
+    first_choice, preset = choices[0], choices[0].preset
+    asked = told.get("attacks", "all")
+    isolation = find_isolation(told.get("isolation", "auto"))
+    here = isolation == "none"  # then plug-ins from outside run in the judge's own process
+    wish = told.get("device", "auto")
+    device = wish if not request.local and wish != "auto" else choose_device(wish).type
+    jobs = told.get("jobs") or usual_jobs(device)
+    memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
+    attacks = _attacks(asked, preset, on_features=first_choice.features is not None, here=here)
+    metrics = _metrics(told.get("metrics"), preset, in_feature_space=first_choice.extractor is not None)
+    if "methods" not in told:  # said last: what was given is looked at all the same
+        names = ", ".join(sorted(registry.entries("methods")))
+        suite = " or --suite quickstart" if request.verb == "run" else ""
+        raise UsageError(f"no method given; use --method NAME{suite}. Known: {names}")
+    return RunSpec(
+        choices=choices,
+        methods=tuple(dict.fromkeys(choose("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),
+        attacks=attacks,
+        metrics=metrics,
+        evaluators=tuple(dict.fromkeys(registry.placed_name(name) for name in told.get("evaluators", ()))),
+        controls=told.get("controls", asked == "all"),
+        device=device,
+        jobs=jobs,
+        timeout=told.get("timeout"),
+        memory=int(memory),
+        overwrite=told.get("overwrite", "failed"),
+        keep_releases=told.get("keep_releases", False),
+        isolation=isolation,
+        skip_absent=told.get("skip_absent", False),
+    )
+
+
+def check_side(size: int | None) -> None:
+    """Raise UsageError where images of that side would be larger than any are prepared."""
+    from bench.data.prepare import SIDE
+
+    if size is not None and size > SIDE:
+        raise UsageError(f"--size must be in [1, {SIDE}], got {size}")
+
+
+def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
+    """Every choice of data: the options that may be repeated, each value with each."""
+    known = options(Choice)
+    single = {name: told.get(name) for name, option in known.items() if not option.many}
+    if beyond := [seed for seed in told.get("seeds", ()) if abs(seed) > MOST]:
+        raise UsageError(f"a seed must be at most {MOST}, got {beyond[0]}: tables of records have no room for it")
+    check_side(told.get("size"))
+    many = {name: told.get(option.many) or [None] for name, option in known.items() if option.many}
+    first = Choice.written({**single, **{name: values[0] for name, values in many.items()}})
+    # What an extractor says of its weights is asked once, for a file may be large.
+    shared = {name: getattr(first, name) for name in single}
+    made = []
+    for values in product(*many.values()):
+        part = Choice.read({"preset": first.preset, **dict(zip(many, values, strict=True))})
+        made.append(dataclasses.replace(part, **shared))
+    return tuple(dict.fromkeys(made))
+
+
+def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
+    """Specs from `name[a=1]` or `{name: {a: 1}}`; parameters become text, as on the command line."""
+    found = []
+    for item in given:
+        if isinstance(item, str):
+            found.append(parse(item))
+            continue
+        for name, values in item.items():
+            found.append(PluginSpec(name, None, tuple((key, text(value)) for key, value in (values or {}).items())))
+    return tuple(found)
+
+
+def _attacks(
+    given: Sequence[Written] | Words, preset: str, *, on_features: bool, here: bool
+) -> tuple[Chosen[Attack], ...]:
+    """All attacks: those on membership only where features are released, for releases of images they take longest."""
+    if given == "none":
+        return ()
+    if given == "all":
+        known = [choose("attacks", name, preset) for name in registry.own("attacks")]
+        for name, entry in registry.entries("attacks").items():
+            if entry.origin != registry.HOME and entry.error is None:
+                with contextlib.suppress(UsageError):  # broken: `bench list` says why
+                    known.append(choose("attacks", name, preset, here=here))
+        return tuple(attack for attack in known if on_features or attack.plugin.scores == "pairs")
+    return tuple(choose("attacks", spec, preset, here=here) for spec in _specs(given))
+
+
+def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool) -> tuple[str, ...]:
+    """The metrics as registered, or by file. Raises UsageError where two of them have one name."""
+    if given is None:
+        known = {
+            name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.working("metrics")
+        }
+        return tuple(
+            name for name, cls in known.items() if not cls.on_request or (cls.for_features and in_feature_space)
+        )
+    chosen = {str(made): made.plugin.name for made in (choose("metrics", name, preset) for name in given)}
+    names = list(chosen.values())
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"two metrics are called {twice[0]}: a record could hold the figure of one alone")
+    return tuple(chosen)
+
+
+def parts(request: Request, known: Collection[str]) -> list[dict[str, object]]:
+    """What suite and configuration file say of each part of a run, the latter winning; one part where neither has any.
+
+    Raises:
+        UsageError: An unknown suite or option, a file that is none of options, or two files with parts.
+    """
+    shared: dict[str, object] = {}
+    found: list[dict[str, object]] = []
+    for path in ([_suite(request.suite)] if request.suite else []) + ([request.config] if request.config else []):
+        told = _read(path)
+        own = told.pop(PARTS, None)
+        if path == request.config:
+            told.pop(ENGINE, None)
+        _check(path, told, known)
+        shared |= told
+        if own is None:
+            continue
+        if found:
+            raise UsageError(f"{path} has parts, and so has the suite {request.suite}: only one of them may")
+        if not isinstance(own, list) or not own:
+            raise UsageError(f"{path}: {PARTS} must be a list of mappings of options, got {own!r:.80}")
+        for each in own:
+            if not isinstance(each, dict):
+                raise UsageError(f"{path}: a part must be a mapping of options, got {each!r:.80}")
+            _check(path, each, known)
+        found = own
+    return [_flat({**shared, **each}) for each in found] or [_flat(shared)]
+
+
+def _flat(told: Mapping[str, object]) -> dict[str, object]:
+    """Entries of a list within a list in its place, so that parts can share some of a list by a YAML anchor."""
+
+    def entries(value: object) -> list[object]:
+        return [entry for each in value for entry in entries(each)] if isinstance(value, list) else [value]
+
+    return {key: entries(value) if isinstance(value, list) else value for key, value in told.items()}
+
+
+def engine_options(flags: Sequence[str], config: Path | None) -> EngineOptions:
+    """What the configuration file says to the engine, over which the command line wins. Raises UsageError."""
+    told = _read(config).get(ENGINE, {}) if config else {}
+    if not isinstance(told, dict):
+        raise UsageError(f"{config}: {ENGINE} must be a mapping of options, got {told!r:.80}")
+    return EngineOptions.read(flags, told)
+
+
+def _suite(name: str) -> Path:
+    path = SUITES / f"{name}.yaml"
+    known = suites()
+    if name not in known:
+        hint = f"a file is named by --config {name}" if Path(name).suffix else did_you_mean(name, known)
+        raise UsageError(f"unknown suite {name!r}; {hint}")
+    return path
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        found = read_yaml(path) or {}
+    except (OSError, YamlError) as error:
+        raise UsageError(f"cannot read {path}: {unread(error)}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{path} must hold a mapping of options, got {type(found).__name__}")
+    return found
+
+
+def _check(path: Path, told: Mapping[str, object], known: Collection[str]) -> None:
+    for key in (str(each) for each in told if each not in known):
+        hint = did_you_mean(key, known)
+        if key == DATA_ROOTS:
+            hint = f"it belongs in {config_path()}, or name the folder by --data-root"
+        elif key in COMMAND_LINE:
+            hint = f"it is for the command line, as --{key.replace('_', '-')}"
+        raise UsageError(f"{path}: unknown option {key!r}; {hint}")
+
+
+def part_title(number: int, specs: Sequence[RunSpec]) -> str:
+    """A part of a run in words: its place and its data."""
+    return f"part {number} of {len(specs)}: {_data_named(specs[number - 1])}"
+
+
+def _data_named(spec: RunSpec) -> str:
+    sided = (f"{each.dataset} at {each.size} pixels" if each.size else str(each.dataset) for each in spec.choices)
+    return ", ".join(dict.fromkeys(sided))
