@@ -22,8 +22,7 @@ from typing import Protocol, TypeAlias, cast
 import torch
 
 from bench.progress import report
-from bench.wire.tensor_file import checksum_of
-from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
+from bench.wire.tensor_file import TensorsError, checksum_of, pack_tensors, unpack_tensors
 
 SECONDS = 300.0
 """Between two saves: the most that a restart costs."""

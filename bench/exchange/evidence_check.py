@@ -31,7 +31,6 @@ from bench.workbench.workbench import Workbench
 
 ROUNDING = 1e-6
 """Relative tolerance of a number: sums in another order, on another machine."""
-EMPTY = Dataset("empty", torch.zeros(0, 1), None, None, (), False, True)
 
 
 def evidence_of(record: Record, content: bytes) -> dict[str, object]:
@@ -95,10 +94,11 @@ def _empty_bench(record: Record, finding: str, secret: Secret) -> Workbench:
     """The cell's workbench without rows, which only gives secrets by name."""
     assert record.dataset is not None
     choice = Choice.read(record.choice)
+    empty = Dataset("empty", torch.zeros(0, 1), None, None, (), False, True)
     method = choose("methods", record.method.written, choice.preset, here=record.isolation == "none")
     return Workbench(
-        cell=Cell(method, choice, record.device), preset=choice.sizes, method=method.plugin, public=EMPTY,
-        private=EMPTY, control=EMPTY, test=EMPTY, record=record.dataset, store=Store(Path("nowhere")),
+        cell=Cell(method, choice, record.device), preset=choice.sizes, method=method.plugin, public=empty,
+        private=empty, control=empty, test=empty, record=record.dataset, store=Store(Path("nowhere")),
         run_secret=secret, finding=finding or None,
     )  # fmt: skip
 

@@ -7,13 +7,12 @@ arrival. Where bubblewrap works, either process has no network, no other process
 project's packages and the plug-in itself.
 """
 
-from bench.isolation.failures import OutsideError, RefusedError
-from bench.isolation.level import find_isolation
 from bench.isolation.remote_attack import RemoteAttack
 from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.room import DiedError
 from bench.isolation.room_folder import remove_unused
-from bench.isolation.tenant import tenant
+from bench.isolation.rpc_codec import OutsideError, RefusedError
+from bench.isolation.tenant import find_isolation, tenant
 
 __all__ = [
     "DiedError",

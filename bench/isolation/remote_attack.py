@@ -9,10 +9,10 @@ from typing import cast
 import torch
 
 from bench.contract.seal import ContractError
-from bench.isolation.errands import Errands
-from bench.isolation.language import Handle, Value, notes, tensor
+from bench.isolation.method_proxy import Errands
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
+from bench.isolation.rpc_codec import Handle, Value, notes, tensor
 from bench.isolation.tenant import Tenant
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_blocks import all_products

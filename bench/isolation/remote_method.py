@@ -1,8 +1,8 @@
-"""A method in a process of its own, the owner's: what evaluators ask of schemes and keys is asked there."""
+"""A method in the owner's process: evaluators call its schemes, keys, generators and mechanisms there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Literal, cast
@@ -11,12 +11,9 @@ import torch
 
 from bench.checkpoint import kept_where
 from bench.contract.seal import ContractError
-from bench.isolation.failures import RefusedError
-from bench.isolation.kept_training import KeptTraining
-from bench.isolation.language import Handle, Learned, Value, handle_of, notes, tensor, tensors
-from bench.isolation.line import Line
-from bench.isolation.remote_mechanism import RemoteMechanism
 from bench.isolation.room import Room
+from bench.isolation.room_folder import KeptTraining
+from bench.isolation.rpc_codec import Handle, Learned, Line, RefusedError, Value, handle_of, notes, tensor, tensors
 from bench.isolation.tenant import Tenant
 from bench.plugins.outside import is_outside
 from bench.plugins.spec import parse
@@ -26,6 +23,7 @@ from bench.types import (
     Dataset,
     Generator,
     Key,
+    Mechanism,
     Method,
     NotApplicable,
     PrivacyClaim,
@@ -33,6 +31,56 @@ from bench.types import (
     Scheme,
     State,
 )
+
+
+class RemoteMechanism(Mechanism):
+    """A mechanism of the owner's process, which `ask` asks for a function or a property of it."""
+
+    def __init__(self, ask: Callable[..., Value]) -> None:
+        self._ask = ask
+        self.exact, self.rowwise = bool(self._ask("exact")), bool(self._ask("rowwise"))
+
+    @cached_property
+    def scale(self) -> torch.Tensor:
+        """As the mechanism says."""
+        return tensor(self._ask("scale"), "a scale")
+
+    @cached_property
+    def fence(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """As the mechanism says."""
+        found = self._ask("fence")
+        if found is None:
+            return None
+        low, high = (tensor(end, "an end of a fence") for end in cast("Sequence[Value]", found))
+        return low, high
+
+    def locate(self, data: Dataset) -> torch.Tensor:
+        """As the mechanism says."""
+        return tensor(self._ask("locate", data), "codes")
+
+    def observe(self, release: Release) -> torch.Tensor:
+        """As the mechanism says."""
+        return tensor(self._ask("observe", release), "codes")
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """As the mechanism says."""
+        pairs = [tuple(cast("Sequence[Value]", pair)) for pair in cast("Sequence[Value]", self._ask("witnesses", like))]
+        if not all(len(pair) == 2 and all(isinstance(part, Dataset) for part in pair) for pair in pairs):
+            raise ContractError("witnesses must be pairs of data sets")
+        return cast("Sequence[tuple[Dataset, Dataset]]", pairs)
+
+    def log_density(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
+        """As the mechanism says."""
+        return tensor(self._ask("log_density", located, observed), "log densities")
+
+    def noise(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
+        """As the mechanism says."""
+        return tensor(self._ask("noise", located, observed), "noise")
+
+    def stopped(self, observed: torch.Tensor) -> torch.Tensor:
+        """As the mechanism says."""
+        return tensor(self._ask("stopped", observed), "stopped numbers")
+
 
 SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels", "equal_classes")
 """What a method says of itself that its stand-in repeats. (What `fit` does not read is dealt with where it runs.)"""

@@ -19,25 +19,33 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.seal import ContractError
-from bench.isolation.failures import RefusedError, UnlikeError, raise_told, told
-from bench.isolation.kept_training import KeptTraining
-from bench.isolation.language import MESSAGE_BYTES, Handle, Value, pack, unpack
-from bench.isolation.line import Answering, Generators
-from bench.isolation.room_folder import new_folder, remove
+from bench.isolation.room_folder import KeptTraining, new_folder, remove
+from bench.isolation.rpc_codec import (
+    MESSAGE_BYTES,
+    Answering,
+    Generators,
+    Handle,
+    RefusedError,
+    UnlikeError,
+    Value,
+    pack,
+    raise_told,
+    told,
+    unpack,
+)
 from bench.isolation.tenant import Tenant
 from bench.progress import report, stage
 from bench.sandbox import ROOM, confined, end, environment
 from bench.types import NotApplicable
-from bench.wire.channel import Reader, send
-from bench.wire.message import WireError
-from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
+from bench.wire.message import Reader, WireError, send
+from bench.wire.tensor_file import TensorsError, pack_tensors, unpack_tensors
 
 TENSOR_BYTES = 1 << 34
 LOOK_SECONDS = 1.0
 LINGER_SECONDS = 5.0
 PROGRESS_CHARACTERS = 200
 # Most of a process's start is torch, which is imported an eighth faster where nothing looks for garbage meanwhile.
-START = "import gc; gc.disable(); from bench.isolation.inside import main; main()"
+START = "import gc; gc.disable(); from bench.isolation.plugin_host import main; main()"
 
 
 class DiedError(Exception):

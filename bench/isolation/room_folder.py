@@ -1,6 +1,6 @@
-"""The folder in which a room and the judge hand things over, and the lock that says that somebody uses it.
+"""Folder in which a room and the judge exchange files, with the lock that marks it as used.
 
-The judge writes `in`; the room writes its answers into `out`, and into `kept` how far a training has come.
+The judge writes `in`; the room writes its answers into `out`, and checkpoints of a training into `kept`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,17 @@ import fcntl
 import itertools
 import os
 import secrets
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from bench.checkpoint import FILE, MOST_BYTES
+from bench.results import process_id
+from bench.results.atomic_file import make_folder
+from bench.wire.tensor_file import TensorsError, unpack_tensors
 
 
 def new_folder(parent: Path) -> tuple[Path, int]:
@@ -90,3 +98,43 @@ def _remove(folder: Path) -> None:
                 inner.rename(folder / next(names))
             path.rmdir()
     folder.rmdir()
+
+
+@dataclass(frozen=True)
+class KeptTraining:
+    """Where the judge keeps the trainings of a fit.
+
+    Args:
+        folder: It; made with the first file. Nothing that a room could still change stands there.
+    """
+
+    folder: Path
+
+    def hand_over(self, room: Path) -> None:
+        """Copy what was kept into the folder of a room."""
+        if self.folder.is_dir():
+            for file in self.folder.iterdir():
+                if FILE.fullmatch(file.name):
+                    shutil.copyfile(file, room / file.name)
+
+    def take(self, room: Path) -> None:
+        """Take what the room has finished writing.
+
+        Raises:
+            TensorsError: It is no plain file of tensors.
+        """
+        with os.scandir(room) as entries:
+            finished = [entry for entry in entries if FILE.fullmatch(entry.name)]
+        for entry in finished:
+            found = entry.stat(follow_symlinks=False)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+                raise TensorsError(f"a training is kept in a plain file of at most {MOST_BYTES >> 30} GiB")
+            make_folder(self.folder, mode=0o700)
+            mine = self.folder / f"{entry.name}.new-{process_id.own_name()}"
+            shutil.move(entry.path, mine)
+            try:
+                unpack_tensors(mine, MOST_BYTES)
+            except TensorsError:
+                mine.unlink()
+                raise
+            mine.replace(self.folder / entry.name)

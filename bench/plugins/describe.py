@@ -25,8 +25,7 @@ from bench.plugins.outside import SAID
 from bench.plugins.spec import PluginSpec, UsageError, parameters
 from bench.plugins.trespass import vetted
 from bench.types import Attack, Method, Plugin
-from bench.wire.channel import send
-from bench.wire.message import WireError
+from bench.wire.message import WireError, send
 
 
 def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:

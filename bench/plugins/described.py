@@ -16,8 +16,7 @@ from pydantic import JsonValue
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.sandbox import confined, end, environment, why_not
-from bench.wire.channel import Reader
-from bench.wire.message import WireError
+from bench.wire.message import Reader, WireError
 
 MESSAGE_BYTES = 1 << 20
 MESSAGES = 2  # that it began, before anything is imported that is not this project's; and what it has to say

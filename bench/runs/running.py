@@ -18,7 +18,7 @@ from bench.runs.backend import Job, Outcome
 from bench.runs.job_clock import JobClock
 from bench.runs.process_tree import below, end_below
 from bench.runs.supervisor import supervise
-from bench.wire.channel import Reader
+from bench.wire.message import Reader
 
 _ENDING_SECONDS = 5.0
 _ENDING_LOOKS = 50

@@ -24,8 +24,7 @@ from bench.runs.backend import Job
 from bench.runs.failure import code_of, text_of
 from bench.runs.process_tree import die_with_parent
 from bench.shadowing import ShadowedError
-from bench.wire.channel import send
-from bench.wire.message import WireError
+from bench.wire.message import WireError, send
 
 SAY_SECONDS = 0.1
 _SHARE = 0.9  # of what the run lets a worker say: its clock started earlier, and may run slower

@@ -14,7 +14,7 @@ import psutil
 import torch
 
 from bench.isolation import RemoteKey
-from bench.isolation.language import Handle
+from bench.isolation.rpc_codec import Handle
 from bench.memory.memory_budget import at_most
 from bench.types import Dataset, Key, Release
 

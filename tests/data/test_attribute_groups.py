@@ -13,7 +13,7 @@ from bench.data.prepare import prepare, verify
 from bench.data.prepared import load
 from bench.data.sets.synth_cxr import SynthCXR
 from bench.data.splits import split
-from bench.isolation.language import pack
+from bench.isolation.rpc_codec import pack
 
 
 def groups(name: str, words: list[str]) -> list[str | None]:

@@ -30,7 +30,7 @@ from bench.results.results import Results
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import confined, why_not
 from bench.types import Dataset, Method, NotApplicable
-from bench.wire.channel import send
+from bench.wire.message import send
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.workbench import Workbench
 
@@ -152,7 +152,9 @@ def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
     path.write_text(GUESSING, encoding="utf-8")
     if refuses:
         (tmp_path / "refuses").touch()
-    monkeypatch.setattr("bench.isolation.errands.SystemRandom", lambda: SimpleNamespace(randrange=lambda number: 0))
+    monkeypatch.setattr(
+        "bench.isolation.method_proxy.SystemRandom", lambda: SimpleNamespace(randrange=lambda number: 0)
+    )
     said = r"what it does for an owner: .* gave her " + ("a refusal .not for you" if refuses else "a release of")
     with pytest.raises(ContractError, match=said):
         evaluated(tmp_path / "apart", f"{path}:Guessing[scale=3]", f"{path}:Asking", "processes")
@@ -376,7 +378,7 @@ def garbage(self, private):
             pass
     time.sleep(3600)
 def twice(self, private):
-    from bench.wire.channel import send
+    from bench.wire.message import send
     for number in (*range(3, 20), 201):
         try:
             send(number, {"number": 99, "ok": 1}, 1000)
@@ -580,7 +582,7 @@ import sys
 import tempfile
 if any("bench.plugins.describe" in word for word in sys.orig_argv):
     import os
-    from bench.wire.channel import send
+    from bench.wire.message import send
     told = {{
         "spec": {spec!r}, "class": "Spy", "confidential": {confidential}, "defaults": {{}},
         "parameters": {parameters},

@@ -13,13 +13,13 @@ from made.cells import opened
 from bench import checkpoint
 from bench.checkpoint import kept_in
 from bench.isolation import DiedError, RemoteMethod, tenant
-from bench.isolation.kept_training import KeptTraining
+from bench.isolation.room_folder import KeptTraining
 from bench.plugins.chosen import choose
 from bench.progress import told
 from bench.results.regenerable import of_store
 from bench.sandbox import why_not
 from bench.types import Dataset
-from bench.wire.tensors import TensorsError, pack_tensors, unpack_tensors
+from bench.wire.tensor_file import TensorsError, pack_tensors, unpack_tensors
 
 pytestmark = pytest.mark.isolated
 METHOD = """

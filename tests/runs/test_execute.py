@@ -27,7 +27,7 @@ from bench.runs.answers import MESSAGE_CAP
 from bench.runs.backend import Job, Outcome
 from bench.runs.workers import Workers
 from bench.types import NotApplicable
-from bench.wire.channel import send
+from bench.wire.message import send
 
 MEMORY = 8 * 2**30
 SECRET = "p10000032"

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.wire.channel import Reader, send
-from bench.wire.message import WireError
+from bench.wire.message import Reader, WireError, send
 
 CAP = 1 << 20
 

@@ -12,8 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
-from bench.wire.tensor_file import read_tensor, read_tensors, write_tensors
-from bench.wire.tensors import pack_tensors, unpack_tensors
+from bench.wire.tensor_file import pack_tensors, read_tensor, read_tensors, unpack_tensors, write_tensors
 
 MIXED = {
     "a": torch.randn(3, 4, generator=torch.Generator().manual_seed(0)),

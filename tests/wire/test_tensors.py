@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.wire.tensors import KINDS, MOST_DIMENSIONS, TensorsError, pack_tensors, unpack_tensors
+from bench.wire.tensor_file import KINDS, MOST_DIMENSIONS, TensorsError, pack_tensors, unpack_tensors
 
 CAP = 1 << 20
 

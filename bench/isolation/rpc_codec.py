@@ -1,19 +1,21 @@
-"""What judge, owner and Eve say to one another: values of the contract as JSON, with tensors beside it."""
+"""Values, object references and errors that judge, owner and Eve exchange: JSON, with tensors in a file beside it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import cast
+from typing import NoReturn, Protocol, TypeAlias, cast
 
 import torch
 from pydantic import JsonValue
 
 from bench.contract.seal import ContractError, check_labels
+from bench.isolation.room_folder import KeptTraining
 from bench.memory.rows import Rows
 from bench.randomness import Secret
-from bench.types import Dataset, PrivacyClaim, Release
+from bench.types import Dataset, Generator, NotApplicable, PrivacyClaim, Release
+from bench.wire.tensor_file import TensorsError
 
 MESSAGE_BYTES = 1 << 24
 TEXT_CHARACTERS = 2_000  # of what an error says
@@ -35,7 +37,7 @@ class Learned:
     """A scheme as it travels to Eve: what wrote it, and what it learned. She loads it herself.
 
     Args:
-        method: The method's canonical spec; None where it is not hers to load (`bench.isolation.errands`).
+        method: The method's canonical spec; None where it is not hers to load (`bench.isolation.method_proxy`).
         state: `Scheme.state`.
     """
 
@@ -209,3 +211,88 @@ def _checked(sign: str, values: dict[str, Value]) -> dict[str, Value]:
         if not isinstance(values[name], kinds):
             raise ContractError(f"a claim's {name} must not be {type(values[name]).__name__}")
     return values
+
+
+Generators: TypeAlias = "Callable[[Mapping[str, torch.Tensor]], Generator]"
+"""Makes a release's generator of its state."""
+
+
+class Line(Protocol):
+    """What objects of another process are asked over."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it answers."""
+
+    def ask(
+        self, whom: Handle | None, what: str, *values: Value, generator: Generators | None = None,
+        training: KeptTraining | None = None,
+    ) -> Value:  # fmt: skip
+        """As `bench.isolation.room.Room.ask`."""
+
+
+class Answering(Protocol):
+    """What a process may ask the judge while it is asked something itself (`bench.isolation.method_proxy`)."""
+
+    refused: bool
+
+    def ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
+        """What an object gives; None stands for what makes the first one."""
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Let objects go."""
+
+    def generator(self, state: Mapping[str, torch.Tensor]) -> Generator:
+        """A release's generator, by its state."""
+
+
+class OutsideError(Exception):
+    """A plug-in failed in its own process with an error of a kind of its own; the text names the kind first."""
+
+
+class RefusedError(NotApplicable):
+    """A method refuses rows, or an attack does not apply after a method from outside refused it something."""
+
+
+class UnlikeError(ContractError):
+    """A method does something else for Eve than for an owner; it is told to the judge, and never to Eve's process."""
+
+
+ERRORS: Mapping[str, type[Exception]] = {
+    "not-applicable": NotApplicable,
+    "contract": ContractError,
+    "value": ValueError,
+    "memory": MemoryError,
+}
+"""The errors that mean the same on both sides."""
+
+
+def told(error: BaseException) -> JsonValue:
+    """An error as [kind, text]."""
+    if isinstance(error, OutsideError):
+        return ["outside", _bounded(error)]
+    if isinstance(error, TensorsError):
+        return ["contract", _bounded(error)]
+    for kind, cls in ERRORS.items():
+        if isinstance(error, cls):
+            return [kind, _bounded(error)]
+    return ["outside", f"{type(error).__name__[:100]}: {_bounded(error)}"]
+
+
+def raise_told(error: JsonValue) -> NoReturn:
+    """Raise what `told` wrote."""
+    kind, text = error if isinstance(error, list) and len(error) == 2 else ("", "")
+    said = str(text)[:TEXT_CHARACTERS]
+    for name, cls in ERRORS.items():
+        if kind == name:
+            raise cls(said)
+    raise OutsideError(said)
+
+
+def _bounded(error: BaseException) -> str:
+    """What an error says, as UTF-8 of bounded length; an error that cannot be printed says so."""
+    try:
+        text = str(error)[:TEXT_CHARACTERS]
+    except Exception:
+        text = "(its text cannot be had)"
+    return text.encode(errors="replace").decode()

@@ -19,10 +19,8 @@ from typing import cast
 import torch
 
 from bench.contract.seal import ContractError
-from bench.isolation.failures import UnlikeError
-from bench.isolation.language import Handle, Value
-from bench.isolation.line import Generators, Line
 from bench.isolation.remote_method import MadeBy, Part, RemoteKey, RemoteMethod, RemoteScheme
+from bench.isolation.rpc_codec import Generators, Handle, Line, UnlikeError, Value
 from bench.randomness import Secret
 from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release, State

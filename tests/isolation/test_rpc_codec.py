@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bench.contract.seal import ContractError
-from bench.isolation.language import pack, unpack
+from bench.isolation.rpc_codec import pack, unpack
 from bench.types import Release
 
 PAYLOAD = 0x7FC00000 | 0x2A5A5

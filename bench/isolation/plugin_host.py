@@ -27,11 +27,9 @@ from pydantic import JsonValue
 from bench.checkpoint import kept_in
 from bench.contract.seal import ContractError, check
 from bench.determinism import exact, register
-from bench.isolation.errands import KnownMethod, Relay
-from bench.isolation.failures import raise_told, told
-from bench.isolation.language import MESSAGE_BYTES, Handle, Learned, Value, pack, unpack
-from bench.isolation.line import Generators
+from bench.isolation.method_proxy import KnownMethod, Relay
 from bench.isolation.remote_method import RemoteScheme
+from bench.isolation.rpc_codec import MESSAGE_BYTES, Generators, Handle, Learned, Value, pack, raise_told, told, unpack
 from bench.memory.memory_budget import Budget
 from bench.plugins.chosen import choose, to_fit
 from bench.plugins.groups import Group
@@ -51,10 +49,8 @@ from bench.types import (
     Scheme,
     View,
 )
-from bench.wire.channel import Reader, send
-from bench.wire.message import WireError
-from bench.wire.tensor_file import read_tensor
-from bench.wire.tensors import TensorsError, pack_tensors
+from bench.wire.message import Reader, WireError, send
+from bench.wire.tensor_file import TensorsError, pack_tensors, read_tensor
 
 ASKED: Mapping[type, frozenset[str]] = {
     Method: frozenset({"fit", "load"}),
