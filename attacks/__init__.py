@@ -1,1 +1,3 @@
 """Attacks, one file each: they score pairs, the harness judges."""
+
+__figures__ = True

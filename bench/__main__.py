@@ -1,5 +1,7 @@
 """The command `bench`, and `python -m bench`."""
 
+__figures__ = False
+
 import gc
 
 from bench.cli import main

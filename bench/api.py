@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = False
+
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

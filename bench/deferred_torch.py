@@ -6,6 +6,8 @@ compute: they import these packages as usual.
 
 from __future__ import annotations
 
+__figures__ = False
+
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+__figures__ = False
+__messages__ = ("report", "stage")
+
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -5,6 +5,8 @@ What is not named here is not there: no home folder, no data roots, no results, 
 
 from __future__ import annotations
 
+__figures__ = False
+
 import contextlib
 import csv
 import os

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = False
+
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec

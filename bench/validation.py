@@ -6,6 +6,8 @@ a number, for it stands for "not given". NaN passes none.
 
 from __future__ import annotations
 
+__figures__ = False
+
 import math
 from collections.abc import Iterable
 

@@ -1,1 +1,3 @@
 """Obfuscation methods, one file each."""
+
+__figures__ = True

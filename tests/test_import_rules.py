@@ -125,3 +125,17 @@ def test_the_rules_cover_every_package_that_is_installed() -> None:
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     found = {pattern.removesuffix("*") for pattern in setup["packages"]["find"]["include"]}
     assert found == set(OPTIONS["session_options"]["root_packages"])
+
+
+ROOMS = [
+    path.relative_to(ROOT)
+    for folder in ("bench", "methods", "attacks", "metrics")
+    for path in [ROOT / folder / "__init__.py", *sorted((ROOT / folder).glob("*/__init__.py"))]
+]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.parent))
+def test_every_room_says_if_figures_depend_on_it(room: Path) -> None:
+    """`__figures__` decides if a room's code counts in the digests of plug-ins (`bench.plugins.code_digest`)."""
+    marks = re.findall(r"^__figures__ = (?:True|False)$", (ROOT / room).read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(marks) == 1

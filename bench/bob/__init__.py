@@ -2,3 +2,5 @@
 
 Views, recipes, training and the choice among trained models.
 """
+
+__figures__ = True

@@ -6,6 +6,8 @@ Exit codes: 0 done; 1 something failed (a job, a check, a file); 2 wrong usage, 
 
 from __future__ import annotations
 
+__figures__ = False
+
 import io
 import os
 import sys

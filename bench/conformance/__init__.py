@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = False
+
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = True
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar

@@ -7,6 +7,8 @@ bound, the fence, whose ends collect the tails.
 
 from __future__ import annotations
 
+__figures__ = True
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = True
+
 import zlib
 
 MOST_BYTES = 4 * 2**20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = True
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -2,3 +2,5 @@
 
 A loader lists files, labels and people; preparation decodes them once into a memory-mapped array with a fingerprint.
 """
+
+__figures__ = True

@@ -8,6 +8,8 @@ step, complete, or not at all; it is made again if corrupt images that it was ma
 
 from __future__ import annotations
 
+__figures__ = False
+
 import hashlib
 import json
 import os
@@ -44,7 +46,7 @@ from bench.data.prepared import (
 )
 from bench.data.sample_array import Decoded, Failure, Report, drop, fill
 from bench.data.subjects import people, spelling
-from bench.plugins.source_hash import modules_hash, source_hash
+from bench.plugins.code_digest import code_digest
 from bench.results.build_folder import tag_cache
 from bench.results.disk_errors import FULL, unwritable
 from bench.validation import at_least, within
@@ -126,8 +128,6 @@ def _check_findings(source: Source, findings: Sequence[str]) -> None:
 
 __all__ = ["Prepared", "Report", "prepare", "verify"]
 
-CODE = Path(__file__)
-"""By what it imports, all that makes rows of raw files."""
 SIDE = 8192  # most pixels that images are resized to, a side
 _LISTED = 20
 _LEFT = "left out"
@@ -227,7 +227,7 @@ def _parameters(source: Source) -> dict[str, object]:
 
 def _key(source: Source, roots: Sequence[Path], size: int | None, pixels: int) -> str:
     """16 hex digits over everything that the prepared content depends on."""
-    code = [source_hash(type(source)), modules_hash(CODE)]
+    code = [code_digest(type(source)), code_digest(prepare)]
     content = [SCHEMA, source.name, _parameters(source), size, pixels, code, source.stamp(roots)]
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

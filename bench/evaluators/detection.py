@@ -21,7 +21,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import ClassVar, cast
 
 import torch
@@ -33,7 +32,7 @@ from bench.evaluators.predictions import sample_predictions, true_label_note
 from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.nets import glow, normalising_flow
 from bench.nets.initialisation import seeded
-from bench.plugins.source_hash import modules_hash
+from bench.plugins.code_digest import code_digest
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.store import Artefact
@@ -247,7 +246,7 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
         notes = {name: cast(JsonValue, asdict(fit)) for name, fit in fits.items()}
         return Artefact(ratio.state(), {**notes, "seconds": time.perf_counter() - start})
 
-    code = modules_hash(Path(__file__))  # this file defines normal and held-out rows
+    code = code_digest(Detection)  # this file defines normal and held-out rows
     artefact = detector(bench, {"plan": cast(JsonValue, asdict(plan)), "code": code}, make)
     return load_ratio(artefact.tensors, public.samples, plan), {"densities": dict(artefact.notes)}
 

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, TypeAlias, cast
 
 import torch
@@ -28,7 +27,7 @@ from bench.contract.seal import check
 from bench.evaluators.predictions import sample_predictions, summary
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.pictures.strips import SHOWN, draw
-from bench.plugins.source_hash import modules_hash
+from bench.plugins.code_digest import code_digest
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.store import Artefact
@@ -136,7 +135,7 @@ class Probes(Evaluator[Workbench]):
             stage(f"detect {name}")
             on_release = _detect(bench, released_sets, name, plan)
             stage(f"detect {name}, raw image")
-            inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": modules_hash(Path(__file__))}
+            inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": code_digest(Probes)}
             on_raw = detector(bench, inputs, partial(_detect, bench, marked, name, plan))
             released[name], original[name] = (
                 _evidence(bench, released_sets[-1], on_release, name),

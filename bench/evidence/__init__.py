@@ -3,6 +3,8 @@
 Metrics read these types alone, so a metric runs without a method, an attack or a data set.
 """
 
+__figures__ = True
+
 from bench.evidence.attack_evidence import MembershipEvidence, PairEvidence, PairLevel, PersonRisk
 from bench.evidence.prediction_evidence import (
     CADPClassifierEvidence,

@@ -2,3 +2,5 @@
 
 An extractor is a plug-in, fitted on public images at most; a feature space keeps its vectors on disk.
 """
+
+__figures__ = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = False
+
 import hashlib
 import math
 import shutil
@@ -23,8 +25,8 @@ from bench.contract.source import DataError
 from bench.data.prepared import Prepared
 from bench.data.splits import Splits
 from bench.plugins.chosen import Chosen
+from bench.plugins.code_digest import plugin_digest
 from bench.plugins.slug import slug
-from bench.plugins.source_hash import plugin_hash
 from bench.plugins.spec import parse, told_parameters
 from bench.progress import stage
 from bench.results.build_folder import tag_cache
@@ -187,7 +189,7 @@ def open_space(
         "schema": SCHEMA,
         "extractor": extractor.name,
         "parameters": dict(told_parameters(extractor)),
-        "code": plugin_hash(extractor),
+        "code": plugin_digest(extractor),
         "stamp": extractor.stamp(),
         "device": device.type,
         "torch": version("torch"),

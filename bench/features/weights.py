@@ -8,8 +8,8 @@ They must be plain floating-point numbers, finite in the network's precision, an
 from __future__ import annotations
 
 import http.client
+import inspect
 import pickle
-import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -200,7 +200,7 @@ def load_checked(
     own = {name: tensor for name, tensor in network.state_dict().items() if not name.endswith(UNREAD)}
     fitting = _without(tensors, heads, own)
     wrong = _differences(fitting, own)
-    convert = getattr(sys.modules[type(network).__module__], "checkpoint_filter_fn", None)
+    convert = getattr(inspect.getmodule(type(network)), "checkpoint_filter_fn", None)
     converted = False
     if wrong and convert is not None:
         converted = True

@@ -7,6 +7,8 @@ arrival. Where bubblewrap works, either process has no network, no other process
 project's packages and the plug-in itself.
 """
 
+__figures__ = False
+
 from bench.isolation.remote_attack import RemoteAttack
 from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.room import DiedError

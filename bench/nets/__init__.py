@@ -1,1 +1,3 @@
 """Networks that more than one adapter uses."""
+
+__figures__ = True

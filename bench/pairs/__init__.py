@@ -2,3 +2,5 @@
 
 One streaming sweep counts them for all pair metrics; the n x m matrix never exists.
 """
+
+__figures__ = True

@@ -1,1 +1,3 @@
 """Pictures of releases: strips, sheets and t-SNE planes."""
+
+__figures__ = False

@@ -163,7 +163,7 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
 def _keyed_by_content(confidential: Mapping[str, Parameter]) -> None:
     """Raise ValueError where records, which do not hold these values, could not tell what was made with others.
 
-    What a file holds counts in the hash of the plug-in that reads it (`bench.plugins.source_hash`); a text does not.
+    What a file holds counts in the hash of the plug-in that reads it (`bench.plugins.code_digest`); a text does not.
     """
     for name, value in confidential.items():
         if not (isinstance(value, str) and Path(value).is_absolute() and Path(value).exists()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__lookups__ = ("build", "choose", "entries", "load")
+
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

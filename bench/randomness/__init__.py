@@ -4,6 +4,8 @@ What is trained on public data keeps plain seeds (`bench.seeds`). Everything tha
 mixtures, the order of released rows) comes from here.
 """
 
+__figures__ = True
+
 from bench.randomness.noise_grid import Grid, no_nan
 from bench.randomness.secret_streams import SECRET_BYTES, Secret, Stream
 

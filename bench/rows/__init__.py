@@ -2,3 +2,5 @@
 
 Grouping by person and label, hold-out, joining, equality, originals of released rows.
 """
+
+__figures__ = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = True
+
 from collections.abc import Mapping
 from dataclasses import replace
 

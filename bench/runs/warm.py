@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import gc
 
-from bench.data.prepare import CODE
-from bench.plugins.source_hash import modules_hash
+from bench.plugins.code_digest import code_digest
 from bench.workbench.inputs import RELEASE, SPLITS
 
-for module in (CODE, SPLITS, RELEASE):
-    modules_hash(module)
+for root in ("bench.data.prepare:prepare", SPLITS, RELEASE):
+    code_digest(root)
 
 from numba.core.registry import cpu_target  # noqa: E402  (late: where numba is missing, the rest is done)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = False
+
 import hashlib
 import json
 from collections.abc import Mapping

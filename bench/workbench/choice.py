@@ -6,6 +6,8 @@ an option that changes data, add a field here and read it where it counts.
 
 from __future__ import annotations
 
+__figures__ = False
+
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path

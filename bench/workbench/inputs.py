@@ -1,22 +1,23 @@
 """Content keys: everything that a fitted scheme, a sealed release and a record depend on, and nothing else.
 
-Drawing, messages, progress, registry, specs, records and the store are no part of a key (`bench.plugins.source_hash`);
+Drawing, messages, progress, registry, specs, records and the store are no part of a key (`bench.plugins.code_digest`);
 nor is how rows were prepared and read, for their fingerprints say what came of it.
 """
 
 from __future__ import annotations
 
+__figures__ = False
+
 import json
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, cast
 
 from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, to_fit
-from bench.plugins.source_hash import modules_hash, plugin_hash, source_hash
+from bench.plugins.code_digest import code_digest, plugin_digest, registered_digest
 from bench.plugins.spec import parse, told_parameters
 from bench.results.records import (
     CHOICE,
@@ -33,10 +34,9 @@ from bench.workbench.cell import Cell, Planned
 
 PROTOCOL = 3
 COMMITMENT = "run secret commitment"
-_ROOMS = Path(__file__).parents[1]
-SPLITS = _ROOMS / "workbench" / "open_data.py"
-RELEASE = _ROOMS / "workbench" / "workbench.py"
-JUDGE = _ROOMS / "runs" / "judge.py"
+SPLITS = "bench.workbench.open_data:open_data"
+RELEASE = "bench.workbench.workbench:Workbench"
+JUDGE = "bench.runs.judge:judge"
 
 
 def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
@@ -47,7 +47,7 @@ def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
         written=chosen.shown,
         parameters=cast(dict[str, JsonValue], told_parameters(plugin)),
         source=plugin.source,
-        code=plugin_hash(plugin),
+        code=plugin_digest(plugin),
         origin=chosen.origin,
         role=vars(type(plugin)).get("role")
         if chosen.origin == registry.HOME
@@ -66,10 +66,10 @@ def fit_inputs(cell: Cell, data: DatasetRecord, *, apart: bool) -> dict[str, Jso
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
     told = cast(dict[str, JsonValue], told_parameters(method))
     return {
-        **plugin_inputs("method", name=method.name, parameters=told, code=plugin_hash(method)),
+        **plugin_inputs("method", name=method.name, parameters=told, code=plugin_digest(method)),
         **data_inputs(data),
         "protocol": PROTOCOL,
-        "splits code": modules_hash(SPLITS),
+        "splits code": code_digest(SPLITS),
         CHOICE: cast(dict[str, JsonValue], cell.choice.keyed()),
         "device": cell.device,
         "torch": version("torch"),
@@ -90,7 +90,7 @@ def release_inputs(
         "method apart": apart,
         COMMITMENT: commitment,
         "key": key,
-        "release code": modules_hash(RELEASE),
+        "release code": code_digest(RELEASE),
     }
 
 
@@ -103,9 +103,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
     if planned.attack is not None:
         record = plugin_record(planned.attack)
         attacking = plugin_inputs("attack", name=record.name, parameters=record.parameters, code=record.code)
-    metrics = {
-        f"{METRIC}{parse(name).shown}": source_hash(registry.load("metrics", name)) for name in sorted(planned.metrics)
-    }
+    metrics = {f"{METRIC}{parse(name).shown}": registered_digest("metrics", name) for name in sorted(planned.metrics)}
     preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(cell.choice.sizes))))
     del preset["timeout"]
     return {
@@ -117,8 +115,8 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
         COMMITMENT: commitment,
         "preset": preset,
         "evaluator": planned.name,
-        "evaluator code": source_hash(registry.load("evaluators", planned.written)),
-        "judge code": modules_hash(JUDGE),
+        "evaluator code": registered_digest("evaluators", planned.written),
+        "judge code": code_digest(JUDGE),
     }
 
 

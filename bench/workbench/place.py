@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__figures__ = False
+
 from dataclasses import dataclass
 from pathlib import Path
 

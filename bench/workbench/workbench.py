@@ -19,8 +19,8 @@ from bench.determinism import exact
 from bench.features.feature_space import Space
 from bench.isolation import RemoteMethod, RemoteScheme, tenant
 from bench.plugins.chosen import to_fit
+from bench.plugins.code_digest import plugin_digest
 from bench.plugins.outside import StandIn
-from bench.plugins.source_hash import plugin_hash
 from bench.plugins.spec import parameters
 from bench.progress import stage
 from bench.randomness import Secret
@@ -141,7 +141,7 @@ class Workbench:
         plugin = self.cell.method.plugin if self.apart else self.method
         method = repr((plugin.name, sorted(parameters(plugin).items())))
         if isinstance(plugin, StandIn):  # it chose its name: keys of another author's method are none of its own
-            method = repr((self.cell.method.origin, str(self.cell.method), plugin_hash(plugin)))
+            method = repr((self.cell.method.origin, str(self.cell.method), plugin_digest(plugin)))
         return self.run_secret.derive(*choice, method, self.finding or "", *names)
 
     def scheme(self) -> Scheme:

@@ -15,7 +15,7 @@ from bench.data import prepare as prepare_module
 from bench.data.prepare import prepare, verify
 from bench.data.prepared import connect
 from bench.data.roots import stamp_folder
-from bench.plugins import source_hash
+from bench.plugins.code_digest import definitions
 
 
 @dataclass(frozen=True)
@@ -386,10 +386,9 @@ def test_images_are_decoded_again_by_code_that_decodes_otherwise(
     root: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = prepare(Pictures(), roots=[root], cache=cache)
-    behind_it = {path.name for path in source_hash.behind(Path(prepare_module.__file__))}
-    decoding = {"dicom.py", "picture.py", "grey_depth.py", "sample_array.py", "subjects.py", "attribute_groups.py"}
-    assert decoding <= behind_it
-    monkeypatch.setattr(prepare_module, "modules_hash", lambda start: "another")
+    behind_it = {name.partition(":")[0].rpartition(".")[2] for name in definitions(prepare)}
+    assert {"dicom", "picture", "grey_depth", "sample_array", "subjects", "attribute_groups"} <= behind_it
+    monkeypatch.setattr(prepare_module, "code_digest", lambda root: "another")
     assert prepare(Pictures(), roots=[root], cache=cache).folder != first.folder
 
 

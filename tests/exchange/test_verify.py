@@ -18,7 +18,7 @@ from bench.evidence import PairEvidence
 from bench.exchange.evidence_check import evidence_of
 from bench.exchange.verify import seal
 from bench.plugins import registry
-from bench.plugins.source_hash import source_hash
+from bench.plugins.code_digest import code_digest
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.bundle import BundleError
@@ -304,7 +304,7 @@ def test_a_figure_of_another_metric_is_refused(handed: Handed) -> None:
         put(record, "metrics", "reid-auc", "written", value="top-1")
         put(record, "scores", "reid-auc", value=score.model_dump(mode="json"))
         del record["inputs"]["metric reid-auc"]
-        put(record, "inputs", "metric top-1", value=source_hash(cls))
+        put(record, "inputs", "metric top-1", value=code_digest(cls))
 
     said = refusal(judged(forged(handed, {target(handed): change})))
     assert "its description of reid-auc is not that of the metric top-1" in said

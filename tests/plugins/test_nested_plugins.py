@@ -8,7 +8,7 @@ import pytest
 
 from bench.plugins import registry
 from bench.plugins.chosen import choose
-from bench.plugins.source_hash import plugin_hash
+from bench.plugins.code_digest import plugin_digest
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.types import Attack
 from bench.workbench.cell import Planned
@@ -83,8 +83,8 @@ def test_nesting_goes_as_deep_as_one_likes(boost: str) -> None:
 
 def test_the_hash_of_a_nested_plugin_holds_its_base(boost: str) -> None:
     first, second = (_build(f"{boost}[base={base}]") for base in ("chance", "nearest-neighbour"))
-    assert plugin_hash(first) != plugin_hash(second)
-    assert plugin_hash(first) == plugin_hash(_build(f"{boost}[base=chance]"))
+    assert plugin_digest(first) != plugin_digest(second)
+    assert plugin_digest(first) == plugin_digest(_build(f"{boost}[base=chance]"))
 
 
 def test_an_unknown_nested_attack_is_named(boost: str) -> None:

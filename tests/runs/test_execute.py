@@ -20,7 +20,7 @@ import pytest
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.isolation import RefusedError
-from bench.plugins import source_hash
+from bench.plugins import code_digest
 from bench.progress import report, stage
 from bench.runs import supervisor, workers
 from bench.runs.answers import MESSAGE_CAP
@@ -49,7 +49,7 @@ def be_refused(argument: object) -> object:
 
 
 def find_ready(argument: object) -> object:
-    return {"hashed": source_hash.behind.cache_info().currsize, "numba": "numba.np.npyimpl" in sys.modules}
+    return {"hashed": code_digest._digest_of.cache_info().currsize, "numba": "numba.np.npyimpl" in sys.modules}
 
 
 def nap(argument: object) -> object:

@@ -30,8 +30,8 @@ def test_records_of_earlier_code_stay_and_are_shown_as_such(
 ) -> None:
     assert run(tmp_path) == 0
     (before,) = records_of(tmp_path)
-    hashed = inputs.source_hash
-    monkeypatch.setattr(inputs, "source_hash", lambda cls: f"changed {hashed(cls)}")
+    digest = inputs.registered_digest
+    monkeypatch.setattr(inputs, "registered_digest", lambda group, name: f"changed {digest(group, name)}")
     capsys.readouterr()
     for overwrite in ("never", "failed"):
         assert run(tmp_path, "--overwrite", overwrite) == 0
