@@ -1,4 +1,4 @@
-"""Whether a method's privacy figures are rated: only where its word was looked into, and held."""
+"""Whether a method's privacy figures are rated: only if its promises were checked, and kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.plugins.registry import HOME
 from bench.results.records import Record
 
 KIND = "honesty"
-"""The evaluator that looks into a method's word."""
+"""The evaluator that checks a method's promises."""
 FIGURE = "broken-promises"
 """The metric whose parts say which promises a method breaks."""
 
@@ -16,26 +16,26 @@ FIGURE = "broken-promises"
 def unrated(records: Sequence[Record]) -> str:
     """Why the privacy figures of a cell are not rated, in words; empty where they are.
 
-    Reference methods are there to hold attacks against: nobody ranks them.
+    Reference methods serve as controls of attacks, and are never ranked.
     """
     if records[0].method.role is not None:
         return ""
     if any(_exposed(record) for record in records):
-        return "a plug-in from outside worked without a sandbox"
+        return "a third-party plug-in ran without a sandbox"
     if failed := _of_ours(records, lambda record: record.status in ("failed", "timed-out")):
         return f"attacks on it failed: {', '.join(failed)}"
     scored = {record.kind for record in records if record.attack is not None and record.scores}
     if refused := _of_ours(records, lambda record: record.code == "refused" and record.kind in scored):
-        return f"it refuses what attacks ask of it: {', '.join(refused)}"
+        return f"it refused requests of attacks: {', '.join(refused)}"
     found = next((record for record in records if record.kind == KIND), None)
     figure = None if found is None else found.scores.get(FIGURE)
     if found is None or (found.status == "ok" and figure is None):
-        return "nobody looked into its word"
+        return "the check of its promises did not run"
     if found.status == "not-applicable":  # nothing is released that could be looked into, or that could be attacked
         attacked = any(record.attack is not None and record.scores for record in records)
-        return "attacks found a release, and the judge none" if attacked else ""
+        return "attacks found a release, but the check of its promises found none" if attacked else ""
     if figure is None:
-        return f"its word could not be looked into ({found.status})"
+        return f"the check of its promises {found.status.replace('-', ' ')}"
     from bench.evaluators.honesty import Honesty  # imports SciPy, which a table of honest methods need not wait for
 
     return ", ".join(Honesty.said.get(name, name) for name, part in sorted(figure.parts.items()) if part.value)

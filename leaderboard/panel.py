@@ -108,7 +108,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
     strongest = min(scored, key=lambda record: strength(record, len(scored)), default=None)
     tries = sum(len(record.scores) for record in scored)
-    word, verdict = _verdict(strongest, scored, attacks, [member for member in members if member.certified], tries)
+    word, verdict = _verdict(strongest, scored, attacks, members, tries)
     made = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
     if word != "not broken":
         return made
@@ -121,7 +121,7 @@ def _not_certified(made: Panel, attacks: Sequence[Record], did: str, finds: Call
     if not finding:
         return made
     names = ", ".join(map(_name, finding))
-    why = f"controls of {names}, which {did} it, did not run on the same data by the same code"
+    why = f"the controls of {names}, which {did} it, were not run on the same data by the same code"
     return replace(made, word="not certified", verdict=f"not certified ({why}): {made.verdict}")
 
 
@@ -143,7 +143,7 @@ def _too_few(scored: Sequence[Record]) -> str:
     ):
         return ""
     keys = max(record.keys for record in scored)
-    return f"of so few images, or under {keys} key{'s' * (keys > 1)} alone, raw images would not be broken either"
+    return f"with so few images, or only {keys} key{'s' * (keys > 1)}, even raw images would not be broken"
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
@@ -158,7 +158,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
             return Panel(members, None, "no attack", "no membership attack ran")
         if all(record.status == "not-applicable" for record in attacks):
             return Panel(members, None, "does not apply", "no attack on membership applies")
-        why = "no membership attack with a figure whose controls ran and hold"
+        why = f"membership not certified, because {_uncertified(members)}"
         return Panel(members, None, "not certified", why)
     tries = len(scored) * len(TELLING)
 
@@ -208,23 +208,37 @@ def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: La
 def _verdict(
     strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member], tries: int
 ) -> tuple[Word, str]:
-    """What may be said: `scored` and `members` are the certified attacks, with `tries` figures, `attacks` all."""
+    """The verdict: `scored` are the certified attacks, with `tries` figures; `attacks` and `members` all."""
     if not attacks:
         return "no attack", "no attack ran"
     breaking = [record for record in attacks if breaks(record)]
-    by = f"; broken by {', '.join(map(_name, breaking))} all the same (not certified)" if breaking else ""
+    by = f"; broken by {', '.join(map(_name, breaking))}, which is not certified" if breaking else ""
     if all(record.status == "not-applicable" for record in attacks):
         return "does not apply", "no attack on pairs applies"
     if strongest is None:
-        return "not certified", f"not certified: no attack with a figure whose controls ran and hold{by}"
+        broken = f"broken by {', '.join(map(_name, breaking))}; " if breaking else ""
+        return "not certified", f"{broken}not certified, because {_uncertified(members)}"
     if breaks(strongest):
         guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
         return "broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
     denting = [record for record in scored if dents(record, tries)]
-    end = _reach_words(members, {rung.method for member in members for rung in member.rungs if _on(rung, strongest)})
+    certified = [member for member in members if member.certified]
+    end = _reach_words(
+        certified, {rung.method for member in certified for rung in member.rungs if _on(rung, strongest)}
+    )
     if not denting:
         return "not broken", end + by
     return "dented", f"dented by {', '.join(map(_name, denting))}: better than chance{_one_in(strongest)}; {end}{by}"
+
+
+def _uncertified(members: Sequence[Member]) -> str:
+    """Why none of these attacks supports a claim, in words."""
+    standings = {member.standing for member in members}
+    if "certified" in standings:
+        return "no certified attack has a figure"
+    if standings == {"controls not run"}:
+        return "the controls were not run"
+    return "no attack passed its controls" + ("; some were not run" if "controls not run" in standings else "")
 
 
 def _one_in(strongest: Record) -> str:

@@ -21,17 +21,16 @@ SIGNS: Mapping[Word, str] = {
 }
 """Every verdict with its sign, from the best for a data owner to those that say nothing."""
 MEANINGS: Mapping[Word, str] = {
-    "not broken": "no attack whose controls hold did better than chance; that is all it says",
-    "members not told": "no attack on membership whose controls hold did better than chance",
-    "dented": "an attack did better than chance, and more is not sure",
+    "not broken": "no certified attack did better than chance; a stronger attack still may",
+    "members not told": "no certified membership attack did better than chance",
+    "dented": "an attack did better than chance, but did not surely find people in few guesses",
     "members told": "an attack tells members from others better than chance",
-    "broken": "an attack surely finds people in fewer than 5 guesses, and a twentieth of what chance takes (the 95 % "
-    "interval ends below both), and not by chance",
-    "not certified": "no attack with a figure has controls that ran and hold, or an attack whose controls did not run "
-    "found people: its figures support no claim",
-    "not rated": "the method broke its word, or nobody looked into it, or keys are too few to break anything",
-    "does not apply": "nothing is released that these attacks could match to people",
-    "no attack": "nobody attacked it",
+    "broken": "an attack finds people in fewer than 5 guesses and in a twentieth of the guesses of chance (both by the "
+    "upper end of the 95 % interval)",
+    "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
+    "not rated": "the method broke a promise, the check did not run, it refused a request, or keys are too few",
+    "does not apply": "the release has nothing that these attacks could match to people",
+    "no attack": "no attack ran",
 }
 _GRAVEST: tuple[Word, ...] = (
     "not rated", "broken", "members told", "dented", "not certified", "not broken", "members not told",

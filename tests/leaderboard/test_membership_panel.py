@@ -53,7 +53,8 @@ def test_an_attack_does_not_count_where_a_control_fails_or_never_ran(pool: list[
     mine = [attacking("cvae", 0.7, 0.0)]
     found = membership_panel(mine, [*mine, *pool])
     assert found.members[0].standing == standing
-    assert found.verdict.startswith("no membership attack with a figure whose controls")
+    why = "the controls were not run" if standing == "controls not run" else "no attack passed its controls"
+    assert found.verdict == f"membership not certified, because {why}"
 
 
 def test_a_few_members_who_are_told_surely_are_told() -> None:
@@ -80,7 +81,7 @@ def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> Non
     mine = [attacking("cvae", 0.5, 0.6), attacking("cvae", 0.7, 0.0, "lira")]
     found = membership_panel(mine, [*mine, *controls()])
     assert found.word == "not certified"
-    assert found.verdict.startswith("not certified (controls of lira, which told members of it, did not run")
+    assert found.verdict.startswith("not certified (the controls of lira, which told members of it, were not run")
     assert membership_panel(mine, [*mine, *controls(), *controls("lira", quiet=0.7)]).word == "members not told"
 
 

@@ -139,7 +139,7 @@ def test_failures_show_a_word_and_a_reason_and_never_a_number(site: Path) -> Non
 
 def test_a_figure_at_chance_is_marked(write: Write, tmp_path: Path) -> None:
     build(write(some()[2]), tmp_path / "site")
-    assert the(tmp_path / "site", "data/*-figures.html").count('title="Not told from chance') == 2
+    assert the(tmp_path / "site", "data/*-figures.html").count('title="Not distinguishable from chance') == 2
 
 
 def test_a_person_found_no_more_surely_than_by_chance_is_marked_on_the_line(write: Write, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: 
 
 
 def test_no_method_is_called_private(site: Path) -> None:
-    assert "Not broken by these attacks" in (site / "index.html").read_text(encoding="utf-8")
+    assert "it speaks of these attacks only" in (site / "index.html").read_text(encoding="utf-8")
     for name, text in pages(site).items():
         words = re.sub(r"<[^>]+>", " ", text)
         assert not re.search(r"\b(is|are|fully|provably) (private|secure|safe)\b", words), name

@@ -1,4 +1,4 @@
-"""Figures of methods whose word did not hold, or that nobody looked into, are marked and never ranked."""
+"""Privacy figures are marked, and never ranked, if a promise was broken or not checked."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_a_kept_word_leaves_figures_as_they_are() -> None:
 
 
 def test_a_word_that_nobody_looked_into_is_not_taken() -> None:
-    assert row(*attacked("a")).unrated == "nobody looked into its word"
+    assert row(*attacked("a")).unrated == "the check of its promises did not run"
     without = record("a", "honesty", {"undeclared-pairs": score(0.0)}, kind="honesty")
-    assert row(*attacked("a"), without).unrated == "nobody looked into its word"
+    assert row(*attacked("a"), without).unrated == "the check of its promises did not run"
     failed = record("a", "honesty", kind="honesty", status="timed-out", reason="slow", phase="score")
-    assert row(*attacked("a"), failed).unrated == "its word could not be looked into (timed-out)"
+    assert row(*attacked("a"), failed).unrated == "the check of its promises timed out"
 
 
 @pytest.mark.parametrize(("origin", "said"), [("veil-bench", ""), ("theirs", "attacks on it failed: leverage")])
@@ -72,7 +72,7 @@ def test_a_method_from_outside_on_which_attacks_fail_is_not_rated(origin: str, s
 
 
 @pytest.mark.parametrize(
-    ("origin", "said"), [("veil-bench", ""), ("theirs", "it refuses what attacks ask of it: leverage")]
+    ("origin", "said"), [("veil-bench", ""), ("theirs", "it refused requests of attacks: leverage")]
 )
 def test_a_method_from_outside_that_refuses_releases_to_attacks_is_not_rated(origin: str, said: str) -> None:
     """No attack that failed to apply says anything for it."""
@@ -85,7 +85,7 @@ def test_a_method_from_outside_that_refuses_releases_to_attacks_is_not_rated(ori
 def test_a_method_that_releases_nothing_has_nothing_to_keep() -> None:
     nothing = record("a", "honesty", kind="honesty", status="not-applicable", reason="no rows", phase="release")
     assert row(nothing).unrated == ""
-    assert row(*attacked("a"), nothing).unrated == "attacks found a release, and the judge none"
+    assert row(*attacked("a"), nothing).unrated == "attacks found a release, but the check of its promises found none"
 
 
 def test_reference_methods_need_no_word() -> None:
