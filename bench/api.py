@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -218,7 +219,6 @@ def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping
 
 def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     """What all parts of a run share, a line each."""
-    from bench.pairs.sweep import engine
     from bench.sandbox import why_not
 
     first = specs[0]
@@ -230,7 +230,7 @@ def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     elif first.isolation != "sandbox":
         reason = why_not() or "asked for"
         yield f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
-    if engine() == "torch":
+    if find_spec("numba") is None:
         yield "pair scores are counted by torch, which is slower: numba is not installed"
     yield from idle_attacks(specs)
 

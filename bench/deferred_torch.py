@@ -38,6 +38,11 @@ def defer() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
+def deferred(package: str) -> bool:
+    """Whether the package was imported in this process, and never used."""
+    return package in _pending
+
+
 class _Deferred(ModuleType):
     """A package that is executed when an attribute is read. Other threads wait until it is complete.
 

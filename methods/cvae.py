@@ -46,7 +46,7 @@ import torch
 
 from bench.nets import cvae
 from bench.nets.initialisation import start
-from bench.nets.network_choices import Formula
+from bench.nets.network_choices import CVAECourse, Formula
 from bench.owner.label_mix import LabelMix
 from bench.randomness import Secret
 from bench.rows.person_groups import hold_out
@@ -69,7 +69,7 @@ class CVAE(Method):
         latent, hidden: Numbers of a latent, and width of the hidden layers.
         beta: Weight of the divergence beside the squared error. None takes .1 of a latent number's share of the
             columns' variance within classes, which has to be above 0; under `official-code` .1.
-        epochs, batch, learning_rate, patience: As in `bench.nets.cvae.CVAECourse`.
+        epochs, batch, learning_rate, patience: As in `bench.nets.network_choices.CVAECourse`.
         held_out: Share of the private rows, whole people, by which training is stopped, above 0 and below 1; they count
             as rows that the release was made of. Nobody is held out where `patience` is None.
     """
@@ -105,9 +105,9 @@ class CVAE(Method):
         between(0, 1, held_out=self.held_out)
         one_of(("set", "decoder"), publish=self.publish)
 
-    def course(self, beta: float) -> cvae.CVAECourse:
+    def course(self, beta: float) -> CVAECourse:
         """How the network is trained."""
-        return cvae.CVAECourse(self.variant, beta, self.epochs, self.batch, self.learning_rate, self.patience)
+        return CVAECourse(self.variant, beta, self.epochs, self.batch, self.learning_rate, self.patience)
 
     def fit(self, public: Dataset, seed: int) -> CVAEScheme:
         """Nothing to learn. Raises NotApplicable for images."""

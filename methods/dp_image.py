@@ -79,8 +79,9 @@ class DPImage(Method):
         positive_and_finite(scale=self.scale, clip=self.clip, epsilon=self.epsilon)
         if self.epsilon is not None and self.clip is None:
             raise ValueError("epsilon bounds nothing without a clip: give a clip too, or a scale in its place")
-        at_least(1, width=self.width)
-        self._course(torch.device("cpu"))
+        at_least(1, width=self.width, steps=self.steps)
+        at_least(2, batch=self.batch)
+        positive_and_finite(learning_rate=self.learning_rate)
         if self.scale is None and self.epsilon is None:
             object.__setattr__(self, "scale", DEFAULT_SCALE)
 

@@ -36,7 +36,7 @@ from typing import ClassVar, Literal, get_args
 import torch
 
 from bench.nets import classifier, private_training
-from bench.nets.convolutional_networks import private_cnn, strided_cnn
+from bench.nets.convolutional_networks import check_private_width, private_cnn, strided_cnn
 from bench.nets.initialisation import seeded, start
 from bench.nets.network_choices import Optimiser
 from bench.nets.scattering import SMALLEST, scattered
@@ -102,8 +102,7 @@ class DPSGD(Method):
         if self.pretrain and self.network == "scattering":
             raise ValueError("pretrain learns features, and those of network=scattering are fixed: set pretrain=0")
         at_least(0, pretrain=self.pretrain)
-        with torch.device("meta"):
-            private_cnn((1, 8, 8), 1, width=self.width)  # checks the width
+        check_private_width(self.width)
 
     def course(self) -> private_training.PrivateCourse:
         """How the classifier is trained."""

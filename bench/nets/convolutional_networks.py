@@ -129,6 +129,12 @@ GRID = 7
 GROUPS = 4
 
 
+def check_private_width(width: int) -> None:
+    """Raise ValueError unless `private_cnn` takes this width."""
+    if width < 1 or width % GROUPS:
+        raise ValueError(f"width must be a multiple of {GROUPS} (groups that are normalised), got {width}")
+
+
 def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> torch.nn.Sequential:
     """Logits (n, outputs) of standardised rows; the last layer, always linear, starts at zero.
 
@@ -137,8 +143,7 @@ def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> torch.nn
         outputs: Classes or findings.
         width: Channels of the convolution, a multiple of `GROUPS`.
     """
-    if width < 1 or width % GROUPS:
-        raise ValueError(f"width must be a multiple of {GROUPS} (groups that are normalised), got {width}")
+    check_private_width(width)
     if len(shape) == 1:
         return torch.nn.Sequential(torch.nn.Identity(), _head(shape[0], outputs))
     channels, height, across = shape

@@ -28,15 +28,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
-from bench.nets.network_choices import Formula
+from bench.nets.network_choices import CVAECourse, Formula
 from bench.progress import report
 from bench.randomness import Secret
-from bench.validation import at_least, one_of, positive_and_finite
 
 
 def decoder(d: int, c: int, *, hidden: int, latent: int) -> nn.Sequential:
@@ -81,35 +79,6 @@ def divergence(mean: Tensor, spread: Tensor, formula: Formula) -> Tensor:
     if formula == "corrected":
         return 0.5 * (mean.square() + spread.exp() - spread - 1).sum(dim=1)
     return (mean.square() + (2 * spread).exp() - spread - 0.5).sum(dim=1)
-
-
-@dataclass(frozen=True)
-class CVAECourse:
-    """How a conditional variational autoencoder is trained.
-
-    Args:
-        formula: Of the divergence.
-        beta: Its weight beside the squared error; 0 is a plain autoencoder with noise in its latents.
-        epochs: Passes over the rows at most.
-        batch: Rows a step at most.
-        learning_rate: Of Adam.
-        patience: Epochs without a lower loss of the judged rows after which training ends, and the best epoch is taken;
-            None trains through all epochs and takes the last.
-    """
-
-    formula: Formula
-    beta: float
-    epochs: int
-    batch: int
-    learning_rate: float
-    patience: int | None
-
-    def __post_init__(self) -> None:
-        one_of(get_args(Formula), formula=self.formula)
-        at_least(1, epochs=self.epochs, batch=self.batch, patience=self.patience)
-        if not (self.beta >= 0 and math.isfinite(self.beta)):
-            raise ValueError(f"beta must be at least 0 and finite, got {self.beta}")
-        positive_and_finite(learning_rate=self.learning_rate)
 
 
 @dataclass(frozen=True)

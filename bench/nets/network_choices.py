@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-from bench.validation import at_least
+from bench.validation import at_least, one_of, positive_and_finite
 
 Encoder = Literal["sau", "vit", "resnet18"]
 Formula = Literal["corrected", "official-code"]
@@ -29,3 +30,32 @@ def check_sizes(*, width: int, blocks: int, depth: int) -> None:
     at_least(1, blocks=blocks, depth=depth)
     if width < 4 or width % 4 or math.isqrt(width) ** 2 != width:
         raise ValueError(f"width must be an even square such as 64, 144 or 256, got {width}")
+
+
+@dataclass(frozen=True)
+class CVAECourse:
+    """How a conditional variational autoencoder is trained.
+
+    Args:
+        formula: Of the divergence.
+        beta: Its weight beside the squared error; 0 is a plain autoencoder with noise in its latents.
+        epochs: Passes over the rows at most.
+        batch: Rows a step at most.
+        learning_rate: Of Adam.
+        patience: Epochs without a lower loss of the judged rows after which training ends, and the best epoch is taken;
+            None trains through all epochs and takes the last.
+    """
+
+    formula: Formula
+    beta: float
+    epochs: int
+    batch: int
+    learning_rate: float
+    patience: int | None
+
+    def __post_init__(self) -> None:
+        one_of(get_args(Formula), formula=self.formula)
+        at_least(1, epochs=self.epochs, batch=self.batch, patience=self.patience)
+        if not (self.beta >= 0 and math.isfinite(self.beta)):
+            raise ValueError(f"beta must be at least 0 and finite, got {self.beta}")
+        positive_and_finite(learning_rate=self.learning_rate)

@@ -28,7 +28,7 @@ from bench.runs.engine_options import EngineOptions
 from bench.runs.run_spec import RunSpec, Written
 from bench.types import Attack, Method, Metric
 from bench.workbench.choice import Choice
-from bench.workbench.machine import choose_device, usable_memory, usual_jobs
+from bench.workbench.machine import device_type, usable_memory, usual_jobs
 
 SUITES = Path(__file__).parents[1] / "suites"
 ENGINE = "engine"  # in a configuration file: options of SLURM or Ray
@@ -128,7 +128,7 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
     isolation = find_isolation(told.get("isolation", "auto"))
     here = isolation == "none"  # then plug-ins from outside run in the judge's own process
     wish = told.get("device", "auto")
-    device = wish if not request.local and wish != "auto" else choose_device(wish).type
+    device = wish if not request.local and wish != "auto" else device_type(wish)
     jobs = told.get("jobs") or usual_jobs(device)
     memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
     attacks = _attacks(asked, preset, on_features=first_choice.features is not None, here=here)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 __figures__ = False
 
+import ctypes
 import os
 import platform
 import subprocess
+import sys
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -16,6 +18,7 @@ import psutil
 import torch
 from pydantic import JsonValue
 
+from bench.deferred_torch import deferred
 from bench.determinism import exact, register
 from bench.plugins.spec import UsageError
 from bench.workbench.card import settings
@@ -23,6 +26,7 @@ from bench.workbench.cores import cores
 
 MOST_JOBS = 4
 JOB_BYTES, CORES_A_JOB = 12 << 30, 2  # of a GPU, and of the processors beside it
+NO_CUDA = "--device cuda: this torch finds no CUDA device; use --device cpu"
 PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
 
 
@@ -32,8 +36,27 @@ def choose_device(wish: str) -> torch.device:
     if wish == "auto":
         return exact("cuda" if torch.cuda.is_available() else "cpu")
     if wish == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device cuda: this torch finds no CUDA device; use --device cpu")
+        raise UsageError(NO_CUDA)
     return exact(wish)
+
+
+def device_type(wish: str) -> str:
+    """The type of `choose_device`; a main process on a machine without a GPU's driver does not execute torch for it."""
+    if not deferred("torch") or _has_driver():
+        return choose_device(wish).type
+    if wish == "cuda":
+        raise UsageError(NO_CUDA)
+    return "cpu"
+
+
+def _has_driver() -> bool:
+    if sys.platform != "linux" or Path("/dev/kfd").exists():
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def hardware(device: torch.device) -> dict[str, JsonValue]:

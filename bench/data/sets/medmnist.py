@@ -15,7 +15,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -211,10 +214,13 @@ def _list_beside(path: Path) -> Path:
     return path.with_suffix(".subjects.txt")
 
 
+@cache
 def _catalogue() -> Mapping[str, Mapping[str, Any]]:
-    from medmnist.info import INFO  # takes seconds: it imports scikit-learn
-
-    catalogue: Mapping[str, Mapping[str, Any]] = INFO
+    """The package's own list, read without its `__init__`, which takes seconds: it imports torch and scikit-learn."""
+    package = find_spec("medmnist")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("medmnist needs the package of that name", name="medmnist")
+    catalogue: Mapping[str, Mapping[str, Any]] = run_path(str(Path(package.origin).with_name("info.py")))["INFO"]
     return catalogue
 
 
