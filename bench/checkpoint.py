@@ -1,6 +1,6 @@
 """Checkpoints of training: the whole state, saved every few minutes.
 
-A loop over `steps(...)` in place of `range(...)` begins where an earlier process was cut off, and gives the same
+A loop over `steps(...)` in place of `range(...)` resumes an earlier process that was cut off, and gives the same
 bits as an uninterrupted one. Only training on public rows is saved: the harness sets no folder for a release.
 """
 

@@ -122,7 +122,7 @@ def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> Store
     Raises:
         DataError: The file is something else, damaged, or holds another number of images; the text does not name it.
     """
-    import h5py  # only where there is such a file
+    import h5py  # only if there is such a file
 
     try:
         if wrong := impostor(path):

@@ -81,7 +81,7 @@ def read_table(
         columns: Columns that must be there.
         optional: Columns that may be there.
         rest: Keep the other columns too.
-        obtain: Where to get the right file, for messages.
+        obtain: How to get the right file, for messages.
 
     Raises:
         DataError: If the file is not such a table, a column is missing, or spelled otherwise, or a row has too few or
@@ -117,7 +117,7 @@ def read_table(
 
 
 def refuse(wrong: pd.Series[bool], table: Path | str, fault: str, remedy: str = "") -> None:
-    """Raise DataError with the first wrong line and their number, if any is wrong."""
+    """Raise DataError if lines are wrong, with the first and their number."""
     lines = wrong.index[wrong]
     if len(lines):
         raise DataError(f"{table}: line {lines[0]}: {fault} ({len(lines)} such lines). {remedy}".rstrip())

@@ -60,14 +60,14 @@ def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
     Args:
         path: The file.
         pixels: Most pixels that it may have.
-        bits: How many bits of a stored value count where no window says what to show; None: as many as are stored.
+        bits: How many bits of a stored value count if no window says what to show; None: as many as are stored.
 
     Raises:
         RefusedError: It holds colours, several frames, too many pixels, a value that needs more than `bits`, or is
             packed in a way that nothing here opens.
         DataError: It is cut short or damaged.
     """
-    from pydicom import dcmread  # only where there are such files: it takes a third of a second
+    from pydicom import dcmread  # only if there are such files: it takes a third of a second
     from pydicom.errors import BytesLengthException, InvalidDicomError
 
     damage = (
@@ -187,7 +187,7 @@ def _sign(value: int, possible: np.ndarray) -> int:
 
     Args:
         value: As it stands there.
-        possible: The values that it speaks of. It lacks its sign where some of them are below 0 and none reaches it.
+        possible: The values that it speaks of. It lacks its sign if some of them are below 0 and none reaches it.
     """
     return value - 2**16 if possible.min() < 0 and value > max(possible.max(), 2**15 - 1) else value
 
@@ -217,7 +217,7 @@ def _looked_up(file: FileDataset, name: str, values: np.ndarray, possible: np.nd
     """Values (float64) mapped by a table of the file, and its maximum.
 
     PS3.3, C.11.1.1: values below the first that is mapped have the first entry, those beyond the last one the last.
-    pydicom's own `apply_voi_lut` wraps values at 256 where entries have eight bits.
+    pydicom's own `apply_voi_lut` wraps values at 256 if entries have eight bits.
     """
     table = file[name].value[0]
     entries, first, bits = (int(number) for number in table.LUTDescriptor)

@@ -1,7 +1,7 @@
 """Grey values of more than eight bits, reduced to eight.
 
 A container of 16 bits often holds 10, 12 or 14. Taking its upper eight would then leave a few greys, so the number of
-bits must be stated: by the user, or by the file where its format says what the values mean (a TIFF of 12 bits, the
+bits must be stated: by the user, or by the file if its format says what the values mean (a TIFF of 12 bits, the
 maximum of a PGM, the precision of a JPEG 2000, PNG's `sBIT`). Of the bits that count the upper eight are kept. Nothing
 is guessed from brightness, for one mapping has to hold for all images of a set.
 """
@@ -32,7 +32,7 @@ CONTRARY = "the file says another number of bits than was stated: leave `bits` o
 BEYOND = "a value needs more bits than were stated: raise `bits`"
 NEGATIVE = "negative grey values, whose range is not known: store 8 or 16 bits from 0"
 FLOATING = "floating-point pixels, whose range is not known: store 8 or 16 bits"
-COLOUR = "colours of 16 bits a channel are taken only where all 16 count: store 8, or state bits=16 if they do"
+COLOUR = "colours of 16 bits a channel are taken only if all 16 count: store 8, or state bits=16 if they do"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Grey:
     Args:
         image: The image.
         notes: What was done, for the record.
-        used: Bits that the largest value needs, where there were more than eight a value; else 0.
+        used: Bits that the largest value needs, if there were more than eight a value; else 0.
     """
 
     image: Image.Image
@@ -56,7 +56,7 @@ def eight_bits(image: ImageFile.ImageFile, path: Path, bits: int | None, stored:
     Args:
         image: As Pillow opened it.
         path: Its file.
-        bits: How many bits of a value count where the file has more than eight; None if not stated.
+        bits: How many bits of a value count if the file has more than eight; None if not stated.
         stored: How the file stores values, as `how_stored` says.
 
     Raises:

@@ -167,7 +167,7 @@ class Present:
     Args:
         rows: (n,) bool over the listed rows.
         paths: Files of those that are here.
-        notes: How many are not; empty where all are.
+        notes: How many are not; empty if all are.
     """
 
     rows: np.ndarray
@@ -183,8 +183,8 @@ def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Pre
     Args:
         paths: As listed, one a row.
         name: The data set, for the message.
-        where: Where images are expected, for the message.
-        obtain: Where to get them.
+        where: The expected place of images, for the message.
+        obtain: How to get them.
 
     Raises:
         DataError: None of them is.

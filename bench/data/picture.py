@@ -49,7 +49,7 @@ class Reading:
     Args:
         size: Side in pixels that they are resized to.
         channels: 1 grey or 3 colour: what they become.
-        bits: How many bits of a value count where files have more than eight; None: as the files state.
+        bits: How many bits of a value count if files have more than eight; None: as the files state.
         pixels: Most pixels of one file.
     """
 
@@ -128,7 +128,7 @@ def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
     mode, side = _MODES[reading.channels], reading.size
     drafted = image.draft(mode, (4 * side, 4 * side)) if image.format == "JPEG" else None
-    box = drafted[1] if drafted else None  # what the original covers, where it is no multiple of 8 pixels
+    box = drafted[1] if drafted else None  # what the original covers, if it is no multiple of 8 pixels
     grey = eight_bits(image, path, reading.bits, stored)
     notes += [*grey.notes, *_lost(grey.image), *enlarged(whole, side)]
     square = grey.image.convert(mode).resize((side, side), Image.Resampling.BILINEAR, box)

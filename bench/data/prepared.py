@@ -72,19 +72,19 @@ class Prepared:
         samples: (n, c, h, w) uint8 or (n, d) float32, memory-mapped and read-only.
         labels: (n, k) float32: 1 yes, 0 no, NaN unknown.
         subjects: (n,) int64, one number a person, in order of appearance (a row of an unknown person has its own
-            number); None where the data set knows no people.
+            number); None if the data set knows no people.
         groups: (n,) int64, connected components over "same person or identical content": what a split keeps together.
         digests: (n, 16) uint8, equal exactly for rows of identical content.
         findings, exclusive, shareable: As in `bench.types.Dataset`.
-        attributes: Groups that rows belong to; None where the data say nothing.
+        attributes: Groups that rows belong to; None if the data say nothing.
         parts: (n,) int8, the official part of each row as its place in `bench.contract.source.PARTS`, -1 for none; None
-            where the data set has no official parts. No part of the fingerprint, for most splits are made anew.
+            if the data set has no official parts. No part of the fingerprint, for most splits are made anew.
         fingerprint: SHA-256 over the arrays and what they mean, 64 hex digits; no path and no identifier goes in.
         size: Side of the images in pixels; None for tables.
         skipped: How many corrupt images were left out on request.
         version, notes, origin: As in `bench.contract.source.Scan`.
-        folder: Where it lies; for messages on this machine, never for a record.
-        marks: As in `bench.data.subjects.People`; None where the data set knows no people. No part of the fingerprint.
+        folder: Its place; for messages on this machine, never for a record.
+        marks: As in `bench.data.subjects.People`; None if the data set knows no people. No part of the fingerprint.
     """
 
     name: str
@@ -302,7 +302,7 @@ def _told(attributes: Attributes | None) -> tuple[np.ndarray | None, list[list[o
 
 
 def _attributes(named: Sequence[tuple[str, Sequence[str]]], folder: Path) -> Attributes | None:
-    """The attributes with those names and groups; None where there are none."""
+    """The attributes with those names and groups; None if there are none."""
     if not named:
         return None
     codes = torch.from_numpy(np.load(folder / "attributes.npy"))

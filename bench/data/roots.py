@@ -51,7 +51,7 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
         name: The data set, for the message.
         folders: Usual names of its folder, relative to a root.
         markers: Files that are not empty, or folders, relative to the folder; one must be there.
-        obtain: Where to get the data, for the message.
+        obtain: How to get the data, for the message.
 
     Raises:
         DataError: If no folder holds a marker; the text names every place looked at.

@@ -48,10 +48,10 @@ class Decoded:
 
     Args:
         first: Row of the chunk's first file.
-        digests: (chunk, 16) uint8, one digest a row; zeros where decoding failed.
+        digests: (chunk, 16) uint8, one digest a row; zeros if decoding failed.
         failures: Each file that could not be decoded.
         notes: What was done to images, with how many of them.
-        used: Bits that the largest value needs, where files have more than eight a value; else 0.
+        used: Bits that the largest value needs, if files have more than eight a value; else 0.
     """
 
     first: int
@@ -128,7 +128,7 @@ def fill(
     """Write the rows of `scan` into a new .npy file, in blocks.
 
     Args:
-        target: Where to; n rows of (c, size, size) uint8, or of the table as it is.
+        target: The file; n rows of (c, size, size) uint8, or of the table as it is.
         scan: What to write.
         size: Side in pixels; None keeps samples as they are.
         workers: Decoding processes; 0 decodes in this process.

@@ -15,7 +15,7 @@ def balance(labels: torch.Tensor, seed: int, *, exclusive: bool) -> torch.Tensor
     """Labels (n, k) balanced in each column: a random surplus becomes NaN.
 
     The task filter of the Syfer paper (section 5) for training rows, which keeps one random negative per positive; here
-    also the other way round where positives are more. Exclusive classes come back as they are (see `equal_classes`).
+    also the other way round if positives are more. Exclusive classes come back as they are (see `equal_classes`).
 
     >>> balance(torch.tensor([[1.0], [0.0], [0.0], [float("nan")]]), 0, exclusive=False).isnan().sum().item()
     2
@@ -40,7 +40,7 @@ def equal_classes(labels: torch.Tensor, seed: int) -> torch.Tensor:
 
     A random surplus becomes NaN.
     The Syfer paper's footnote 2 (Alice "can down-sample her dataset to a class-balanced subset"). Classes of fewer than
-    `FLOOR` rows, which would take nearly all labels away, lose theirs instead, where two others are left.
+    `FLOOR` rows, which would take nearly all labels away, lose theirs instead, if two others are left.
 
     >>> equal_classes(torch.eye(2)[[0, 0, 0, 1]], 0).isnan().any(dim=1).sum().item()
     2

@@ -30,8 +30,8 @@ class Splits:
         test: The rows that Bob's model is scored on; they keep their natural prevalence.
         rows: For each part its (rows,) int64 indices, sorted, in the prepared data set it comes from.
         public_removed: Public rows left out because the private data set holds an identical image.
-        natural: (n, k) labels of the private rows before a surplus was withheld; None where none was.
-        attributes: For each part but the public one what is known of its rows; empty where the data say nothing.
+        natural: (n, k) labels of the private rows before a surplus was withheld; None if none was withheld.
+        attributes: For each part but the public one what is known of its rows; empty if the data say nothing.
         notes: Notes on the splits for the record.
     """
 
@@ -68,7 +68,7 @@ def split(
         limit: Most private rows; control and test keep at most a third of it each. None keeps all.
         public_limit: Most public rows. None keeps all.
         official: Keep the official test rows together, and cut the others alone.
-        seen: Load the rows; where they will be read by an extractor block by block, zeros stand for them.
+        seen: Load the rows; if they will be read by an extractor block by block, zeros stand for them.
         budget: By which rows that do not fit are read where they are used; None loads all.
 
     Raises:

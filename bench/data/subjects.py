@@ -1,7 +1,7 @@
 """Identifiers of people, as data sets write them, to numbers of people.
 
 Spellings that differ in form alone are one person: blanks, case, width of letters, and for numbers `1`, `01`, `1.0`,
-`1,0` and `1e0`. Where that joins two people by mistake, their rows stay on one side of every split; the other mistake
+`1,0` and `1e0`. If that joins two people by mistake, their rows stay on one side of every split; the other mistake
 would put one person on two sides. `nan`, `None` and the like are unknown: such a row is a person of its own.
 Notes hold counts only, because identifiers stay on this machine.
 """
@@ -27,7 +27,7 @@ NOTHING = (
     frozenset({"", "nan", "none", "null", "nil", "na", "n/a", "<na>", "nat", "unknown", "missing", "-", "--", "?", "."})
     | _SPREADSHEET
 )
-"""Words that tables write where they know nothing."""
+"""Words that tables write if they know nothing."""
 
 
 def spelling(text: str) -> str:

@@ -55,7 +55,7 @@ class Timm(Extractor):
 
     def __post_init__(self) -> None:
         at_least(1, size=self.size, batch=self.batch)
-        import timm  # takes seconds to import: only where a model is named
+        import timm  # takes seconds to import: only if a model is named
 
         known = {*timm.list_models(), *timm.list_pretrained()}
         if self.model not in known:

@@ -38,9 +38,9 @@ def weights_file(model: str, given: str | None) -> Path:
     if given is not None:
         path = Path(given).expanduser()
         if not path.is_file():
-            raise DataError(f"--weights must name a file, and there is no {path.name} where it says")
+            raise DataError(f"--weights must name a file, and {path.name} is not there")
         return path
-    import timm  # these take seconds to import: only where weights are looked for
+    import timm  # these take seconds to import: only if weights are looked for
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     config = timm.models.get_pretrained_cfg(model)

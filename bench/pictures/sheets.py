@@ -42,7 +42,7 @@ class Strip:
     Args:
         title: What stands above it; lines are kept.
         images: (b, c, h, w), in any units.
-        present: (b,) bool: False where there is no image, whatever `images` holds there.
+        present: (b,) bool: False if there is no image, whatever `images` holds there.
     """
 
     title: str
@@ -237,7 +237,7 @@ def embed(sets: Sequence[torch.Tensor], seed: int) -> list[np.ndarray]:
 
     The first set gives the scale of the columns.
     """
-    from sklearn.manifold import TSNE  # takes seconds to import: only where vectors are drawn
+    from sklearn.manifold import TSNE  # takes seconds to import: only if vectors are drawn
 
     pooled = torch.cat([standardise(sets[0], vectors)[1] for vectors in sets]).numpy()
     # Copies push one another, and what lies near them, apart: each place is taken once.

@@ -381,13 +381,13 @@ def test_a_column_of_words_is_told_what_to_be_called(listed: Path) -> None:
         source = rewrite(listed, "path,diagnosis", *(f"i/{row}.png,{cell}" for row, cell in enumerate(cells)))
         with pytest.raises(DataError, match="diagnosis is something else than 1, 0, blank or -1") as caught:
             source.scan([], 8)
-        assert ("call it class where it names classes, or attribute:diagnosis" in str(caught.value)) == hint
+        assert ("call it class if it names classes, or attribute:diagnosis" in str(caught.value)) == hint
         assert "melanoma" not in str(caught.value)
 
 
 def test_words_for_nothing_in_a_column_of_findings_are_to_be_blanks(listed: Path) -> None:
     """R writes NA where nothing is known."""
-    with pytest.raises(DataError, match="0, blank or -1: leave cells blank where nothing is known"):
+    with pytest.raises(DataError, match="0, blank or -1: leave cells blank if nothing is known"):
         rewrite(listed, "path,Edema", "i/0.png,1", "i/1.png,NA").scan([], 8)
 
 

@@ -80,7 +80,7 @@ class LFW(Source):
 
     def download(self, root: Path) -> None:
         """Fetch through scikit-learn, which checks the checksums, into `root`/lfw_home."""
-        from sklearn.datasets import fetch_lfw_people  # only where it is asked for
+        from sklearn.datasets import fetch_lfw_people  # only for a download
 
         with downloading(self.name, self.obtain):
             fetch_lfw_people(data_home=str(root), min_faces_per_person=100)
@@ -131,7 +131,7 @@ class Olivetti(Source):
 
     def download(self, root: Path) -> None:
         """Fetch through scikit-learn, which checks the checksum, into `root`/olivetti."""
-        from sklearn.datasets import fetch_olivetti_faces  # only where it is asked for
+        from sklearn.datasets import fetch_olivetti_faces  # only for a download
 
         with downloading(self.name, self.obtain), tempfile.TemporaryDirectory() as folder:
             faces = fetch_olivetti_faces(data_home=folder).images

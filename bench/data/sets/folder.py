@@ -66,9 +66,9 @@ def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFra
         wrong = [f"{column} is something else than 1, 0, blank or -1"] * len(odd)
         cells = rows[column][odd]
         if cells.str.strip().str.casefold().isin(NOTHING).any():
-            wrong[0] += ": leave cells blank where nothing is known, for NA might be a class"
+            wrong[0] += ": leave cells blank if nothing is known, for NA might be a class"
         elif len(odd) and cells.str.contains(_LETTER).all():  # a column of words, no damaged finding
-            wrong[0] += f": call it class where it names classes, or attribute:{column} where it names groups"
+            wrong[0] += f": call it class if it names classes, or attribute:{column} if it names groups"
         bad += zip(map(int, odd), wrong, strict=True)
     return rows[list(findings)].apply(lambda column: column.str.strip().map(MARKS)), bad
 
@@ -117,7 +117,7 @@ class Folder(Source):
     Args:
         path: The folder, or a CSV file; relative to the working directory or to a data root.
         channels: 1 grey or 3 colour.
-        bits: How many bits of a grey value count (8 to 16) where files have more than eight and do not say; None where
+        bits: How many bits of a grey value count (8 to 16) if files have more than eight and do not say; None if
             they do.
         exclusive: Whether the label columns of the CSV are classes, exactly one a row; for sub-folders, that they are
             classes and not people, regardless of their names, their number and their images.

@@ -28,7 +28,7 @@ class Listed:
     Args:
         paths, people, parts: Of each image.
         classes: Of each image, the number of its class.
-        notes: How many files of another ending were left out; empty where none was.
+        notes: How many files of another ending were left out; empty if none was.
     """
 
     paths: list[Path]
@@ -46,8 +46,8 @@ class ClassFolders:
         name: Of the data set, for messages.
         classes: The folders' names.
         example: An official file name, in which {0} stands for the class.
-        person: The person that the stem of a file of a class names; None where the name has no official form.
-        obtain: Where to get the data.
+        person: The person that the stem of a file of a class names; None if the name has no official form.
+        obtain: How to get the data.
     """
 
     name: str

@@ -1,12 +1,12 @@
 """Sets of MedIMeta (Woerner et al. 2025): `medimeta:skinl_derm`, `medimeta:organs_axial`, ...
 
 A set is the folder of its name with info.yaml, annotations.csv, task_labels/<task>.npy and images/000000.tiff onwards,
-224x224 pixels; or images.hdf5, which holds the same images and is read where there is no folder images. info.yaml names
+224x224 pixels; or images.hdf5, which holds the same images and is read if there is no folder images. info.yaml names
 tasks, classes and channels.
 Labels: a task of two classes has one finding, its class 1; one of several (ordinal ones too) exclusive classes; a
 multi-label task its labels. Official parts are those of the folder splits (train.txt, val.txt, test.txt).
 
-People are the column `patient_id` of the annotations. Where there is none and several images were cut from one original
+People are the column `patient_id` of the annotations. If there is none and several images were cut from one original
 file (the organs of one CT volume), that file stands for the person; otherwise people are unknown.
 """
 

@@ -121,7 +121,7 @@ class MedMNIST(Source):
 
     def download(self, root: Path) -> None:
         """Fetch through the medmnist package into `root`/medmnist."""
-        import medmnist  # only where it is asked for
+        import medmnist  # only for a download
 
         flag, side = self._parse()
         folder = root / "medmnist"

@@ -28,7 +28,7 @@ _PARTS = ("train", "validate", "test")
 _ROWS, _PEOPLE = 377_110, 65_379
 _TABLES = ("chexpert", "metadata", "split")
 _PATIENTS = ("patients.csv.gz", "patients.csv")
-"""MIMIC-IV's table of the same patients, which holds their sex and age; used where it lies beside the others."""
+"""MIMIC-IV's table of the same patients, with sex and age; used if present."""
 
 
 @dataclass(frozen=True)

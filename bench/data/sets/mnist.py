@@ -72,7 +72,7 @@ class MNIST(Source):
 
     def download(self, root: Path) -> None:
         """Fetch through torchvision, which checks the checksums, into `root`/mnist."""
-        from torchvision import datasets  # only where it is asked for: it takes a second
+        from torchvision import datasets  # only for a download: it takes a second
 
         with downloading(self.name, self.obtain):
             datasets.MNIST(str(root / "mnist"), download=True)

@@ -5,9 +5,9 @@ archives (`ImageDir`) or all in one.
 
 The files are grey values of up to 16 bits in PNG. How many bits count is `BitsStored_DICOM` of the table; files whose
 values need more are refused, and `padchest[bits=16]` says that the whole container counts. Images that the table calls
-MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: a finding is 1 where `Labels`
+MONOCHROME1 are taken as they are stored, and counted. Reports were labelled exhaustively: a finding is 1 if `Labels`
 has it or a kind of it (by the tree of the authors' published list, without localizations and the later COVID-19
-labels), else 0; but unknown where the report is labelled `unchanged`, for
+labels), else 0; but unknown if the report is labelled `unchanged`, for
 it compares with an earlier image and need not repeat what that showed. Rows labelled `exclude` or not at all are left
 out. The data are under a use agreement: messages name lines and counts.
 """
@@ -217,7 +217,7 @@ class PadChest(Source):
         return locate(roots, name=self.name, folders=folders, markers=_TABLES, obtain=self.obtain)
 
     def _check(self, path: Path, table: pd.DataFrame) -> None:
-        """Raise DataError where lines cannot be what the official table holds."""
+        """Raise DataError for lines that the official table cannot hold."""
         names = table["ImageID"]
         wrong = {
             "ImageID that is no file name": names.str.contains("/", regex=False) | (names == ""),

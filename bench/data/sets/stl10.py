@@ -74,7 +74,7 @@ class STL10(Source):
 
     def download(self, root: Path) -> None:
         """Fetch through torchvision into `root`/stl10_binary (2.5 GiB, most of it unlabelled)."""
-        from torchvision import datasets  # only where it is asked for: it takes a second
+        from torchvision import datasets  # only for a download: it takes a second
 
         with downloading(self.name, self.obtain):
             datasets.STL10(str(root), download=True)

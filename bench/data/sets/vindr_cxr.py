@@ -76,7 +76,7 @@ class VinDrCXR(Source):
             paths=here.paths,
             folder=top,
             version="1.0.0",
-            notes=(UNKNOWN, "a training image has a finding where two of three radiologists say so", *here.notes),
+            notes=(UNKNOWN, "a training image has a finding if two of three radiologists say so", *here.notes),
             parts=of_row(list(whole["part"]), here.rows),
             official=tuple(Official(f"{part} rows", len(table), (_ROWS[part],)) for part, table in tables.items()),
         )

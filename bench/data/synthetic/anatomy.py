@@ -211,7 +211,7 @@ class Study:
     """One film of one person.
 
     Args:
-        shift_x, shift_y, angle, zoom: Where and how large the patient stands on the film.
+        shift_x, shift_y, angle, zoom: Place and size of the patient on the film.
         yaw: How far the middle of the chest is turned off, in patient units.
         breath: Depth of inspiration relative to a good one; below 0 is shallow.
         supine: Taken from the front at the bedside.
