@@ -61,7 +61,7 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 
 
 @contextmanager
-def kept_in(folder: Path, earlier: Path | None = None) -> Iterator[None]:
+def save_checkpoints(folder: Path, earlier: Path | None = None) -> Iterator[None]:
     """Save trainings within the block to `folder`, made at the first save.
 
     Checkpoints of an earlier process lie there, too, or in `earlier`. Trainings are numbered: they must run in the same
@@ -74,13 +74,13 @@ def kept_in(folder: Path, earlier: Path | None = None) -> Iterator[None]:
         _PLACE.reset(token)
 
 
-def kept_where() -> Path | None:
-    """The folder for checkpoints; None outside of `kept_in`."""
+def checkpoint_folder() -> Path | None:
+    """The folder for checkpoints; None outside of `save_checkpoints`."""
     place = _PLACE.get()
     return None if place is None else place.folder
 
 
-def spent(folder: Path) -> float:
+def training_seconds(folder: Path) -> float:
     """Seconds of training behind the checkpoints of a folder; 0 for none."""
     return sum(_seconds(file) for file in folder.glob("*") if FILE.fullmatch(file.name))
 
@@ -101,7 +101,7 @@ def steps(total: int, *parts: Part, every: float | None = None) -> Iterator[int]
             step has to set), generators, tensors that are changed in place. torch's own random numbers are saved, too.
         every: Seconds between two saves; None for `SECONDS`.
 
-    Outside of `kept_in` it is `range(total)`.
+    Outside of `save_checkpoints` it is `range(total)`.
     """
     place = _PLACE.get()
     if place is None:

@@ -50,7 +50,7 @@ class Forwarder(logging.Handler):
 
 
 @contextmanager
-def told(send: Callable[[str, int, int], None]) -> Iterator[None]:
+def forward_progress(send: Callable[[str, int, int], None]) -> Iterator[None]:
     """Pass the messages of the block to `send`, as `Forwarder` does."""
     handler, level = Forwarder(send), LOGGER.level
     LOGGER.addHandler(handler)

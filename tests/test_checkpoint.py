@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from bench import checkpoint
-from bench.checkpoint import CheckpointWarning, kept_in, steps
+from bench.checkpoint import CheckpointWarning, save_checkpoints, steps
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
 from bench.nets.glow import Glow
 from bench.nets.initialisation import seeded
 from bench.nets.normalising_flow import FlowCourse, train_flow
 from bench.nets.obfuscator import Obfuscator
 from bench.nets.obfuscator_training import Opponents, train_obfuscator
-from bench.progress import told
+from bench.progress import forward_progress
 
 STEPS = 12
 IMAGES = torch.rand(16, 1, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -83,9 +83,9 @@ def test_a_training_that_is_cut_off_comes_to_the_same_bits(
 ) -> None:
     whole, random = train().state_dict(), torch.get_rng_state()
     said: list[tuple[str, int, int]] = []
-    with kept_in(tmp_path / "kept"):
+    with save_checkpoints(tmp_path / "kept"):
         cut_off(train, last)
-    with kept_in(tmp_path / "kept"), told(lambda *each: said.append(each)):
+    with save_checkpoints(tmp_path / "kept"), forward_progress(lambda *each: said.append(each)):
         again = train().state_dict()
     assert ("training goes on, step", last, STEPS) in said
     assert whole.keys() == again.keys()
@@ -109,7 +109,7 @@ def test_trainings_follow_each_other_and_one_that_ended_is_not_done_again(
     with seeded(3):
         whole = two()
     done.clear()
-    with kept_in(tmp_path), seeded(3):
+    with save_checkpoints(tmp_path), seeded(3):
         keeps = iter(range(100))
         keep = checkpoint._keep
 
@@ -124,7 +124,7 @@ def test_trainings_follow_each_other_and_one_that_ended_is_not_done_again(
                 two()
     assert done == ["a0", "a1", "a2", "a3", "a4", "b0", "b1"]
     done.clear()
-    with kept_in(tmp_path), seeded(4):
+    with save_checkpoints(tmp_path), seeded(4):
         assert torch.equal(torch.cat(two()), torch.cat(whole))
     assert done == ["b2", "b3", "b4"]
 
@@ -132,7 +132,7 @@ def test_trainings_follow_each_other_and_one_that_ended_is_not_done_again(
 @pytest.mark.parametrize("wrong", ["other shape", "other parts", "fewer steps", "no tensors", "empty"])
 def test_what_does_not_fit_is_said_and_the_training_begins_anew(wrong: str, tmp_path: Path) -> None:
     def train(total: int, *parts: checkpoint.Part) -> list[int]:
-        with kept_in(tmp_path):
+        with save_checkpoints(tmp_path):
             return list(steps(total, *parts))
 
     assert train(9, torch.zeros(2, 2) if wrong == "other shape" else torch.zeros(2)) == list(range(9))
@@ -151,24 +151,24 @@ def test_a_training_begins_anew_where_a_byte_of_what_was_kept_is_another(
     place: float, zeros: bool, tmp_path: Path, cut_off: Callable[[Callable[[], object], int], None]
 ) -> None:
     whole = encoder().state_dict()
-    with kept_in(tmp_path / "kept"):
+    with save_checkpoints(tmp_path / "kept"):
         cut_off(encoder, 7)
     file = tmp_path / "kept" / "training-0.safetensors"
     content = bytearray(file.read_bytes())
     first = int(len(content) * place)
     content[first:] = bytes(len(content) - first) if zeros else bytes([content[first] ^ 64]) + content[first + 1 :]
     file.write_bytes(content)
-    with kept_in(tmp_path / "kept"), pytest.warns(CheckpointWarning, match="begins anew"):
+    with save_checkpoints(tmp_path / "kept"), pytest.warns(CheckpointWarning, match="begins anew"):
         again = encoder().state_dict()
     assert all(torch.equal(whole[name], again[name]) for name in whole)
-    assert checkpoint.spent(tmp_path / "kept") < 60
+    assert checkpoint.training_seconds(tmp_path / "kept") < 60
 
 
 def test_nothing_is_kept_of_a_short_training_nor_where_nobody_says_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "SECONDS", 1e9)
-    with kept_in(tmp_path / "kept"):
+    with save_checkpoints(tmp_path / "kept"):
         assert list(steps(3)) == [0, 1, 2]
     assert not (tmp_path / "kept").exists()
     assert list(steps(3, every=0.0)) == [0, 1, 2]
@@ -177,7 +177,7 @@ def test_nothing_is_kept_of_a_short_training_nor_where_nobody_says_where(
 
 def _train(folder: Path) -> None:
     total = torch.zeros(1)
-    with kept_in(folder):
+    with save_checkpoints(folder):
         for step in steps(10_000, total, every=0.0):
             total += step
 
@@ -191,7 +191,7 @@ def test_a_training_that_is_killed_while_it_writes_goes_on(tmp_path: Path) -> No
     process.kill()
     process.join()
     total = torch.zeros(1)
-    with kept_in(folder):
+    with save_checkpoints(folder):
         for step in steps(10_000, total, every=1e9):
             total += step
     expected = torch.zeros(1)

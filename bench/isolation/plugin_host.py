@@ -24,7 +24,7 @@ from typing import NoReturn, cast
 import torch
 from pydantic import JsonValue
 
-from bench.checkpoint import kept_in
+from bench.checkpoint import save_checkpoints
 from bench.contract.seal import ContractError, check
 from bench.determinism import exact, register
 from bench.isolation.method_proxy import KnownMethod, Relay
@@ -146,7 +146,7 @@ class Inside:
             top, bottom, left, right = cast("list[int]", values)
             values = [slice(top, bottom), slice(left, right)]
         if isinstance(target, Method) and what == "fit":
-            with kept_in(self._folder / "kept", earlier=self._folder / "in"):
+            with save_checkpoints(self._folder / "kept", earlier=self._folder / "in"):
                 return target.fit(cast(Dataset, values[0]), cast(int, values[1]))
         result = found(*values) if callable(found) else found
         if isinstance(target, Key) and what == "release":

@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 import torch
 
-from bench.checkpoint import kept_where
+from bench.checkpoint import checkpoint_folder
 from bench.contract.seal import ContractError
 from bench.isolation.room import Room
 from bench.isolation.room_folder import KeptTraining
@@ -146,7 +146,7 @@ class RemoteMethod(Method):
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
         """Fit in a process that sees public rows alone: releases are asked of one that has not fitted."""
-        training = None if (place := kept_where()) is None else KeptTraining(place)
+        training = None if (place := checkpoint_folder()) is None else KeptTraining(place)
         self._end_fitting()
         fitting = self.room("fit")
         handle = handle_of(fitting.ask(None, "fit", public, seed, training=training), "Scheme")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
 
-from bench.progress import told
+from bench.progress import forward_progress
 from bench.results.results import Results
 from bench.runs.backend import Job, Outcome
 from bench.runs.ours import opened_by_us
@@ -35,7 +35,7 @@ def opened(
         return None
     start, worked = time.perf_counter(), time.process_time()
     try:
-        with told(partial(progress, job.name)):
+        with forward_progress(partial(progress, job.name)):
             value = job.work(job.argument)
     except Exception:  # the worker meets it once more, and has its text, its code and its log
         return None

@@ -36,7 +36,7 @@ from pydantic import JsonValue
 
 from bench.contract.seal import check, seal
 from bench.plugins.spec import UsageError
-from bench.progress import stage, told
+from bench.progress import forward_progress, stage
 from bench.randomness import Secret
 from bench.results.atomic_file import sync, write_new
 from bench.results.disk_errors import writing
@@ -110,7 +110,7 @@ def release(
     _check_places(out, key_out, where)
     (cell,) = cells(spec)
     progress = _Stages(report)
-    with told(progress.hear), closing(Workbench.open(cell, where, spec.isolation)) as bench:
+    with forward_progress(progress.hear), closing(Workbench.open(cell, where, spec.isolation)) as bench:
         progress.restricted = not bench.record.shareable
         refuse_shared_people(cell.choice, where)
         with quiet(bench, where.results, "release") as log:

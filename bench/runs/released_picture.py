@@ -19,7 +19,7 @@ from bench.evaluators.set_comparison import check_columns, column_names
 from bench.pictures.sheets import Cloud, Rows, Strip, findings_of, image_sheet, scatter_sheet, table_sheet
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.progress import told
+from bench.progress import forward_progress
 from bench.results.atomic_file import write_new
 from bench.runs.backend import Outcome
 from bench.runs.display import Display
@@ -193,6 +193,6 @@ def spread(data: Dataset, count: int | None) -> torch.Tensor:
 def _progress(display: Display, name: str) -> Iterator[None]:
     """What is said within the block becomes the display's job of that name."""
     start = time.perf_counter()
-    with told(lambda stage, done, total: display.progress(name, stage, done, total)):
+    with forward_progress(lambda stage, done, total: display.progress(name, stage, done, total)):
         yield
     display.finished(name, Outcome("ok", None, None, None, None, time.perf_counter() - start))

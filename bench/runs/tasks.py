@@ -20,7 +20,7 @@ from bench.contract.seal import ContractError
 from bench.determinism import exact
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
-from bench.progress import AGAIN, SMALLER, stage, told
+from bench.progress import AGAIN, SMALLER, forward_progress, stage
 from bench.results.disclosure_check import SHORTAGES
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.records import claim_record, score_record
@@ -111,7 +111,7 @@ def _shortages() -> Iterator[dict[str, JsonValue]]:
         if name in SHORT:  # (a plug-in may say so, too: a record takes that it was said, and no number)
             found[SHORT[name]] = SHORTAGES[SHORT[name]]
 
-    with told(hear):
+    with forward_progress(hear):
         yield found
 
 

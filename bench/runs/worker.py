@@ -17,7 +17,7 @@ from typing import cast
 from pydantic import JsonValue, TypeAdapter
 
 from bench import shadowing
-from bench.progress import LOGGER, told
+from bench.progress import LOGGER, forward_progress
 from bench.results.reason import Phase, phase_of, status_of
 from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
 from bench.runs.backend import Job
@@ -62,7 +62,7 @@ def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, 
 
 def _do(job: Job, pipe: int) -> None:
     teller = _Teller(pipe)
-    with told(teller.progress):
+    with forward_progress(teller.progress):
         answer = _answer(job)
     for stream in (sys.stdout, sys.stderr):  # what stayed behind would be in the next job's log, or lost
         with contextlib.suppress(Exception):  # a plug-in may have put anything in its place

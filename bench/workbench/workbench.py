@@ -11,7 +11,7 @@ from typing import Self, TypeVar, cast
 import torch
 from pydantic import JsonValue
 
-from bench.checkpoint import kept_in, spent
+from bench.checkpoint import save_checkpoints, training_seconds
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.scorable import balance, balanced_rows, of_equal_classes
@@ -155,9 +155,9 @@ class Workbench:
 
         def fit() -> Artefact:
             training = self.store.training("schemes", inputs)
-            start = time.perf_counter() - spent(training)
+            start = time.perf_counter() - training_seconds(training)
             method = self.method if self.apart else to_fit(self.method)
-            with kept_in(training):
+            with save_checkpoints(training):
                 fitted = self.untouched(method.name, lambda: method.fit(self.public, self.seed("fit")))
             notes: dict[str, JsonValue] = {"seconds": time.perf_counter() - start}
             if isinstance(fitted, RemoteScheme):

@@ -11,11 +11,11 @@ import torch
 from made.cells import opened
 
 from bench import checkpoint
-from bench.checkpoint import kept_in
+from bench.checkpoint import save_checkpoints
 from bench.isolation import DiedError, RemoteMethod, tenant
 from bench.isolation.room_folder import KeptTraining
 from bench.plugins.chosen import choose
-from bench.progress import told
+from bench.progress import forward_progress
 from bench.results.regenerable import of_store
 from bench.sandbox import why_not
 from bench.types import Dataset
@@ -27,7 +27,7 @@ import os, time
 from dataclasses import dataclass
 from typing import ClassVar
 import torch
-from bench.checkpoint import kept_where, steps
+from bench.checkpoint import checkpoint_folder, steps
 from bench.types import Dataset, Key, Method, Release, Scheme
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Slow(Method):
     source: ClassVar[str] = "a test"
 
     def fit(self, public, seed):
-        file = kept_where() / "training-0.safetensors"
+        file = checkpoint_folder() / "training-0.safetensors"
         total, done = torch.zeros(1, dtype=torch.int64), []
         for step in steps(8, total, every=0.0):
             total += step
@@ -75,10 +75,10 @@ def method(folder: Path) -> RemoteMethod:
 @pytest.mark.usefixtures("quick_rooms")
 def test_a_fit_whose_process_died_goes_on_in_another(tmp_path: Path) -> None:
     said: list[tuple[str, int, int]] = []
-    with closing(method(tmp_path)) as slow, kept_in(tmp_path / "kept"):
+    with closing(method(tmp_path)) as slow, save_checkpoints(tmp_path / "kept"):
         with pytest.raises(DiedError):
             slow.fit(ROWS, 0)
-        with kept_in(tmp_path / "kept"), told(lambda *each: said.append(each)):
+        with save_checkpoints(tmp_path / "kept"), forward_progress(lambda *each: said.append(each)):
             assert slow.fit(ROWS, 0).state()["total"].item() == sum(range(8))
     assert ("training goes on, step", 5, 8) in said
 

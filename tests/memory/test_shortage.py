@@ -17,7 +17,7 @@ from bench.memory.rows import Rows, by_blocks
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import parse
-from bench.progress import AGAIN, SMALLER, told
+from bench.progress import AGAIN, SMALLER, forward_progress
 from bench.randomness import Secret
 from bench.runs import tasks
 from bench.runs.tasks import EvaluateTask, FitTask, evaluate_task, fit_task
@@ -48,7 +48,7 @@ class Device:
 ])  # fmt: skip
 def test_blocks_are_halved_until_they_fit_and_stay_so(size: int | None, most: int, blocks: list[int]) -> None:
     device, said = Device(most), list[tuple[str, int, int]]()
-    with told(lambda name, done, total: said.append((name, done, total))):
+    with forward_progress(lambda name, done, total: said.append((name, done, total))):
         made = by_blocks(torch.arange(10.0), device, size)
     assert made.tolist() == list(range(1, 11))
     assert device.seen == blocks

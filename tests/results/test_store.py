@@ -13,7 +13,7 @@ import torch
 from made.gone import gone_name
 
 from bench.contract.seal import ContractError
-from bench.progress import AGAIN, told
+from bench.progress import AGAIN, forward_progress
 from bench.results.atomic_file import write_atomically
 from bench.results.content_key import content_key
 from bench.results.store import Artefact, CorruptArtefactWarning, Store, problem
@@ -155,7 +155,7 @@ def test_what_finds_no_room_is_made_again_the_same(tmp_path: Path, monkeypatch: 
     assert 2 * size <= 100 // 2 < 3 * size
     for copies, made in ((2, 1), (3, 3)):
         inputs = {**INPUTS, "copies": copies}
-        with told(lambda name, done, total: said.append(name)):
+        with forward_progress(lambda name, done, total: said.append(name)):
             found = [store.ensure("releases", inputs, lambda: _make(calls), copies=copies) for _ in range(3)]
         assert len(calls) == made
         assert all(torch.equal(each.tensors["a"], found[0].tensors["a"]) for each in found)
