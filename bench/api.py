@@ -7,10 +7,11 @@ __figures__ = False
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import platformdirs
 
@@ -32,11 +33,12 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.results.regenerable import Regenerable
     from bench.runs.cost import EvaluatorCost
     from bench.runs.display import Display
+    from bench.runs.engine import Engine, Executing
     from bench.runs.plan import Standing
     from bench.runs.publication import Published
     from bench.runs.request import Request
+    from bench.runs.run import Summary
     from bench.runs.run_spec import RunSpec
-    from bench.runs.summary import Summary
     from bench.workbench.choice import Choice
     from leaderboard.board import Row
     from leaderboard.comparison import Compared, Ranked
@@ -108,21 +110,20 @@ class Plan:
 
 def plan(request: Request, place: Place) -> Plan:
     """The jobs that a run would do or keep, without doing any. Raises as `run`."""
-    from bench.runs.plan import data_key, standing, to_run, work
+    from bench.runs.plan import plan_run, to_run
 
     specs, absent = _present(request, place)
     jobs: list[Planned] = []
     seen = set[tuple[str, str]]()
     for number, spec in enumerate(specs, 1):
-        for cell, evaluators in work(spec).items():
-            data = place.results.journal.data(data_key(cell.choice))
-            for evaluator in evaluators:
-                if (cell.folder, evaluator.name) in seen:  # an earlier part has it
+        for cell, states in plan_run(spec, place.results).cells.items():
+            for state in states:
+                evaluator = state.planned.name
+                if (cell.folder, evaluator) in seen:  # an earlier part has it
                     continue
-                seen.add((cell.folder, evaluator.name))
-                found = standing(place.results, cell, evaluator, data)
-                names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator.name
-                jobs.append(Planned(number, *names, found, to_run(found, spec.overwrite)))
+                seen.add((cell.folder, evaluator))
+                names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator
+                jobs.append(Planned(number, *names, state, to_run(state, spec.overwrite)))
     return Plan(specs, jobs, idle_attacks(specs), absent)
 
 
@@ -158,7 +159,7 @@ class Observer:
 
 def run(
     request: Request, place: Place, observer: Observer, *, signer: SigningKey | None = None,
-    secret: Path | None = None, site: Path | None = None,
+    secret: Path | None = None, site: Path | None = None, executor: Executing = "local", engine: Sequence[str] = (),
 ) -> RunResult:  # fmt: skip
     """Do what is missing of a run, and write its pages.
 
@@ -169,14 +170,16 @@ def run(
         signer: Signs new records.
         secret: A file with the run secret; None for the folder's own.
         site: Folder of the pages; None writes none.
+        executor: The engine that runs the jobs.
+        engine: Options of an engine on other machines, each NAME=VALUE.
 
     Raises:
         UsageError: An option that cannot be taken, or none of the data is here.
     """
     from bench.results.run_secret import given
     from bench.runs.plan import work
+    from bench.runs.run import Summary
     from bench.runs.run import run as run_spec
-    from bench.runs.summary import Summary
     from leaderboard.site import build
 
     key = None if secret is None else given(secret)
@@ -185,7 +188,7 @@ def run(
         observer.absent(name, reason)
     start = time.perf_counter()
     result = RunResult([], Summary(), absent)
-    with observer.display as display:
+    with observer.display as display, _engine(request, place, display, executor, engine) as jobs_engine:
         for text in announcements(specs, place):
             display.message(text)
         if key is not None:
@@ -196,7 +199,7 @@ def run(
                 continue
             if len(specs) > 1:
                 display.message(part_title(number, specs))
-            summary = run_spec(spec, place, display, signer)
+            summary = run_spec(spec, place, display, signer, jobs_engine)
             result.parts.append((spec, summary))
             result.summary.add(summary)
     for spec, summary in result.parts:
@@ -210,8 +213,28 @@ def run(
     return result
 
 
+@contextmanager
+def _engine(
+    request: Request, place: Place, display: Display, executor: Executing, options: Sequence[str]
+) -> Iterator[Engine | None]:
+    """The engine on other machines that was asked for; None for this machine."""
+    from bench.runs.engine import Launch, remote_engine
+    from bench.runs.request import engine_options
+
+    if executor == "local":
+        yield None
+        return
+    jobs, memory = (cast("float | None", request.options.get(name)) for name in ("jobs", "memory"))
+    launch = Launch(
+        place.results, engine_options(options, request.config), None if jobs is None else int(jobs),
+        None if memory is None else int(memory * 2**30), display.progress,
+    )  # fmt: skip
+    with closing(remote_engine(executor, launch)) as made:
+        yield made
+
+
 def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping[str, str]]:
-    from bench.runs.present import present
+    from bench.runs.plan import present
     from bench.runs.request import run_specs
 
     return present(run_specs(request), place)
@@ -295,6 +318,7 @@ def status(results: Results, *, files: bool = False) -> list[JobState]:
 
 
 def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]:
+    from bench.isolation import find_isolation
     from bench.results.records import RecordError
     from bench.runs.plan import data_key, read_plan, standing
 
@@ -305,7 +329,7 @@ def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]
         found = {
             evaluator: ("unknown", str(job))
             if isinstance(job, UsageError)
-            else ((stands := standing(results, cell, job, data)).state, stands.reason)
+            else ((stands := standing(results, cell, job, data, find_isolation("auto"))).state, stands.reason)
             for evaluator, job in planned.items()
         }
     except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -725,7 +749,7 @@ def audits(spec: RunSpec, place: Place, confidence: float) -> list[Audited]:
     found: dict[Choice, list[AuditRow]] = {}
     for cell, planned in work(spec).items():
         data = place.results.journal.data(data_key(cell.choice))
-        record = standing(place.results, cell, planned[0], data).record
+        record = standing(place.results, cell, planned[0], data, spec.isolation).record
         if record is not None:
             found.setdefault(cell.choice, []).append(_audit_row(cell.method.spec.shown, record, confidence))
     return [Audited(choice, rows) for choice, rows in found.items()]

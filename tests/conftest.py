@@ -84,11 +84,11 @@ def in_one_process() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def networks_wait_in_the_fork_server() -> Iterator[None]:
     """Jobs of runs find timm and scikit-learn imported, which took each that trains Bob two seconds."""
-    from bench.runs import workers
-    from bench.runs.imported import NETWORKS
+    from bench.runs import local_engine
+    from bench.runs.local_engine import NETWORKS
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "PRELOADED", [NETWORKS, "sklearn.linear_model", *workers.PRELOADED])
+        patch.setattr(local_engine, "PRELOADED", [NETWORKS, "sklearn.linear_model", *local_engine.PRELOADED])
         yield
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import shadowing
-from bench.runs.workers import Workers
+from bench.runs.local_engine import LocalEngine
 
 ROOT = Path(shadowing.__file__).parent.parent
 
@@ -69,5 +69,5 @@ def test_workers_do_not_look_for_modules_in_the_working_folder(tmp_path: Path, m
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     command = [sys.executable, "-c", "import bench.shadowing"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0
-    Workers(jobs=1, memory=1, notify=lambda *told: None)
+    LocalEngine(jobs=1, memory=1, notify=lambda *told: None)
     subprocess.run(command, cwd=tmp_path, check=True)

@@ -183,8 +183,6 @@ VERBS: dict[str, Verb] = {
         "keys:show",
     ),
 }
-FORMER = ("worker",)
-"""Verbs that are about to move or go."""
 GROUPS = {
     "data": "List, describe, prepare or verify data sets.",
     "leaderboard": "Build the pages, and carry records to other machines or to the board.",
@@ -252,8 +250,6 @@ def command_line(console: Console | None = None) -> App:
             f"{COMMANDS}.{verb.function}", name=inner, help=verb.help, help_format="plaintext",
             help_epilogue="\n".join(("Examples:", *(f"  {example}" for example in verb.examples), "")), sort_key=number,
         )  # fmt: skip
-    for name in FORMER:
-        top.command(f"{COMMANDS}.former:{name}", name=name, show=False)
     return top
 
 

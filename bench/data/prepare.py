@@ -167,7 +167,7 @@ def prepare(
     at_least(0, workers=workers)
     at_least(1, max_pixels=max_pixels)
     pixels = PIXELS if max_pixels is None else max_pixels
-    folder = cache / f"{source.name}-{_key(source, roots, size, pixels)}"
+    folder = _folder(source, roots, cache, size, pixels)
     cached = _cached(folder)
     if cached is not None:
         if cached.skipped and not skip_corrupt:
@@ -217,6 +217,25 @@ def prepare(
             parts=None if scan.parts is None else part_codes([scan.parts[row] for row in rows]),
         )
     return load(folder)
+
+
+def prepared_fingerprint(
+    source: Source, *, roots: Sequence[Path], cache: Path, size: int | None, skip_corrupt: bool, max_pixels: int | None
+) -> str | None:
+    """The fingerprint of what `prepare` would give from the cache, without its rows; None if it would not do so."""
+    size = source.default_size if size is None else size
+    folder = _folder(source, roots, cache, size, PIXELS if max_pixels is None else max_pixels)
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        left = meta[_LEFT]
+        whole = meta["schema"] == SCHEMA and (skip_corrupt or not meta["skipped"])
+        return str(meta["fingerprint"]) if whole and left == _states([path for path, *_ in left]) else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _folder(source: Source, roots: Sequence[Path], cache: Path, size: int | None, pixels: int) -> Path:
+    return cache / f"{source.name}-{_key(source, roots, size, pixels)}"
 
 
 def _parameters(source: Source) -> dict[str, object]:

@@ -15,7 +15,6 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 
 from bench.results import signed_json, store
-from bench.results.build_folder import BEATS
 from bench.results.bundle import PART
 from bench.results.content_key import Inputs
 from bench.results.records import Record, RecordError
@@ -118,7 +117,7 @@ class ArtefactFolder:
         """Raise AlteredError if it is not an artefact as the store writes one."""
         if any(folder.is_symlink() for folder in (self.root, self.path.parent, self.path)):
             raise AlteredError("it is a link, or lies behind one")
-        if not self.path.is_dir() or only(self.path, {MANIFEST, DATA, BEATS}) is None:
+        if not self.path.is_dir() or only(self.path, {MANIFEST, DATA}) is None:
             raise AlteredError(f"it holds other things than {MANIFEST} and {DATA}")
         try:
             if (self.path / MANIFEST).stat().st_size > MOST_RECORD or (self.path / DATA).stat().st_size > MOST_TENSORS:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.results import process_id
 from bench.results.disk_errors import writing
-from bench.results.heartbeat import is_left
+from bench.results.process_id import is_left
 
 
 def write_atomically(

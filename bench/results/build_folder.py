@@ -1,19 +1,23 @@
-"""Folders in which artefacts are being made: each has a name that says of what and by whom, and a heartbeat.
+"""Folders in which artefacts are built, the lock that saves double work, and the mark of what can be made again.
 
-By that name and its silence the next maker tells what was left by one that was killed.
+A build folder's name says which artefact it is for and which process made it, so that the next process can remove what
+was left by one that was killed. The mark follows the Cache Directory Tagging Specification (bford.info/cachedir).
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
+from bench.progress import stage
 from bench.results import process_id
 from bench.results.atomic_file import write_atomically
-from bench.results.heartbeat import beating, is_left
+from bench.results.process_id import is_left
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_TAG_CONTENT = b"""Signature: 8a477f597d28d172789f06886806bc55
@@ -36,19 +40,19 @@ def is_cache(folder: Path) -> bool:
         return False
 
 
-BEATS = "beats"
+PATIENCE_SECONDS = 60.0
+_POLL_SECONDS = 0.02
 UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
 
 
 @contextmanager
 def begun(folder: Path) -> Iterator[Path]:
-    """A new folder for a maker of the artefact, with its heartbeat, which goes unless it was given its name."""
+    """A new folder to build the artefact in; it is removed unless it was given the artefact's name."""
     sweep(folder)
     building = temporary(folder)
     building.mkdir(mode=0o700)
     try:
-        with beating(building / BEATS):
-            yield building
+        yield building
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -79,3 +83,27 @@ def is_unfinished_and_left(path: Path) -> bool:
 def is_being_made(folder: Path) -> bool:
     """Whether somebody who is not gone makes the artefact."""
     return any(not is_unfinished_and_left(each) for each in unfinished(folder))
+
+
+@contextmanager
+def locked(lock: Path, busy: Callable[[], bool]) -> Iterator[None]:
+    """Hold a lock, so that two processes do not do the same work twice; nothing else depends on it.
+
+    If the file system has no locks, the work is done twice. A lock that stays taken is not waited for once nobody is
+    `busy` behind it.
+    """
+    held = FileLock(lock, mode=0o600, fallback_to_soft=False)  # a soft lock outlives who is killed
+    while True:
+        try:
+            held.acquire(timeout=PATIENCE_SECONDS, poll_interval=_POLL_SECONDS)
+            break
+        except Timeout:
+            stage("wait for another process that makes the same")  # a job that says nothing would be taken for stuck
+            if not busy():
+                break
+        except (NotImplementedError, OSError):  # no locks here
+            break
+    try:
+        yield
+    finally:
+        held.release()

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import socket
+import time
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import psutil
 
 NAME = r"(?P<machine>[0-9a-f]{12})-(?P<process>[0-9]+)-[0-9a-f]{16}"
 """What `own_name` looks like: machine, process, random number."""
+LEFT_SECONDS = 24 * 3600.0
+"""So old is what a process on another machine surely left; only disk space depends on it."""
 
 
 def own_name() -> str:
@@ -28,6 +31,22 @@ def is_gone(name: str) -> bool:
     """
     found = re.fullmatch(NAME, name)
     return found is not None and found["machine"] == machine() and not _lives(int(found["process"]))
+
+
+def is_left(path: Path, made_by: str) -> bool:
+    """Whether what lies at `path` was left by a process that ended: one of this machine, or none touched it for a day.
+
+    Args:
+        path: A file, or a folder, whose newest entry counts.
+        made_by: As `own_name` named it.
+    """
+    if is_gone(made_by):
+        return True
+    try:
+        entries = list(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
+        return time.time() - max(each.lstat().st_mtime for each in (path, *entries)) > LEFT_SECONDS
+    except OSError:  # it changes meanwhile: then it is in use
+        return False
 
 
 def _lives(process: int) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from bench.results.build_folder import BEATS, UNFINISHED, is_cache, is_unfinished_and_left
+from bench.results.build_folder import UNFINISHED, is_cache, is_unfinished_and_left
 from bench.results.store import DATA, MANIFEST, TRAINING
 
 ARTEFACT = re.compile(r"[0-9a-f]{32}")
@@ -57,7 +57,7 @@ def of_store(root: Path) -> Iterator[Regenerable]:
                     continue
                 if not (ARTEFACT.fullmatch(path.name) or is_unfinished_and_left(path)):
                     continue
-                if found := only(path, {MANIFEST, DATA, BEATS}):
+                if found := only(path, {MANIFEST, DATA}):
                     made = UNFINISHED.fullmatch(path.name)
                     yield Regenerable(path, found.size, kind / f"{made['key'] if made else path.name}.lock")
 

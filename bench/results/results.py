@@ -18,9 +18,9 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret, store
 from bench.results.atomic_file import make_folder
+from bench.results.content_key import content_key
 from bench.results.journal import Journal
 from bench.results.process_id import machine
-from bench.results.queue import Queue
 from bench.results.records import NewerRecordError, Record, RecordError, Status, dumps, loads, proved
 from bench.results.signing_key import SigningKey
 from bench.results.storage import PRIVATE, Folder, Storage
@@ -151,10 +151,15 @@ class Results:
         return Journal(self.root, self._kept)
 
     @property
-    def queue(self) -> Queue:
-        """What workers on several machines share of planned runs."""
-        make_folder(self.root / PRIVATE, mode=0o700)
-        return Queue(self.root / PRIVATE / "queue")
+    def tasks(self) -> Path:
+        """The folder of jobs that engines run on other machines, and of their outcomes."""
+        return self.root / PRIVATE / "tasks"
+
+    def cell_lock(self, cell: str) -> Path:
+        """The lock of the command that works on a cell."""
+        folder = self.root / PRIVATE / "cells"
+        make_folder(folder, mode=0o700)
+        return folder / f"{content_key({'cell': cell})}.lock"
 
     def keep_secret(self, wanted: Secret | None = None) -> Secret:
         """The secret of all runs in this folder, made on first use: `wanted`, or a fresh one.

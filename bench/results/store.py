@@ -32,11 +32,10 @@ from bench.memory.rows import Rows
 from bench.progress import AGAIN, report
 from bench.results import signed_json
 from bench.results.atomic_file import make_folder, sync, write_new
-from bench.results.build_folder import BEATS, begun, is_being_made, sweep, tag_cache, temporary, unfinished
+from bench.results.build_folder import begun, is_being_made, locked, sweep, tag_cache, temporary, unfinished
 from bench.results.content_key import Inputs, content_key
 from bench.results.disk_errors import FULL
 from bench.results.signed_json import AlteredError
-from bench.results.turn import turn
 from bench.wire.tensor_file import checksum_of, read_tensors, stored_as, write_tensors
 
 
@@ -130,7 +129,7 @@ class Store:
         folder = self.root / kind / key
         make_folder(folder.parent)
         tag_cache(folder.parent)
-        with turn(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
+        with locked(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
             found = _read(folder, self.budget)
             if isinstance(found, Unstored) and has_room(folder.parent, found.size, copies):
                 _remove(folder)
@@ -158,7 +157,7 @@ class Store:
         """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
         folder = self.root / kind / content_key(inputs)
         if folder.exists() or next(unfinished(folder), None):
-            with turn(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
+            with locked(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
                 _remove(folder)
                 sweep(folder)
         shutil.rmtree(_training(folder), ignore_errors=True)
@@ -211,7 +210,6 @@ def _written(data: Path, artefact: Artefact, *, needed: bool) -> str | None:
 def _named(
     building: Path, folder: Path, artefact: Artefact, budget: Budget | None, *, stored: bool
 ) -> Artefact | Unstored:
-    (building / BEATS).unlink(missing_ok=True)
     for _ in range(_TRIES):
         try:
             building.rename(folder)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from bench.results.reason import ABSENT
 from bench.results.records import Record
-from bench.runs.backend import Outcome
+from bench.runs.engine import Outcome
 from bench.wire.text import line, plain
 
 _SAY_SECONDS = 15.0

@@ -8,14 +8,40 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.plugins.spec import UsageError, did_you_mean
-from bench.runs.needs import Needs
 
-KINDS = ("cpu", "cuda", "alone", "prepare")
-"""Of workers: `alone.partition=timings` speaks of those that hold a machine alone."""
+KINDS = ("cpu", "cuda", "alone")
+"""Of jobs: `alone.partition=timings` is for those that hold a machine alone."""
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([MGT]?)(?:i?B)?", re.IGNORECASE)
 _GIB = {"M": 1 / 1024, "": 1.0, "G": 1.0, "T": 1024.0}
-_OVERHEAD_GIB = 1.0  # of a worker beside its job
+OVERHEAD_GIB = 1.0  # of a worker beside its job
 _TIME = re.compile(r"(?:(?P<days>[0-9]+)-)?(?P<parts>[0-9]+(?::[0-9]+){0,2})")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """A resource class: jobs with equal needs go into one array.
+
+    Args:
+        device: "cpu" or "cuda".
+        alone: Nothing else may run on the machine meanwhile (timings).
+        minutes: Of processor time, at most.
+        memory: Bytes; None if `--memory` was not given.
+    """
+
+    device: str
+    alone: bool
+    minutes: int
+    memory: int | None
+
+    @property
+    def name(self) -> str:
+        """The class in a word.
+
+        >>> Needs("cuda", True, 60, 16 * 2**30).name
+        'cuda-alone-60m-16g'
+        """
+        memory = "" if self.memory is None else f"-{self.memory / 2**30:g}g"
+        return f"{self.device}{'-alone' if self.alone else ''}-{self.minutes}m{memory}"
 
 
 @dataclass(frozen=True)
@@ -75,21 +101,19 @@ class EngineOptions:
             raise UsageError(f"engine option {name}: expected a size such as 16G or 512M, got {value!r}")
         return float(found[1]) * _GIB[found[2].upper()]
 
-    def memory(self, needs: Needs, kinds: Sequence[str]) -> tuple[float | None, float | None]:
-        """GiB to ask of the engine for a worker, and those that a job of it may hold; None where nobody says.
+    def memory(self, needs: Needs, kinds: Sequence[str]) -> float | None:
+        """GiB to ask of the engine for a job; None if nothing is said.
 
-        Raises UsageError where the worker is to have less than a job of it may hold.
+        Raises UsageError if that is less than the job may hold.
         """
         asked = self.gib("mem", kinds)
-        least = None if needs.memory is None else needs.memory / 2**30 + _OVERHEAD_GIB
-        if asked is None:
-            return least, None
-        if least is not None and asked < least:
+        least = None if needs.memory is None else needs.memory / 2**30 + OVERHEAD_GIB
+        if asked is not None and least is not None and asked < least:
             raise UsageError(
                 f"engine option mem: expected at least {least:.1f} GiB, for a job may hold what --memory says and its "
-                f"worker needs {_OVERHEAD_GIB:.0f} GiB beside it; got {self.text('mem', kinds)!r}"
+                f"task needs {OVERHEAD_GIB:.0f} GiB beside it; got {self.text('mem', kinds)!r}"
             )
-        return asked, max(asked - _OVERHEAD_GIB, asked / 2)
+        return least if asked is None else asked
 
     def minutes(self, name: str, kinds: Sequence[str]) -> int | None:
         """Minutes, written as SLURM takes a time: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""
@@ -114,3 +138,8 @@ class EngineOptions:
         names = {name.rpartition(free)[2] for name in self.values if free in name}
         found = {name: self.text(f"{free}{name}", kinds) for name in sorted(names)}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def kinds(needs: Needs) -> tuple[str, ...]:
+    """The kinds of a resource class, the more special last, as options name them."""
+    return (needs.device, "alone") if needs.alone else (needs.device,)

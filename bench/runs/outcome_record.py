@@ -23,7 +23,7 @@ from bench.results.records import (
     picture_record,
 )
 from bench.runs.answers import Evaluation, Fitted
-from bench.runs.backend import Outcome
+from bench.runs.engine import Outcome
 from bench.runs.restricted import restricted
 from bench.sandbox import Isolation
 from bench.types import Metric

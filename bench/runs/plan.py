@@ -1,4 +1,7 @@
-"""What a run consists of: cells and evaluators, and how each of them stands against the records that are there."""
+"""The planner: the cells and evaluators of a run, their state against the records, and why a job is done again.
+
+`--dry-run`, `status` and `run` use this one planner, so that what is forecast is what is done.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import yaml
 from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
+from bench.contract.source import DataError, Source
+from bench.data.prepare import prepared_fingerprint
 from bench.data.yaml_text import YamlError, parse_yaml
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
@@ -26,26 +31,27 @@ from bench.types import Attack, Evaluator, Method, Role, evidence_type
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import is_code, record_inputs
+from bench.workbench.place import Place
 
-Condition = Literal["done", "stale", "changed", "unreadable", "newer", "failed", "missing"]
+Condition = Literal["done", "stale", "weaker", "changed", "unreadable", "newer", "failed", "missing"]
 RUNS: Mapping[Overwrite, frozenset[Condition]] = {
     "never": frozenset({"missing"}),
     "failed": frozenset({"missing", "failed", "changed", "unreadable"}),
-    "stale": frozenset({"missing", "failed", "changed", "unreadable", "stale"}),
-    "always": frozenset({"missing", "failed", "changed", "unreadable", "stale", "done"}),
+    "stale": frozenset({"missing", "failed", "changed", "unreadable", "stale", "weaker"}),
+    "always": frozenset({"missing", "failed", "changed", "unreadable", "stale", "weaker", "done"}),
 }
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How an evaluator of a cell stands, and why it would be run.
+    """The state of an evaluator of a cell, and why it would be run.
 
     Args:
-        state: "stale" where earlier code computed the record that is there; "changed" where it speaks of other data,
-            sizes, versions or metrics; "unreadable" where what is there is no record of this schema, or was altered;
-            "newer" where it is of a later schema, which is never run over.
+        state: "stale" if earlier code computed the record; "weaker" if only its isolation was weaker than today's;
+            "changed" if it is for other data, sizes, versions or metrics; "unreadable" if it was altered or is no
+            record of this schema; "newer" if it is of a later schema, which is never overwritten.
         reason: In words.
-        record: What is there; None where nothing is, or nothing that can be read.
+        record: The record; None if there is none, or none that can be read.
         planned: What to run: with the metrics that its record already holds beside those asked for.
     """
 
@@ -146,12 +152,54 @@ def controls(roles: tuple[Role, ...], preset: str) -> tuple[Chosen[Method], ...]
     )
 
 
-def standing(
-    results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None, isolation: Isolation | None = None
-) -> Standing:
-    """Compare the record that is there with what would be computed now; metrics beyond those asked for do no harm.
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A run against the records that are there; made once a command, and handed on.
 
-    `isolation` is what is asked for: a record that was made with less is made again. None asks for nothing.
+    Args:
+        spec: What was asked for.
+        known: For each choice of data, the data when they were last opened; None if they never were.
+        cells: The state of every evaluator.
+    """
+
+    spec: RunSpec
+    known: Mapping[Choice, DatasetRecord | None]
+    cells: Mapping[Cell, tuple[Standing, ...]]
+
+    def again(self, cell: Cell) -> list[Standing]:
+        """What is to be run of a cell."""
+        return [each for each in self.cells[cell] if to_run(each, self.spec.overwrite)]
+
+    def of(self, choice: Choice) -> list[Cell]:
+        """The cells of a choice of data."""
+        return [cell for cell in self.cells if cell.choice == choice]
+
+
+def plan_run(spec: RunSpec, results: Results) -> Plan:
+    """Compare everything that a run consists of with the records. Raises as `work` does."""
+    planned = work(spec)
+    choices = dict.fromkeys(cell.choice for cell in planned)
+    known = {choice: results.journal.data(data_key(choice)) for choice in choices}
+    return Plan(
+        spec,
+        known,
+        {cell: standings(results, cell, asked, known[cell.choice], spec.isolation) for cell, asked in planned.items()},
+    )
+
+
+def standings(
+    results: Results, cell: Cell, planned: Sequence[Planned], data: DatasetRecord | None, isolation: Isolation
+) -> tuple[Standing, ...]:
+    """The state of evaluators of a cell, as `standing` tells it of each."""
+    return tuple(standing(results, cell, each, data, isolation) for each in planned)
+
+
+def standing(
+    results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None, isolation: Isolation
+) -> Standing:
+    """Compare a record with what would be computed now; metrics beyond those asked for do no harm.
+
+    `isolation` is what a run would use. A record made with less is offered for another run, by `--overwrite stale`.
     """
     try:
         record = results.record(cell.folder, planned.name)
@@ -179,12 +227,12 @@ def standing(
         inputs = record_inputs(cell, data, whole, results.commitment)
     except UsageError:  # a metric of an earlier run is no longer installed
         whole, inputs = planned, record_inputs(cell, data, planned, results.commitment)
-    if isolation is not None and FROM_WEAKEST.index(record.isolation) < FROM_WEAKEST.index(isolation):
-        return Standing("changed", f"made with isolation {record.isolation}: {isolation} is asked for", record, whole)
     if content_key(held_inputs) == content_key(inputs):
-        return Standing(
-            "done", record.status if record.status == "ok" else f"not applicable: {record.reason}", record, whole
-        )
+        if FROM_WEAKEST.index(record.isolation) < FROM_WEAKEST.index(isolation):
+            reason = f"made with isolation {record.isolation}; --overwrite stale makes it again with {isolation}"
+            return Standing("weaker", reason, record, whole)
+        reason = record.status if record.status == "ok" else f"not applicable: {record.reason}"
+        return Standing("done", reason, record, whole)
     changes = _differences(held_inputs, inputs)
     state: Condition = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
     reason = "changed since: " + ("; ".join(text for text, _ in changes) or "how content keys are made")
@@ -215,8 +263,66 @@ def _flat(inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return found
 
 
+def title(cell: Cell) -> str:
+    """A cell in words, for display."""
+    seed = f" seed {cell.choice.seed}" if cell.choice.seed else ""
+    return f"{cell.choice.dataset}{seed} | {cell.method.spec.shown}"
+
+
+def present(specs: Sequence[RunSpec], place: Place) -> tuple[list[RunSpec], Mapping[str, str]]:
+    """The parts of a run without the data that are absent and may be left out; and those data, with the reason.
+
+    Raises UsageError if nothing is left.
+    """
+    absent: dict[str, str] = {}
+    found = []
+    for spec in specs:
+        if spec.skip_absent:
+            reasons = {choice: _absence(choice, place) for choice in spec.choices}
+            absent |= {str(choice.dataset): reason for choice, reason in reasons.items() if reason is not None}
+            spec = replace(spec, choices=tuple(choice for choice, reason in reasons.items() if reason is None))
+        if spec.choices:
+            found.append(spec)
+    if not found:
+        raise UsageError("none of the data sets is here: " + "; ".join(absent.values()))
+    return found, absent
+
+
+def _absence(choice: Choice, place: Place) -> str | None:
+    """Why a choice of data cannot be opened: its files, or those of its public set, are in none of the roots."""
+    try:
+        choice.dataset.plugin.stamp(place.roots)
+        if (beside := choice.beside) is not None:
+            beside.plugin.stamp(place.roots)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+def unchanged(choice: Choice, place: Place, data: DatasetRecord) -> bool:
+    """Whether opening the data would surely give the same rows: they lie prepared, with the same fingerprints.
+
+    Of features nothing is sure without the extractor.
+    """
+    if choice.extractor is not None:
+        return False
+
+    def fingerprint(source: Source) -> str | None:
+        return prepared_fingerprint(
+            source, roots=place.roots, cache=place.cache, size=choice.side(source), skip_corrupt=choice.skip_corrupt,
+            max_pixels=choice.max_pixels,
+        )  # fmt: skip
+
+    try:
+        beside = choice.beside
+        same_public = beside is None or fingerprint(beside.plugin) == data.public_fingerprint
+        return same_public and fingerprint(choice.dataset.plugin) == data.fingerprint
+    except (DataError, OSError):  # opening them says what is wrong
+        return False
+
+
 def data_key(choice: Choice) -> str:
-    """Under which results keep what a choice of data came to."""
+    """The name under which results keep what a choice of data came to."""
     return content_key(cast(dict[str, JsonValue], choice.values()))
 
 

@@ -21,8 +21,8 @@ from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import forward_progress
 from bench.results.atomic_file import write_new
-from bench.runs.backend import Outcome
 from bench.runs.display import Display
+from bench.runs.engine import Outcome
 from bench.runs.plan import cells
 from bench.runs.quiet import quiet, reason_text
 from bench.runs.run_spec import RunSpec

@@ -1,112 +1,179 @@
-"""A run: data, then fits, then evaluators, each in a worker; every outcome becomes a record the moment it is known."""
+"""A run: data, then fits, then evaluators, each as a job of an engine; every outcome becomes a record at once.
+
+The process of the run holds the graph of jobs and writes all records. If it is killed, the same command goes on:
+fits, releases and records are kept by content. Two commands on one folder share the cells by locks.
+"""
 
 from __future__ import annotations
 
-import itertools
 import os
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
+from filelock import FileLock, Timeout
+
+from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
 from bench.isolation import remove_unused
-from bench.plugins.spec import UsageError
-from bench.results.reason import ABSENT
-from bench.results.records import (
-    DatasetRecord,
-    NewerRecordError,
-)
+from bench.plugins import registry
+from bench.plugins.spec import UsageError, parse
+from bench.results.content_key import content_key
+from bench.results.reason import ABSENT, Code
+from bench.results.records import DatasetRecord, NewerRecordError, Record
 from bench.results.signing_key import SigningKey
 from bench.runs.answers import Evaluation, Fitted, Opened
-from bench.runs.at_hand import opened
-from bench.runs.backend import Backend, Job, Outcome
 from bench.runs.display import Display
-from bench.runs.imported import imported
-from bench.runs.ledger import Alone, Ledger
-from bench.runs.ours import judged_by_us, opened_by_us
+from bench.runs.engine import Engine, Future, Job, Outcome
+from bench.runs.local_engine import LocalEngine, preloaded
 from bench.runs.outcome_record import described, outcome_record
-from bench.runs.plan import Standing, data_key, standing, to_run, work, write_plan
-from bench.runs.planned_run import DATA_SECONDS, data_job, evaluation_job, fit_job, timeout, title
+from bench.runs.plan import (
+    Condition,
+    Plan,
+    Standing,
+    data_key,
+    plan_run,
+    standings,
+    title,
+    to_run,
+    unchanged,
+    write_plan,
+)
 from bench.runs.restricted import restricted_data, restricted_fit
 from bench.runs.run_spec import RunSpec
-from bench.runs.summary import Summary
 from bench.runs.tasks import EvaluateTask, FitTask, OpenTask, evaluate_task, fit_task, open_task
-from bench.runs.workers import Workers
 from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
+from bench.workbench.inputs import record_inputs
 from bench.workbench.place import Place
 from bench.workbench.workbench import drop_releases
 
+DATA_SECONDS = 24 * 3600.0  # decoding starts afresh after a stop, so a large set is never stopped by --timeout
+_WAIT_SECONDS = 1.0
 
-def run(spec: RunSpec, place: Place, display: Display, signer: SigningKey | None = None) -> Summary:
-    """Do what is missing of `spec`, and return the records of all of it; new ones are signed by `signer`.
 
-    A signal or Ctrl-C ends the workers, and the summary says so in place of an exception; the next one is raised.
+@dataclass
+class Summary:
+    """The records of a run, and how many were computed now.
+
+    Args:
+        records: Those that were computed now, and those that were there.
+        computed: How many were computed now.
+        kept: Counts by their condition those that were not computed now.
+        unopened: Data that did not open, and why; they have no records but those of earlier runs.
+        refused: Jobs that the engine did not take, by name, and why; they have no new records either.
+        planned: How many records there would be if all goes well.
+        stopped: The signal or Ctrl-C that ended the run early; None if it came to its end.
     """
-    more = imported(work(spec), place.results)
+
+    records: list[Record] = field(default_factory=list)
+    computed: int = 0
+    kept: Counter[Condition] = field(default_factory=Counter)
+    unopened: dict[str, Code] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    planned: int = 0
+    stopped: KeyboardInterrupt | None = None
+
+    @property
+    def failures(self) -> list[Record]:
+        """The records that are failed or timed out."""
+        return [record for record in self.records if record.status in ("failed", "timed-out")]
+
+    def add(self, other: Summary) -> None:
+        """Add the summary of another part of the same run."""
+        self.records += other.records
+        self.computed += other.computed
+        self.kept += other.kept
+        self.unopened |= other.unopened
+        self.refused |= other.refused
+        self.planned += other.planned
+        self.stopped = self.stopped or other.stopped
+
+
+def run(
+    asked: RunSpec | Plan, place: Place, display: Display, signer: SigningKey | None = None,
+    engine: Engine | None = None,
+) -> Summary:  # fmt: skip
+    """Do what is missing, and return the records of all of it; new ones are signed by `signer`.
+
+    A signal or Ctrl-C ends the jobs, and the summary holds it in place of an exception; the next one is raised.
+
+    Args:
+        asked: What was asked for, or a plan of it.
+        place: Where it works.
+        display: What the user sees.
+        signer: Signs new records; it never leaves this process.
+        engine: Runs the jobs, and stays open; None for workers on this machine.
+    """
+    plan = asked if isinstance(asked, Plan) else plan_run(asked, place.results)
     try:
-        with closing(Workers(jobs=spec.jobs, memory=spec.memory, notify=display.progress, imported=more)) as workers:
-            return execute(spec, place, display, workers, signer)
+        if engine is not None:
+            return execute(plan, place, display, engine, signer)
+        spec = plan.spec
+        more = preloaded(plan)
+        with closing(
+            LocalEngine(jobs=spec.jobs, memory=spec.memory, notify=display.progress, imported=more)
+        ) as workers:
+            return execute(plan, place, display, workers, signer)
     finally:
         remove_unused(place.results.rooms)  # of workers that were killed
 
 
 def execute(
-    spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None = None,
-    ledger: Ledger | None = None,
+    plan: Plan, place: Place, display: Display, engine: Engine, signer: SigningKey | None = None
 ) -> Summary:  # fmt: skip
-    """As `run`, on any back end; with a `ledger`, together with others that do jobs of the same run."""
-    scheduler = _Scheduler(spec, place, display, backend, signer, ledger or Alone(spec.jobs))
+    """As `run`, on an engine that is there."""
+    graph = _Graph(plan, place, display, engine, signer)
     try:
-        scheduler.start()
-        while (finished := backend.next()) is not None:
-            job, outcome = finished
-            if outcome.elsewhere:
-                display.skip(1)
-            else:
-                display.finished(job.name, outcome)
-            scheduler.follow.pop(job.number)(outcome)
+        graph.start()
+        while (future := engine.next()) is not None or graph.go_on():
+            if future is not None:
+                graph.finished(future)
     except KeyboardInterrupt as stopped:
-        scheduler.summary.stopped = stopped
-    return scheduler.summary
+        graph.summary.stopped = stopped
+    finally:
+        graph.release()
+    return graph.summary
 
 
-class _Scheduler:
-    """Submits a job as soon as what it needs is there. `follow` says what to do with each job's outcome."""
+class _Graph:
+    """The jobs of a run. `_follow` holds what to do with the outcome of each."""
 
     def __init__(
-        self, spec: RunSpec, place: Place, display: Display, backend: Backend, signer: SigningKey | None,
-        ledger: Ledger,
+        self, plan: Plan, place: Place, display: Display, engine: Engine, signer: SigningKey | None
     ) -> None:  # fmt: skip
-        self.spec, self.display, self.backend, self.ledger = spec, display, backend, ledger
-        self.place = replace(place, memory=spec.memory)
-        self.signer = signer  # never part of a task: workers run plug-ins
+        self.plan, self.spec, self.display, self.engine = plan, plan.spec, display, engine
+        self.place = replace(place, memory=plan.spec.memory)
+        self.signer = signer  # never part of a job: workers run plug-ins
         self.results = place.results
-        self.planned = work(spec)
-        self.summary = Summary()
-        self.follow: dict[int, Callable[[Outcome], None]] = {}
-        self.waiting: dict[Cell, int] = {}
-        self.before: dict[tuple[Cell, str], str | None] = {}  # records that are made again, by their digests
-        self.numbers = itertools.count()
-        for evaluator in {each for planned in self.planned.values() for each in planned}:
+        self.summary = Summary(planned=sum(len(each) for each in plan.cells.values()))
+        self._follow: dict[Future, Callable[[Future], None]] = {}
+        self._left: dict[Cell, int] = {}  # evaluations without an outcome
+        self._locks: dict[Cell, FileLock] = {}
+        self._taken: list[tuple[Cell, DatasetRecord]] = []  # that another command works on
+        self._looked = 0.0
+        self._commitment: str | None = None  # until any data are opened
+        for evaluator in {each.planned for found in plan.cells.values() for each in found}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
-        self.commitment: str | None = None  # until any data are opened
-        self.summary.planned = sum(len(planned) for planned in self.planned.values())
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
-        by_data: dict[Choice, list[Cell]] = {}
-        for cell in self.planned:
-            by_data.setdefault(cell.choice, []).append(cell)
-        self.display.expect(len(by_data) + sum(1 + len(planned) for planned in self.planned.values()))
-        for choice, part in by_data.items():
-            name = f"{choice.dataset} seed {choice.seed}"
+        self.display.expect(len(self.plan.known) + sum(1 + len(each) for each in self.plan.cells.values()))
+        for choice, known in self.plan.known.items():
+            cells = self.plan.of(choice)
+            nothing_left = not any(self.plan.again(cell) for cell in cells)
+            if known is not None and nothing_left and unchanged(choice, self.place, known):
+                self.display.skip(1)
+                self._opened(choice, cells, known)
+                continue
             workers = max(1, (os.cpu_count() or 1) // self.spec.jobs)
             job = Job(
-                name=f"data {name}",
+                name=f"data {choice.dataset} seed {choice.seed}",
                 work=open_task,
                 argument=OpenTask(choice, self.place, self.spec.device, workers),
                 answer=Opened,
@@ -114,129 +181,168 @@ class _Scheduler:
                 keeps=self._keeps(choice),
                 prepares=True,
                 device=self.spec.device,
-                key=data_job(choice),
                 log=self.results.log(_data_log(choice)),
                 restricted=not choice.dataset.plugin.shareable,
                 heard=(DataError, UsageError),
             )
-            planned = {cell: self.planned[cell] for cell in part}
-            here = None if self.ledger.shared else opened(job, planned, self.results, self.display.progress)
-            if here is None:
-                self._submit(job, partial(self._opened, choice, part))
-            else:
-                self.display.finished(job.name, here)
-                self._opened(choice, part, here)
+            self._submit([job], [partial(self._data, choice, cells)])
 
-    def _opened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
-        if outcome.status != "ok":
-            self._unopened(choice, part, outcome)
+    def finished(self, future: Future) -> None:
+        """Take a job's outcome, and submit what it was needed for."""
+        if future.ran:
+            self.display.finished(future.job.name, cast(Outcome, future.outcome))
+        else:
+            self.display.skip(1)
+        self._follow.pop(future)(future)
+        self.engine.forget(future)
+        self.go_on(wait=False)
+
+    def go_on(self, *, wait: bool = True) -> bool:
+        """Take up cells that another command has left; whether there are any that this one waits for."""
+        if not self._taken or (not wait and time.monotonic() - self._looked < _WAIT_SECONDS):
+            return False
+        self._looked = time.monotonic()
+        taken, self._taken = self._taken, []
+        for cell, data in taken:
+            self._cell(cell, data, again=True)
+        if wait and len(self._taken) == len(taken):
+            time.sleep(_WAIT_SECONDS)
+        return True
+
+    def release(self) -> None:
+        """Let other commands have the cells that this one has not finished."""
+        for lock in self._locks.values():
+            lock.release()
+
+    def _data(self, choice: Choice, cells: Sequence[Cell], future: Future) -> None:
+        outcome = cast(Outcome, future.outcome)
+        if not future.ok:
+            self._unopened(choice, cells, future)
             return
         data = cast(Opened, outcome.value).data
         if not data.shareable:
             data = restricted_data(data)
-        if self.commitment is None:
-            self.commitment = self.results.keep_secret().commitment()  # before any worker asks for it
-            self.place = replace(self.place, results=replace(self.results, began_under=self.commitment))
-        if not outcome.elsewhere:
-            self.results.journal.keep_data(data_key(choice), data)
-            self.display.message(opened_text(choice, data))
-        for cell in part:
-            if not self.ledger.shared:  # else it is written by whoever planned the run
-                write_plan(self.results, cell, self.planned[cell])
-            missing = []
-            for planned in self.planned[cell]:
-                if self.ledger.settled(evaluation_job(cell, planned)):
-                    self.display.skip(1)
-                    continue
-                found = standing(self.results, cell, planned, data, self.spec.isolation)
-                if to_run(found, self.spec.overwrite):
-                    missing.append(found.planned)
-                    self.before[cell, planned.name] = None if found.record is None else found.record.digest
-                else:
-                    self._keep(cell, found)
-                    self.ledger.settle(evaluation_job(cell, planned))
-            if not missing:
-                self.display.skip(1)
-                self._complete(cell, data)  # a run that was killed may have left releases
-                self.ledger.settle(fit_job(cell))
-                continue
-            log = self.results.log(cell.folder, "fit")
-            job = Job(
-                name=f"{title(cell)} fit",
-                key=fit_job(cell),
-                device=cell.device,
-                work=fit_task,
-                argument=FitTask(cell, self.place, self.spec.isolation),
-                answer=Fitted,
-                timeout=timeout(self.spec),
-                keeps=self._keeps(choice),
-                prepares=True,
-                log=log,
-                restricted=not data.shareable,
-            )
-            self._submit(job, partial(self._fitted, cell, data, missing))
+        self.results.journal.keep_data(data_key(choice), data)
+        self.display.message(opened_text(choice, data))
+        self._opened(choice, cells, data)
 
-    def _unopened(self, choice: Choice, part: Sequence[Cell], outcome: Outcome) -> None:
-        """Nothing is written of data that do not open: what was asked for was not tried.
+    def _opened(self, choice: Choice, cells: Sequence[Cell], data: DatasetRecord) -> None:
+        if self._commitment is None:
+            self._commitment = self.results.keep_secret().commitment()  # before any worker asks for it
+            self.place = replace(self.place, results=replace(self.results, began_under=self._commitment))
+        for cell in cells:
+            write_plan(self.results, cell, [each.planned for each in self.plan.cells[cell]])
+            self._cell(cell, data, again=data != self.plan.known[choice])
+
+    def _cell(self, cell: Cell, data: DatasetRecord, *, again: bool) -> None:
+        """Submit what is to be done of a cell; planned again if its data are not those of the plan."""
+        found: Sequence[Standing] = self.plan.cells[cell]
+        if again:
+            planned = [each.planned for each in found]
+            found = standings(self.results, cell, planned, data, self.spec.isolation)
+        wanted = [each for each in found if to_run(each, self.spec.overwrite)]
+        if wanted and not self._locked(cell):
+            if again or not any(each == cell for each, _ in self._taken):
+                self.display.message(f"another command works on {title(cell)}: this one takes up what that leaves")
+            self._taken.append((cell, data))
+            return
+        if not again and any(each.record is None and self._is_there(cell, each) for each in wanted):
+            self._cell(cell, data, again=True)  # another command was faster
+            return
+        for each in found:
+            if each not in wanted:
+                self._keep(cell, each)
+            elif each.state != "missing":
+                self.display.message(f"again: {title(cell)} {each.planned.name}: {line(each.reason)}")
+        if not wanted:
+            self.display.skip(1)
+            if self._locked(cell):
+                self._complete(cell, data)  # a run that was killed may have left releases
+                self._unlock(cell)
+            return
+        self._submit_cell(cell, data, wanted)
+
+    def _is_there(self, cell: Cell, found: Standing) -> bool:
+        return found.state == "missing" and self.results.holds(cell.folder, found.planned.name)
+
+    def _submit_cell(self, cell: Cell, data: DatasetRecord, wanted: Sequence[Standing]) -> None:
+        """The fit of a cell, and its evaluations after it."""
+        timeout = self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
+        common = partial(Job, device=cell.device, timeout=timeout, restricted=not data.shareable)
+        fit = common(
+            name=f"{title(cell)} fit",
+            work=fit_task,
+            argument=FitTask(cell, self.place, self.spec.isolation),
+            answer=Fitted,
+            keeps=self._keeps(cell.choice),
+            prepares=True,
+            log=self.results.log(cell.folder, "fit"),
+        )
+        (fitted,) = self._submit([fit], [lambda future: None])
+        self._left[cell] = len(wanted)
+        jobs = [
+            common(
+                name=f"{title(cell)} {each.planned.name}",
+                work=evaluate_task,
+                argument=EvaluateTask(cell, self.place, each.planned, self.spec.isolation),
+                answer=Evaluation,
+                keeps=self._keeps(cell.choice, each.planned),
+                alone=each.planned.evaluator.alone,
+                log=self.results.log(cell.folder, each.planned.name),
+                key=self._key(cell, data, each),
+            )
+            for each in wanted
+        ]
+        self._submit(jobs, [partial(self._evaluated, cell, data, each, fitted) for each in wanted], after=[fitted])
+
+    def _key(self, cell: Cell, data: DatasetRecord, found: Standing) -> str:
+        """The content key of an evaluation: what a killed run's task came to is taken over by the next command."""
+        if not self.engine.keeps_outcomes:
+            return ""
+        inputs = record_inputs(cell, data, found.planned, self._commitment)
+        before = None if found.record is None else found.record.digest
+        return content_key({"inputs": inputs, "isolation": self.spec.isolation, "before": before})
+
+    def _unopened(self, choice: Choice, cells: Sequence[Cell], future: Future) -> None:
+        """Nothing is written for data that do not open: what was asked for was not tried.
 
         Results that are there stay there: a disk that is not mounted must not cost a day's work.
         """
-        assert outcome.code is not None
-        self.summary.unopened[str(choice.dataset)] = outcome.code
-        if outcome.code in ABSENT:
-            self.results.forget_log(_data_log(choice))  # the terminal has said it all
-        for cell in part:
+        outcome = cast(Outcome, future.outcome)
+        if future.refused is not None:
+            self.summary.refused[future.job.name] = future.refused
+        else:
+            assert outcome.code is not None
+            self.summary.unopened[str(choice.dataset)] = outcome.code
+            if outcome.code in ABSENT:
+                self.results.forget_log(_data_log(choice))  # the terminal has said it all
+        for cell in cells:
             self.display.skip(1)
-            for planned in self.planned[cell]:
-                found = standing(self.results, cell, planned, None, self.spec.isolation)
+            for found in self.plan.cells[cell]:
                 if found.state in ("missing", "failed"):
                     self.display.skip(1)
                 else:
                     self._keep(cell, found)
 
-    def _fitted(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
-        if outcome.status != "ok":
-            self._give_up(cell, data, missing, outcome)
-            return
-        fitted = cast(Fitted, outcome.value)
-        if not data.shareable:
-            fitted = restricted_fit(fitted)
-        self.waiting[cell] = len(missing)
-        for planned in missing:
-            job = Job(
-                name=f"{title(cell)} {planned.name}",
-                key=evaluation_job(cell, planned),
-                device=cell.device,
-                work=evaluate_task,
-                argument=EvaluateTask(cell, self.place, planned, self.spec.isolation),
-                answer=Evaluation,
-                timeout=timeout(self.spec),
-                log=self.results.log(cell.folder, planned.name),
-                keeps=self._keeps(cell.choice, planned),
-                alone=planned.evaluator.alone,
-                restricted=not data.shareable,
-            )
-            self._submit(job, partial(self._evaluated, cell, data, planned, fitted))
-
-    def _evaluated(self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted, outcome: Outcome) -> None:
-        if not outcome.elsewhere:
-            self._write(cell, data, planned, fitted, outcome)
-        self.waiting[cell] -= 1
-        if not self.waiting[cell]:
-            self._complete(cell, data)
+    def _evaluated(self, cell: Cell, data: DatasetRecord, found: Standing, fit: Future, future: Future) -> None:
+        if future.refused is not None:
+            self.summary.refused[future.job.name] = future.refused
+        else:
+            fitted = None if not fit.ok else cast(Fitted, cast(Outcome, fit.outcome).value)
+            if fitted is not None and not data.shareable:
+                fitted = restricted_fit(fitted)
+            self._write(cell, data, found, fitted, cast(Outcome, future.outcome))
+        self._left[cell] -= 1
+        if not self._left[cell]:
+            if fit.ok:
+                self._complete(cell, data)
+            self._unlock(cell)
 
     def _complete(self, cell: Cell, data: DatasetRecord) -> None:
         """Nothing of the cell is left to do: its releases go, unless they are wanted or a job may be tried again."""
         if not self.spec.keep_releases and not any(record.cell == cell.folder for record in self.summary.failures):
-            keys = max(each.evaluator.keys(cell.choice.sizes) for each in self.planned[cell])
+            keys = max(each.planned.evaluator.keys(cell.choice.sizes) for each in self.plan.cells[cell])
             drop_releases(cell, data, self.results, keys, apart=self.spec.isolation != "none")
-
-    def _give_up(self, cell: Cell, data: DatasetRecord, missing: Sequence[Planned], outcome: Outcome) -> None:
-        """Record the same outcome for all that can no longer run."""
-        self.display.skip(len(missing))
-        for planned in [] if outcome.elsewhere else missing:
-            self._write(cell, data, planned, None, outcome)
-            self.ledger.settle(evaluation_job(cell, planned), failed=outcome.status != "not-applicable")
 
     def _keep(self, cell: Cell, found: Standing) -> None:
         self.display.skip(1)
@@ -246,15 +352,13 @@ class _Scheduler:
             self.display.measured(found.record)
         self.summary.kept[found.state] += 1
 
-    def _write(
-        self, cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted | None, outcome: Outcome
-    ) -> None:
+    def _write(self, cell: Cell, data: DatasetRecord, found: Standing, fitted: Fitted | None, outcome: Outcome) -> None:
         made = outcome_record(
-            cell, data, planned, fitted, outcome, commitment=self.commitment,
-            jobs=self.ledger.at_a_time(), isolation=self.spec.isolation,
+            cell, data, found.planned, fitted, outcome, commitment=self._commitment, jobs=self.engine.at_a_time,
+            isolation=self.spec.isolation,
         )  # fmt: skip
+        before = None if found.record is None else found.record.digest
         try:
-            before = self.before[cell, planned.name]
             kept = self.results.keep(made.record, made.pictures, self.signer, evidence=made.evidence, before=before)
         except NewerRecordError as error:  # another version has written it in the meantime
             self.display.message(str(error))
@@ -264,16 +368,49 @@ class _Scheduler:
             self.summary.computed += 1
             self.display.measured(kept)
 
+    def _locked(self, cell: Cell) -> bool:
+        """Whether no other command works on the cell, and none will while this one does."""
+        if cell in self._locks:
+            return True
+        lock = FileLock(self.results.cell_lock(cell.folder), mode=0o600, fallback_to_soft=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        except (NotImplementedError, OSError):  # no locks here: work may be done twice
+            return True
+        self._locks[cell] = lock
+        return True
+
+    def _unlock(self, cell: Cell) -> None:
+        if (lock := self._locks.pop(cell, None)) is not None:
+            lock.release()
+
     def _keeps(self, choice: Choice, planned: Planned | None = None) -> bool:
         """Whether a worker is kept for the next job: on CUDA, where it holds a context, if all of its code is ours."""
-        if self.spec.device != "cuda" or self.spec.isolation == "none" or not opened_by_us(choice):
+        if self.spec.device != "cuda" or self.spec.isolation == "none" or not _opened_by_us(choice):
             return False
-        return planned is None or (judged_by_us(planned) and not planned.evaluator.alone)
+        return planned is None or (_judged_by_us(planned) and not planned.evaluator.alone)
 
-    def _submit(self, job: Job, follow: Callable[[Outcome], None]) -> None:
-        job = replace(job, number=next(self.numbers))
-        self.follow[job.number] = follow
-        self.backend.submit(job)
+    def _submit(
+        self, jobs: Sequence[Job], follow: Sequence[Callable[[Future], None]], after: Sequence[Future] = ()
+    ) -> list[Future]:
+        futures = self.engine.submit(jobs, after)
+        self._follow.update(zip(futures, follow, strict=True))
+        return futures
+
+
+def _opened_by_us(choice: Choice) -> bool:
+    """Whether all code that opens the data is this project's: the data sets and the extractor."""
+    parts = (choice.dataset, choice.beside, choice.extractor)
+    return all(part is None or part.origin == registry.HOME for part in parts)
+
+
+def _judged_by_us(planned: Planned) -> bool:
+    """Whether the evaluator and its metrics are this project's; methods and attacks have processes of their own."""
+    origins = [registry.origin("evaluators", planned.written)]
+    origins += [registry.origin("metrics", parse(name).name) for name in planned.metrics]
+    return all(origin == registry.HOME for origin in origins)
 
 
 def _data_log(choice: Choice) -> str:
@@ -281,5 +418,5 @@ def _data_log(choice: Choice) -> str:
 
 
 def opened_text(choice: Choice, data: DatasetRecord) -> str:
-    """What will be looked at, and what the data set says of itself."""
+    """The rows of each split, and the notes of the data set."""
     return line(f"{choice.dataset}: {data.counts} rows; {'; '.join(data.notes)}".removesuffix("; "))

@@ -14,7 +14,7 @@ import psutil
 
 from bench.results.reason import Phase
 from bench.runs.answers import MESSAGE_CAP
-from bench.runs.backend import Job, Outcome
+from bench.runs.engine import Future, Job, Outcome
 from bench.runs.job_clock import JobClock
 from bench.runs.process_tree import below, end_below
 from bench.runs.supervisor import supervise
@@ -31,7 +31,7 @@ class Running:
     """A job and the process that does it.
 
     Args:
-        job: The job.
+        future: Of the job.
         process: Its supervisor, which stands above the worker.
         pipe, reader: What the worker says.
         more: Takes the next job for a worker that is kept.
@@ -40,7 +40,7 @@ class Running:
         tree: The supervisor, once it is there.
     """
 
-    job: Job
+    future: Future
     process: BaseProcess
     pipe: Connection
     reader: Reader
@@ -59,15 +59,21 @@ class Running:
     silent: bool = False
     seen: set[psutil.Process] = field(default_factory=set)
 
+    @property
+    def job(self) -> Job:
+        """The job."""
+        return self.future.job
+
     @classmethod
-    def prepared(cls, job: Job, context: BaseContext, threads: int) -> tuple[Self, tuple[Connection, ...]]:
+    def prepared(cls, future: Future, context: BaseContext, threads: int) -> tuple[Self, tuple[Connection, ...]]:
         """A job whose process does not run yet, and the ends of pipes that are to be closed once it does."""
         ours, theirs = context.Pipe(duplex=False)
         nexts, more = context.Pipe(duplex=False)
+        job = future.job
         process = context.Process(target=supervise, args=(job, theirs, nexts, threads))  # type: ignore[attr-defined]
         now = time.perf_counter()
         reader = Reader(ours.fileno(), MESSAGE_CAP)
-        return cls(job, process, ours, reader, more, now, JobClock(job.timeout, now)), (theirs, nexts)
+        return cls(future, process, ours, reader, more, now, JobClock(job.timeout, now)), (theirs, nexts)
 
     def begin(self) -> None:
         """Start the process; once more if the fork server was killed just now, by another one."""
@@ -86,19 +92,19 @@ class Running:
         fine = self.outcome is not None and self.outcome.status in ("ok", "not-applicable")
         return fine and self.job.keeps and not self.silent and self.tree is not None and len(below(self.tree)) == 1
 
-    def goes_on(self, job: Job) -> Self | None:
+    def goes_on(self, future: Future) -> Self | None:
         """The same worker at another job; None where it has ended meanwhile."""
         assert self.tree is not None
         now, living = time.perf_counter(), below(self.tree)
         if len(living) != 1:  # killed while it waited: its supervisor may not have noticed yet
             return None
-        clock = JobClock(job.timeout, now)
+        clock = JobClock(future.job.timeout, now)
         clock.leave_out(self.tree, living)
         try:
-            self.more.send(job)
+            self.more.send(future.job)
         except OSError:
             return None
-        return type(self)(job, self.process, self.pipe, self.reader, self.more, now, clock, self.tree)
+        return type(self)(future, self.process, self.pipe, self.reader, self.more, now, clock, self.tree)
 
     def ends(self) -> list[Connection | int]:
         """What to wait for: the process's end, and until it has answered what it says."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from bench.results.disk_errors import is_disk_failure
-from bench.runs.backend import Job
+from bench.runs.engine import Job
 from bench.runs.process_tree import adopt_orphans, below, end_below
 from bench.runs.worker import work
 

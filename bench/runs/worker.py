@@ -20,7 +20,7 @@ from bench import shadowing
 from bench.progress import LOGGER, forward_progress
 from bench.results.reason import Phase, phase_of, status_of
 from bench.runs.answers import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
-from bench.runs.backend import Job
+from bench.runs.engine import Job
 from bench.runs.failure import code_of, text_of
 from bench.runs.process_tree import die_with_parent
 from bench.shadowing import ShadowedError

@@ -1,6 +1,6 @@
 """What workers cost beside the jobs that they do: a run at `smoke` by executors and numbers of workers.
 
-python tests/benchmarks/executors.py [--executors local,processes,slurm,ray] [--workers 1,2,4,8] [--methods 4] prints
+python tests/benchmarks/executors.py [--executors local,slurm,ray] [--workers 1,2,4,8] [--methods 4] prints
 a table in Markdown: seconds on the wall and of the processor, and the overhead a job against `local` with one job at
 a time. `slurm` is the SLURM of this machine, `slurm-local` the tasks of submitit without one; `ray` starts a cluster
 here. Where other work keeps the machine busy, only seconds of the processor can be compared; what SLURM's daemons
@@ -23,7 +23,6 @@ from bench.runs.process_tree import adopt_orphans
 
 WORDS = {
     "local": (),
-    "processes": ("--executor", "processes"),
     "slurm": ("--executor", "slurm", "--engine", "time=30"),
     "slurm-local": ("--executor", "slurm", "--engine", "cluster=local"),
     "ray": ("--executor", "ray"),
@@ -69,7 +68,7 @@ def _spent() -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--executors", default="local,processes,slurm-local,ray", help=f"of {', '.join(WORDS)}")
+    parser.add_argument("--executors", default="local,slurm-local,ray", help=f"of {', '.join(WORDS)}")
     parser.add_argument("--workers", default="1,2,4,8")
     parser.add_argument("--methods", type=int, default=4, choices=range(1, len(METHODS) + 1))
     options = parser.parse_args()

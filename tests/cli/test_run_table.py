@@ -15,7 +15,7 @@ from bench.cli import figure_tables
 from bench.cli.figure_tables import interim
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.summary import Summary
+from bench.runs.run import Summary
 from bench.workbench.place import Place
 
 WIDTH = 70

@@ -4,9 +4,9 @@ python tests/crash/campaign.py [--rounds 3] [--seed 0] [--only TERM,INT] [--isol
 table in Markdown, says below it what was wrong in which round, and exits with 1 if anything was. Which disturbance,
 victim and moment a round has follows from the seed; a moment is counted in files that the run has made.
 
---engines processes,slurm,ray [--kills 50] [--minutes N] has runs done by workers that an engine starts, while
-workers, nodes and planners are killed, as many as are asked for, over as many runs as it takes. `slurm` takes the
-cluster of this machine, `ray` starts one of several nodes.
+--engines local,slurm,ray [--kills 50] [--minutes N] has runs done by an engine while planners, workers, tasks and nodes
+are killed, as many as are asked for, over as many runs as it takes. `slurm` takes the cluster of this machine, `ray`
+starts one of several nodes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from disturbances import DISTURBANCES, can_mount, unmount
+from disturbances import DISTURBANCES, MOUNTED, can_mount, unmount
 from engines import ENGINES, disturbed, have
-from mounts import can_mount_sshfs
 from trial import Harm, Trial, harm
 
 ASKED = ("--method", "identity", "--method", "dp-simple", "--attack", "nearest-neighbour")
 FEW = ("--metric", "guesswork", "--metric", "max-dispersion")
-MOUNTED = {
-    **{name: can_mount for name in DISTURBANCES if name.startswith("full ")}, "slow mount": can_mount_sshfs,
-    "partitioned mount": can_mount_sshfs,
-}  # fmt: skip
 COLUMNS = (
     "rounds",
     "cut short",
@@ -104,8 +99,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="of each disturbance")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(DISTURBANCES), help="disturbances, with commas between them")
-    parser.add_argument("--engines", default="", help="in place of disturbances: processes, slurm, ray, with commas")
+    parser.add_argument("--engines", default="", help="in place of disturbances: local, slurm, ray, with commas")
     parser.add_argument("--kills", type=int, default=50, help="on each engine")
+    parser.add_argument("--pace", type=float, metavar="SECONDS", help="most between two kills (default: half a run)")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no run after so long on an engine")
     parser.add_argument("--isolation", choices=("none", "processes", "sandbox"), default="none")
     parser.add_argument("--all-metrics", action="store_true", help="utility and throughput too, which take longer")
@@ -119,7 +115,7 @@ def main() -> int:
         reference = undisturbed(
             Path(made, "reference"), ASKED if options.all_metrics else ASKED + FEW, options.isolation
         )
-        pace = (time.monotonic() - began) / 2
+        pace = options.pace or (time.monotonic() - began) / 2
         for name in filter(None, options.engines.split(",")):
             if not have(name):
                 print(f"{name}: left out, for it does not run here", file=sys.stderr)
@@ -131,7 +127,7 @@ def main() -> int:
             found[f"{name}: {told}"] = harms
         for number in range(0 if options.engines else options.rounds):
             for name in options.only.split(","):
-                if name in MOUNTED and not MOUNTED[name]():
+                if name in MOUNTED and not can_mount():
                     print(f"{name}: left out, for no file system can be mounted here", file=sys.stderr)
                     continue
                 seed = options.seed + number

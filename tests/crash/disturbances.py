@@ -11,11 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from mounts import sshfs
 from trial import FOLDERS, MOST_SECONDS, Trial, until
 
 HERE = Path(__file__).parent
@@ -167,144 +166,28 @@ def clock_back(trial: Trial, chance: random.Random) -> None:
         os.utime(trial.folder / name, (later, later))
 
 
-def _finish(trial: Trial) -> None:
-    """Plan again, and let workers that nobody disturbs do what is left: two, then one alone, for timings."""
-    trial.plan().wait(MOST_SECONDS)
-    for workers in ([trial.work(), trial.work()], [trial.work("--alone")]):
-        for worker in workers:
-            worker.wait(MOST_SECONDS)
-
-
-def _kills(trial: Trial, workers: list[subprocess.Popen[bytes]], chance: random.Random, count: int) -> None:
-    """kill -9 at random moments: of a worker, of what works for it, or of its fork server; another takes its place."""
-    for _ in range(count):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            workers[0].wait(chance.uniform(0.5, 6))
-        living = [worker for worker in workers if worker.poll() is None]
-        if not living:
-            return
-        victim = chance.choice(living)
-        below = [each for server in _server(victim) for each in (server, *server.children(recursive=True))]
-        if below and chance.random() < 0.4:
-            with contextlib.suppress(psutil.Error):
-                chance.choice(below).kill()
-        else:
-            victim.kill()
-            victim.wait()
-            workers.append(trial.work())
-
-
-def lost_workers(trial: Trial, chance: random.Random) -> None:
-    """Three workers on one folder, of which one after the other is killed; others finish."""
-    trial.plan().wait(MOST_SECONDS)
-    workers = [trial.work() for _ in range(3)]
-    _kills(trial, workers, chance, chance.randrange(2, 6))
-    for worker in workers:
-        worker.wait(MOST_SECONDS)
-    _finish(trial)
-
-
-def lost_planners(trial: Trial, chance: random.Random) -> None:
-    """Two planners at once, one of which is killed, while workers wait for the plan and start on it."""
-    planners = [trial.plan(), trial.plan()]
-    time.sleep(chance.uniform(0, 6))
-    chance.choice(planners).kill()
-    workers = [trial.work("--idle-minutes", "1") for _ in range(2)]
-    third = trial.plan()
-    _kills(trial, workers, chance, 1)
-    for each in (*planners, third, *workers):
-        each.wait(MOST_SECONDS)
-    _finish(trial)
-
-
-def stopped_workers(trial: Trial, chance: random.Random) -> None:
-    """A worker is stopped for longer than its lease, as where its machine hangs, and goes on when others have its job.
-
-    Its beats stop with it; what it then brings is as right as what the others brought.
-    """
-    trial.plan().wait(MOST_SECONDS)
-    workers = [trial.work() for _ in range(2)]
-    _moment(trial, workers[0], chance)
-    if workers[0].poll() is None:
-        workers[0].send_signal(signal.SIGSTOP)
-        time.sleep(chance.uniform(6, 10))
-        workers[0].send_signal(signal.SIGCONT)
-    for worker in workers:
-        worker.wait(MOST_SECONDS)
-    _finish(trial)
-
-
 def moved_folder(trial: Trial, chance: random.Random) -> None:
-    """The results folder is gone for a while, as where a mount is cut off, and comes back as it was."""
-    trial.plan().wait(MOST_SECONDS)
-    workers = [trial.work() for _ in range(2)]
-    _moment(trial, workers[0], chance)
+    """The results folder is gone for a while, as if a mount is cut off, and comes back as it was."""
+    run = trial.start()
+    _moment(trial, run, chance)
     away = trial.folder / "away"
-    trial.results.rename(away)
-    time.sleep(chance.uniform(0.2, 3))
-    _bring_back(trial, away)
-    for worker in workers:
-        worker.wait(MOST_SECONDS)
-    _finish(trial)
-
-
-def _bring_back(trial: Trial, away: Path) -> None:
-    """As when a mount comes back: what was written below its empty folder meanwhile is hidden by it."""
     if trial.results.exists():
-        trial.results.rename(trial.folder / "beneath")
-    away.rename(trial.results)
+        trial.results.rename(away)
+        time.sleep(chance.uniform(0.2, 3))
+        if trial.results.exists():  # what was written below the empty mount point is hidden when the mount comes back
+            trial.results.rename(trial.folder / "beneath")
+        away.rename(trial.results)
+    run.wait(MOST_SECONDS)
 
 
-def full_for_workers(name: str, *kilobytes: int | None) -> Disturbance:
-    """Workers on a disk that is soon full, of results, cache or temporary files; there is room again for others."""
+def full_elsewhere(name: str, *kilobytes: int | None) -> Disturbance:
+    """A disk that is soon full under the cache or temporary files; there is room again for the next run."""
 
     def disturb(trial: Trial, chance: random.Random) -> None:
-        with small_disk(trial, name, 200_000):
-            trial.plan().wait(MOST_SECONDS)
         with small_disk(trial, name, chance.choice(kilobytes)):
-            for worker in [trial.work() for _ in range(2)]:
-                worker.wait(MOST_SECONDS)
-        _finish(trial)
+            trial.start().wait(MOST_SECONDS)
 
     return disturb
-
-
-def slow_mount(trial: Trial, chance: random.Random) -> None:
-    """Workers that see the folder through mounts of their own, on which everything takes long; one is killed."""
-    trial.plan().wait(MOST_SECONDS)
-    with _mounted(trial, chance.uniform(0.001, 0.01)) as (places, _):
-        workers = [trial.work(results=place) for place in places]
-        _moment(trial, workers[0], chance)
-        workers[0].kill()
-        workers[1].wait(MOST_SECONDS)
-    _finish(trial)
-
-
-def partitioned_mount(trial: Trial, chance: random.Random) -> None:
-    """A worker's mount falls silent for longer than its lease: it hangs, others take its job, and it comes back."""
-    trial.plan().wait(MOST_SECONDS)
-    with _mounted(trial, 0.0) as (places, relays):
-        workers = [trial.work(results=place) for place in places]
-        _moment(trial, workers[0], chance)
-        relays[0].suspend()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            workers[1].wait(chance.uniform(6, 20))
-        relays[0].resume()
-        for worker in workers:
-            worker.wait(MOST_SECONDS)
-    _finish(trial)
-
-
-@contextmanager
-def _mounted(trial: Trial, seconds: float) -> Iterator[tuple[list[Path], list[psutil.Process]]]:
-    """Two mounts of the results, and the relays that they go through; all that works there has ended at the end."""
-    with ExitStack() as mounts:
-        places = [trial.folder / f"mount-{number}" for number in range(2)]
-        relays = [mounts.enter_context(sshfs(trial.results, place, seconds=seconds)) for place in places]
-        try:
-            yield places, relays
-        finally:
-            trial.left()
 
 
 DISTURBANCES: Mapping[str, Disturbance] = {
@@ -318,13 +201,9 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "full disk": full_disk,
     "RLIMIT_FSIZE": small_files,
     "clock back": clock_back,
-    "kill -9 of workers": lost_workers,
-    "kill -9 of planners": lost_planners,
-    "stopped workers": stopped_workers,
-    "full shared disk": full_for_workers("results", None, 0, 4, 8, 16, 32, 64, 128, 256),
-    "full cache disk": full_for_workers("cache", None, 0, 4, 64, 128),
-    "full temporary disk": full_for_workers("tmp", None, 0),
+    "full cache disk": full_elsewhere("cache", None, 0, 4, 64, 128),
+    "full temporary disk": full_elsewhere("tmp", None, 0),
     "folder cut off": moved_folder,
-    "slow mount": slow_mount,
-    "partitioned mount": partitioned_mount,
 }
+MOUNTED = frozenset({"full disk", "full cache disk", "full temporary disk"})
+"""Those that mount a small file system."""

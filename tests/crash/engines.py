@@ -1,7 +1,7 @@
-"""Campaigns on executors: while a run has its workers started by an engine, one thing after the other is killed.
+"""Campaigns on engines: while a run's jobs are done by an engine, one process after the other is killed.
 
-What is killed at random: a worker or a process below it, what the engine runs it by, a node with all that it does, the
-planner. Killed planners are started again, killed nodes come back. Each engine says what its nodes are.
+Killed at random: the planner (the run's own process), a worker, a process of a job, the task that an engine runs a job
+by, a node with all that it does. Killed planners are started again, killed nodes come back.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import psutil
 from trial import MOST_SECONDS, Trial
 
 NODES = 3
+VISIBLE = ("--engine", "visible=5")  # the folder is on this machine
 
 
 class Cluster(Protocol):
@@ -55,10 +56,10 @@ def kill_tree(process: psutil.Process) -> None:
             each.kill()
 
 
-class Processes:
+class Local:
     """This machine alone, without nodes."""
 
-    words: tuple[str, ...] = ("--executor", "processes")
+    words: tuple[str, ...] = ()
 
     def __init__(self, trial: Trial) -> None:
         pass
@@ -79,7 +80,7 @@ class Processes:
 class SlurmNodes:
     """A SLURM that runs here: `slurmd -N NAME` for every node that `sinfo` names."""
 
-    words: tuple[str, ...] = ("--executor", "slurm", "--engine", "time=30", "--engine", "signal=30")
+    words: tuple[str, ...] = ("--executor", "slurm", "--engine", "time=30", "--engine", "signal=30", *VISIBLE)
 
     def __init__(self, trial: Trial) -> None:
         self._known = sorted(subprocess.check_output(["sinfo", "-hN", "-o", "%N"], text=True).split())
@@ -136,7 +137,7 @@ class RayNodes:
             head_node_args={"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_dashboard": False},
         )
         self._nodes = [self._node() for _ in range(NODES)]
-        self.words: tuple[str, ...] = ("--executor", "ray", "--engine", f"address={self._cluster.address}")
+        self.words: tuple[str, ...] = ("--executor", "ray", "--engine", f"address={self._cluster.address}", *VISIBLE)
 
     def _node(self) -> object:
         return self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
@@ -158,7 +159,7 @@ class RayNodes:
         self._cluster.shutdown()
 
 
-ENGINES: Mapping[str, type[Cluster]] = {"processes": Processes, "slurm": SlurmNodes, "ray": RayNodes}
+ENGINES: Mapping[str, type[Cluster]] = {"local": Local, "slurm": SlurmNodes, "ray": RayNodes}
 
 
 def disturbed(
@@ -209,9 +210,8 @@ def _killed(
 
 def _kill(trial: Trial, cluster: Cluster, planners: list[subprocess.Popen[bytes]], chance: random.Random) -> str:
     """Kill something; in a word, what. Empty where nothing was there to kill."""
-    workers = list(_workers(trial))
     draw = chance.random()
-    if draw < 0.12:
+    if draw < 0.15:
         planners[-1].kill()
         planners[-1].wait()
         planners.append(trial.start(*cluster.words))
@@ -219,34 +219,44 @@ def _kill(trial: Trial, cluster: Cluster, planners: list[subprocess.Popen[bytes]
     if draw < 0.2 and sum(planner.poll() is None for planner in planners) == 1:  # two planners at once
         planners.insert(0, trial.start(*cluster.words))
         return ""
-    if draw < 0.4 and cluster.nodes() and workers:
+    if draw < 0.4 and cluster.nodes():
         cluster.kill(chance.choice(cluster.nodes()))
         return "node"
-    if not workers:
+    tasks, below = _tasks(trial), _below(trial, planners)
+    if draw < 0.6 and tasks:
+        kill_tree(chance.choice(tasks))
+        return "task, with its job"
+    if draw < 0.7 and tasks:
+        chance.choice(tasks).send_signal(signal.SIGTERM)
+        return "task, by TERM"
+    victims = below or [each for task in tasks for each in _children(task)]
+    if not victims:
         return ""
-    victim = chance.choice(workers)
     with contextlib.suppress(psutil.Error):
-        below = victim.children(recursive=True)
-        if below and draw < 0.6:
-            chance.choice(below).send_signal(signal.SIGKILL)
-            return "process of a job"
-        if draw < 0.75:
-            kill_tree(victim)
-            return "worker, with its jobs"
-        if draw < 0.85:
-            victim.send_signal(signal.SIGTERM)
-            return "worker, by TERM"
-        victim.kill()
-        return "worker"
+        chance.choice(victims).send_signal(signal.SIGKILL)
+        return "worker, or a process of its job"
     return ""
 
 
-def _workers(trial: Trial) -> Iterator[psutil.Process]:
+def _tasks(trial: Trial) -> list[psutil.Process]:
+    """The processes that do jobs for an engine."""
+    found = []
     for process in trial.processes():
         with contextlib.suppress(psutil.Error):
-            words = process.cmdline()
-            if words[1:4] == ["-m", "bench", "worker"] and str(trial.results) in words:
-                yield process
+            if "bench.runs.remote_task" in process.cmdline():
+                found.append(process)
+    return found
+
+
+def _below(trial: Trial, planners: Sequence[subprocess.Popen[bytes]]) -> list[psutil.Process]:
+    """What planners on this machine started: fork servers, supervisors, workers and what those started."""
+    return [each for planner in planners if planner.poll() is None for each in _children(psutil.Process(planner.pid))]
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return list(process.children(recursive=True))
+    return []
 
 
 def have(name: str) -> bool:

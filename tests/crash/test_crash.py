@@ -12,26 +12,19 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from disturbances import can_mount, kill_main, small_disk, told, unmount
-from trial import MOST_SECONDS, WORKER, Harm, Trial, compared, until
+from trial import MOST_SECONDS, Harm, Trial, compared
 
 from bench.cli import main
 
 ASKED = ("--method", "dp-simple", "--attack", "none", "--metric", "max-dispersion", "--limit", "60")
-NO_SPACE = "No space left on device"
 
 
 def run(trial: Trial, *more: str) -> int:
     """`bench run` of a trial, in this process."""
     return _here(trial, [*trial.words(), *more])
-
-
-def work(trial: Trial) -> int:
-    """`bench worker` of a trial, in this process."""
-    return _here(trial, ["worker", *WORKER])
 
 
 def _here(trial: Trial, words: list[str]) -> int:
@@ -87,41 +80,10 @@ def test_a_run_on_a_disk_that_was_full_ends_as_if_nothing_had_been(reference: Tr
     assert compared(short, reference, finished=before, processes=left) == Harm()
 
 
-@pytest.mark.skipif(not can_mount(), reason="needs a small file system, which only root can mount, on Linux")
-@pytest.mark.parametrize(
-    ("name", "kilobytes"),
-    [("results", 4), pytest.param("cache", 0, marks=pytest.mark.slow)],  # the campaign fills temporary files, too
-)
-def test_a_worker_on_a_full_disk_says_so_once_and_fails_no_job(
-    name: str, kilobytes: int, reference: Trial, short: Trial
-) -> None:
-    with small_disk(short, name, 200_000):
-        assert run(short, "--executor", "none") == 0
-    with small_disk(short, name, kilobytes):
-        assert short.work().wait(MOST_SECONDS) == 2
-    assert said(short).count(NO_SPACE) == 1
-    assert short.records() == {}
-    left = short.left()
-    assert work(short) == 0
-    assert compared(short, reference, finished={}, processes=left) == Harm()
-
-
-def test_workers_of_which_one_is_killed_end_as_the_run_that_nobody_disturbed(reference: Trial, short: Trial) -> None:
-    short.make()
-    assert run(short, "--executor", "none") == 0
-    first = short.work()
-
-    def kill() -> None:
-        for _ in until(short, first, 60):
-            pass
-        first.kill()
-        first.wait()
-
-    killer = Thread(target=kill)
-    killer.start()
-    assert work(short) == 0  # beside the first, and then without it: nothing is left, not even what that was at
-    killer.join()
-    assert work(short) == 0
+def test_two_commands_on_one_folder_share_the_work(reference: Trial, short: Trial) -> None:
+    first = short.start()
+    assert run(short) == 0  # beside the first: cells that it works on are left to it, and then looked at again
+    assert first.wait(MOST_SECONDS) == 0
     assert compared(short, reference, finished={}, processes=short.left()) == Harm()
 
 

@@ -22,14 +22,12 @@ from bench.results.process_id import machine
 from bench.results.results import Results
 
 MARK = "CRASH_MARK"
-WORKER = ("--device", "cpu", "--cores", "1", "--lost-after", "5")  # as many threads as each of two jobs of the run
 FOLDERS = ("results", "cache", "tmp")
 GRACE_SECONDS = 60.0  # in which processes must notice that the run is gone
 MOST_SECONDS = 600.0
 SOCKETS = "tmp/pymp-"  # of Python's multiprocessing: a folder with a dead socket, which kill -9 leaves behind
-PLANNED = "results/artefacts/queue"  # a plan, and what became of its jobs
 HIDDEN = ".fuse_hidden"  # what FUSE keeps of a file that was removed while it was open, where its mount is cut off
-PRINTED = "results/artefacts/logs/workers"  # what workers print, whom an engine started
+TASKS = "results/artefacts/logs/tasks"  # what tasks of an engine print
 SECRET = bytes(range(0, 256, 8))
 APART = ("created", "digest", "git", "hardware", "isolation", "seconds", "versions")  # of the same figures
 TIMED = "throughput.json"  # its figures are times, and other in every run
@@ -86,25 +84,11 @@ class Trial:
             "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
 
-    def plan(self) -> subprocess.Popen[bytes]:
-        """Start to plan the run for workers."""
-        return self.start("--executor", "none")
-
-    def work(self, *more: str, results: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker.
-
-        Args:
-            more: Further arguments.
-            results: Where it sees the results; None for where the run does.
-        """
-        return self._begin(["worker", *WORKER, *more], results=results)
-
     def _begin(
-        self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = "",
-        results: Path | None = None,
+        self, words: Sequence[str], *, before: Callable[[], None] | None = None, path: str = ""
     ) -> subprocess.Popen[bytes]:  # fmt: skip
         self.make()
-        command = [sys.executable, "-m", "bench", *words, "--results", str(results or self.results)]
+        command = [sys.executable, "-m", "bench", *words, "--results", str(self.results)]
         found = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH", "")]))
         environment = {**os.environ, **self.variables(), "PYTHONPATH": found}
 
@@ -229,9 +213,7 @@ def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes],
 
 def _stays(name: str) -> bool:
     """Whether a file may be there that an undisturbed run did not make."""
-    return HIDDEN in name or name.startswith((SOCKETS, f"{PLANNED}/plans", PRINTED)) or name in {
-        PLANNED, *(f"{PLANNED}/{part}" for part in ("leases", "workers"))
-    }  # fmt: skip
+    return HIDDEN in name or name.startswith((SOCKETS, TASKS)) or name == "results/artefacts/tasks"
 
 
 def content(name: str, text: bytes) -> Mapping[str, object]:

@@ -10,7 +10,7 @@ from bench.api import board
 from bench.cli.figure_tables import print_board
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results
-from bench.runs.summary import Summary
+from bench.runs.run import Summary
 from bench.workbench.place import Place
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel

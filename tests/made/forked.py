@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
-from bench.runs.workers import Workers
+from bench.runs.local_engine import LocalEngine
 
 
 class Forked:
@@ -60,7 +60,7 @@ class Forked:
 
 def _context() -> Any:
     """That of every run, so that one fork server serves all."""
-    return Workers(jobs=1, memory=0, notify=print)._context
+    return LocalEngine(jobs=1, memory=0, notify=print)._context
 
 
 def quicken(put: Callable[[str, object], None]) -> None:

@@ -13,9 +13,9 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.backend import Job, Outcome
 from bench.runs.display import Display
-from bench.runs.plan import evaluators
+from bench.runs.engine import Engine, Future, Job, Outcome
+from bench.runs.plan import evaluators, plan_run
 from bench.runs.run import execute
 from bench.runs.run_spec import RunSpec
 from bench.types import NotApplicable
@@ -34,29 +34,35 @@ def few(choice: Choice) -> list[Planned]:
     return evaluators([choose("attacks", name, choice.preset) for name in ATTACKS], METRICS)
 
 
-class Inline:
-    """A back end that does a job the moment it is asked for its outcome, here."""
+class Inline(Engine):
+    """An engine that does a job the moment it is asked for its outcome, here."""
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        super().__init__()
+        self._waiting: list[Future] = []
 
-    def submit(self, job: Job) -> None:
-        self.jobs.append(job)
+    def _start(self, futures: Sequence[Future]) -> None:
+        self._waiting += futures
 
-    def next(self) -> tuple[Job, Outcome] | None:
-        if not self.jobs:
-            return None
-        job = self.jobs.pop(0)
-        try:
-            value = job.work(job.argument)
-        except NotApplicable as reason:
-            return job, Outcome("not-applicable", None, "not-applicable", str(reason), "attack", 1.0)
-        except UsageError as reason:
-            return job, Outcome("failed", None, "usage", str(reason), "data", 1.0)
-        return job, Outcome("ok", value, None, None, None, 1.0)
+    def _busy(self) -> bool:
+        return bool(self._waiting)
+
+    def _advance(self) -> None:
+        future = self._waiting.pop(0)
+        self._finish(future, _outcome(future.job))
 
     def close(self) -> None:
-        self.jobs = []
+        self._waiting = []
+
+
+def _outcome(job: Job) -> Outcome:
+    try:
+        value = job.work(job.argument)
+    except NotApplicable as reason:
+        return Outcome("not-applicable", None, "not-applicable", str(reason), "attack", 1.0)
+    except UsageError as reason:
+        return Outcome("failed", None, "usage", str(reason), "data", 1.0)
+    return Outcome("ok", value, None, None, None, 1.0)
 
 
 def place_of(folder: Path, cache: Path) -> Place:
@@ -76,7 +82,7 @@ def spec(methods: Sequence[str], *, controls: bool, attacks: Sequence[str] = ATT
 def run(wanted: RunSpec, where: Place) -> None:
     """Measure in this process, and say that it was a sandbox's: what is tested here is what becomes of records."""
     display = Display(Console(file=io.StringIO()))
-    execute(wanted, where, display, Inline())
+    execute(plan_run(wanted, where.results), where, display, Inline())
     for _, record in list(where.results.records()):
         assert isinstance(record, Record), record
         if record.isolation == "none":

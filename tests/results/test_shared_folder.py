@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
@@ -18,7 +17,7 @@ import torch
 from made.board_records import record
 from made.gone import gone_name
 
-from bench.results import heartbeat, process_id
+from bench.results import process_id
 from bench.results.content_key import content_key
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
@@ -78,26 +77,17 @@ def test_makers_that_nothing_excludes_all_get_the_same_and_leave_one(mounts: lis
     }
 
 
-def test_what_a_maker_elsewhere_is_at_stays_until_its_heart_has_stopped_for_long(mounts: list[Path]) -> None:
+def test_what_a_maker_elsewhere_is_at_stays_for_a_day(mounts: list[Path]) -> None:
     kind = mounts[0] / "s/schemes"
     other = kind / f".new-{content_key(INPUTS)}-{'0' * 12}-17-{'0a' * 8}"
     other.mkdir(parents=True)
-    (other / "beats").touch()
     Store(mounts[1] / "s").ensure("schemes", INPUTS, artefact)
     assert other.is_dir()
     Store(mounts[1] / "s").drop("schemes", INPUTS)
     assert other.is_dir()
-    for path in (other / "beats", other):
-        os.utime(path, (1.0, heartbeat.file_time(kind) - heartbeat.LEFT_SECONDS - 1))
+    os.utime(other, (1.0, time.time() - process_id.LEFT_SECONDS - 1))
     Store(mounts[1] / "s").ensure("schemes", INPUTS, artefact)
     assert not other.exists()
-
-
-@pytest.mark.parametrize("hours", [-1, 1])
-def test_clocks_an_hour_apart_change_nothing(hours: int, mounts: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    true = time.time
-    monkeypatch.setattr("time.time", lambda: true() + 3600 * hours)
-    test_what_a_maker_elsewhere_is_at_stays_until_its_heart_has_stopped_for_long(mounts)
 
 
 def test_a_corrupt_artefact_that_another_maker_has_mended_stays(
@@ -157,20 +147,6 @@ def test_makers_that_are_killed_at_random_leave_nothing_that_is_wrong(mounts: li
     assert {path.suffix for path in (root / "schemes").iterdir()} <= {".lock", ".TAG"}
 
 
-def test_who_is_killed_while_asking_for_the_time_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def named(handle: int, true: Callable[[int], os.stat_result] = os.fstat) -> os.stat_result:
-        seen.append([path.name for path in tmp_path.iterdir()])
-        return true(handle)
-
-    seen: list[list[str]] = []
-    monkeypatch.setattr("os.fstat", named)
-    heartbeat.file_time(tmp_path)
-    assert seen
-    assert not any(seen)
-
-
 def kept(evidence: bytes, **more: object) -> Record:
     shown = {"plane": picture_record(b"png of " + evidence, "")}
     told = {"kind": "sets", "cell": "digits/one", "pictures": shown, "evidence": evidence_record(evidence), **more}
@@ -220,7 +196,7 @@ def test_nobody_waits_for_a_lock_behind_which_nobody_works(tmp_path: Path, monke
         raise BlockingIOError
 
     monkeypatch.setattr("fcntl.flock", held)  # by a machine that is lost
-    monkeypatch.setattr("bench.results.turn.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("bench.results.build_folder.PATIENCE_SECONDS", 0.01)
     assert torch.equal(Store(tmp_path / "s").ensure("schemes", INPUTS, artefact).tensors["a"], CONTENT)
 
 
@@ -234,20 +210,3 @@ def test_who_is_gone_is_told_from_who_is_there_and_who_is_elsewhere() -> None:
     assert process_id.is_gone(gone_name())
     assert not process_id.is_gone(process_id.own_name())
     assert not process_id.is_gone(gone_name().replace(process_id.machine(), "0" * 12))
-
-
-@pytest.fixture
-def beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr("bench.results.heartbeat.BEAT_SECONDS", 0.01)
-    with heartbeat.beating(tmp_path / "beats"):
-        yield tmp_path / "beats"
-    assert not (tmp_path / "beats").exists()
-
-
-def test_a_heart_beats_by_the_clock_of_the_file_system(beats: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.time", lambda: 0.0)
-    os.utime(beats, (1.0, 1.0))
-    end = time.monotonic() + 60
-    while beats.stat().st_mtime < 2 and time.monotonic() < end:
-        time.sleep(0.01)
-    assert abs(beats.stat().st_mtime - heartbeat.file_time(beats.parent)) < 60

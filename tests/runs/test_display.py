@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.results.records import Record
 from bench.runs.display import Display
-from bench.runs.workers import Outcome
+from bench.runs.local_engine import Outcome
 
 OK = Outcome("ok", None, None, None, None, 4.0)
 SHOW_CURSOR = "\x1b[?25h"

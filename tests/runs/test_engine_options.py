@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.plugins.spec import UsageError
-from bench.runs.engine_options import EngineOptions
-from bench.runs.needs import Needs
+from bench.runs.engine_options import EngineOptions, Needs
 
 
 def test_the_command_line_wins_over_the_configuration_and_a_kind_over_all() -> None:
@@ -58,35 +57,9 @@ def test_what_sbatch_takes_beyond_the_options_is_passed_on() -> None:
     assert options.own("sbatch.", ["cpu"]) == {"licenses": "a"}
 
 
-@pytest.mark.parametrize("memory", [None, 2**30, 16 * 2**30, 3 * 2**29, 4018510988, 51861730099])
-def test_a_resource_class_is_a_word_and_back(memory: int | None) -> None:
-    needs = Needs("cuda", True, 60, memory)
-    assert Needs.named(needs.name) == needs
-
-
-@pytest.mark.parametrize("word", ["", "cpu", "gpu-60m", "cpu-0m", "cpu-60", "cpu-60m-", "cuda-60m-alone", "cpu-60m-x"])
-def test_other_words_are_no_resource_class(word: str) -> None:
-    with pytest.raises(ValueError, match="resource class"):
-        Needs.named(word)
-
-
-def test_a_worker_takes_jobs_that_need_no_more_than_it_has() -> None:
-    mine = Needs("cuda", False, 60, 16)
-    for job, fits in (
-        (Needs("cuda", False, 60, 16), True), (Needs("cuda", False, 10, None), True),
-        (Needs("cuda", False, 61, 16), False), (Needs("cuda", False, 60, 17), False),
-        (Needs("cpu", False, 60, 16), False), (Needs("cuda", True, 60, 16), False),
-    ):  # fmt: skip
-        assert mine.covers(job, prepares=False) == fits, job
-    alone = Needs("cpu", True, 60, None)
-    assert alone.covers(Needs("cpu", True, 60, None), prepares=False)
-    assert not alone.covers(Needs("cpu", False, 60, None), prepares=False)  # others do it
-    assert alone.covers(Needs("cpu", False, 60, None), prepares=True)  # or it might wait for it in vain
-
-
 def test_what_the_engine_is_asked_for_must_hold_what_jobs_may_hold() -> None:
     needs = Needs("cpu", False, 60, 16 * 2**30)
-    assert EngineOptions({"mem": "20G"}).memory(needs, ["cpu"]) == (20.0, 19.0)
-    assert EngineOptions({}).memory(needs, ["cpu"]) == (17.0, None)
+    assert EngineOptions({"mem": "20G"}).memory(needs, ["cpu"]) == 20.0
+    assert EngineOptions({}).memory(needs, ["cpu"]) == 17.0
     with pytest.raises(UsageError, match=r"mem: .* 17\.0 GiB, .* got '16G'"):
         EngineOptions({"mem": "16G"}).memory(needs, ["cpu"])

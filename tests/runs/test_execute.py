@@ -22,10 +22,10 @@ from bench.contract.source import DataError
 from bench.isolation import RefusedError
 from bench.plugins import code_digest
 from bench.progress import report, stage
-from bench.runs import supervisor, workers
+from bench.runs import local_engine, supervisor
 from bench.runs.answers import MESSAGE_CAP
-from bench.runs.backend import Job, Outcome
-from bench.runs.workers import Workers
+from bench.runs.engine import Job, Outcome
+from bench.runs.local_engine import LocalEngine
 from bench.types import NotApplicable
 from bench.wire.message import send
 
@@ -67,12 +67,12 @@ class Ran:
 
 def run(*jobs: Job, at_a_time: int = 2, memory: int = MEMORY) -> Ran:
     ran = Ran()
-    with closing(Workers(jobs=at_a_time, memory=memory, notify=lambda *told: ran.said.append(told))) as pool:
-        for job in jobs:
-            pool.submit(job)
-        while (finished := pool.next()) is not None:
-            assert finished[0].name not in ran.found, "a second outcome"
-            ran.found[finished[0].name] = finished[1]
+    with closing(LocalEngine(jobs=at_a_time, memory=memory, notify=lambda *told: ran.said.append(told))) as pool:
+        pool.submit(jobs)
+        while (future := pool.next()) is not None:
+            assert future.job.name not in ran.found, "a second outcome"
+            assert future.outcome is not None
+            ran.found[future.job.name] = future.outcome
     return ran
 
 
@@ -110,18 +110,18 @@ def test_a_job_alone_starts_when_the_others_are_done(job: Callable[..., Job]) ->
 def test_half_of_the_workers_measure_what_there_is_to_measure(
     job: Callable[..., Job], at_a_time: int, started: list[str]
 ) -> None:
-    with closing(Workers(jobs=at_a_time, memory=MEMORY, notify=lambda *told: None)) as pool:
-        for name in "abcxy":
-            pool.submit(job(nap, 1000, float, name=name, prepares=name in "abc"))
-        pool._start()
+    with closing(LocalEngine(jobs=at_a_time, memory=MEMORY, notify=lambda *told: None)) as pool:
+        pool.submit([job(nap, 1000, float, name=name, prepares=name in "abc") for name in "abcxy"])
+        pool._release()
+        pool._fill()
         assert sorted(running.job.name for running in pool._running) == started
 
 
 def test_leaving_the_block_ends_what_runs(job: Callable[..., Job]) -> None:
-    with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
-        pool.submit(job(nap, 1000, name="long"))
-        pool.submit(job(nap, 1000, name="never"))
-        pool._start()
+    with closing(LocalEngine(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
+        pool.submit([job(nap, 1000, name="long"), job(nap, 1000, name="never")])
+        pool._release()
+        pool._fill()
         (running,) = pool._running
         assert running.process.is_alive()
     assert running.process.exitcode == -signal.SIGKILL  # and not 0, as after its thousand seconds
@@ -182,13 +182,14 @@ def test_a_worker_goes_on_only_after_a_job_that_went_well_and_left_nothing(
 
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[..., Job], noticed: bool) -> None:
-    with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
+    with closing(LocalEngine(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
 
         def done(asked: Job) -> int:
-            pool.submit(asked)
-            finished = pool.next()
-            assert finished is not None
-            return int(str(finished[1].value))
+            pool.submit([asked])
+            future = pool.next()
+            assert future is not None
+            assert future.outcome is not None
+            return int(str(future.outcome.value))
 
         first = done(job(who, "a", int, keeps=True))
         worker, above = psutil.Process(first), psutil.Process(first).parent()
@@ -401,7 +402,7 @@ def test_a_job_that_says_too_much_is_heard_in_part(job: Callable[..., Job]) -> N
 
 
 def test_what_is_answered_first_counts(job: Callable[..., Job], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.runs.workers._LINGER_SECONDS", 0.5)
+    monkeypatch.setattr("bench.runs.local_engine._LINGER_SECONDS", 0.5)
     found = run(job(twice), job(goes_on)).found
     assert (found["twice"].status, found["twice"].value) == ("ok", {"x": 1})
     assert (found["goes_on"].status, found["goes_on"].value) == ("ok", {"x": 1})
@@ -467,12 +468,13 @@ def test_memory_is_walked_over_where_it_may_be_more_than_was_noted_and_now_and_t
 ) -> None:
     bounds: list[int] = []
     held, walked = iter([50, 40, 60, 30, 70, 20, 10]), list[int]()
-    monkeypatch.setattr(workers, "at_most", lambda tree: bounds.pop(0))
-    monkeypatch.setattr(workers, "memory", lambda tree: walked.append(next(held)) or walked[-1])
-    monkeypatch.setattr(workers, "_WALK_SECONDS", 3600.0)
-    with closing(Workers(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
-        pool.submit(job(nap, 1000))
-        pool._start()
+    monkeypatch.setattr(local_engine, "at_most", lambda tree: bounds.pop(0))
+    monkeypatch.setattr(local_engine, "memory", lambda tree: walked.append(next(held)) or walked[-1])
+    monkeypatch.setattr(local_engine, "_WALK_SECONDS", 3600.0)
+    with closing(LocalEngine(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
+        pool.submit([job(nap, 1000)])
+        pool._release()
+        pool._fill()
         (running,) = pool._running
         running.walked = time.perf_counter()
 

@@ -10,9 +10,8 @@ from made.cells import cell, place, records_of
 
 from bench.api import announcements
 from bench.cli import main
-from bench.results.results import Results
-from bench.runs.imported import NETWORKS, imported
-from bench.runs.plan import RUNS, Planned, standing, to_run
+from bench.runs.local_engine import NETWORKS, preloaded
+from bench.runs.plan import RUNS, Condition, Plan, Planned, Standing, standing, to_run
 from bench.runs.run_spec import Overwrite
 from bench.workbench import inputs
 
@@ -53,8 +52,8 @@ def test_records_of_earlier_code_stay_and_are_shown_as_such(
     [
         ("never", {"missing"}),
         ("failed", {"missing", "failed", "changed", "unreadable"}),
-        ("stale", {"missing", "failed", "changed", "unreadable", "stale"}),
-        ("always", {"missing", "failed", "changed", "unreadable", "stale", "done"}),
+        ("stale", {"missing", "failed", "changed", "unreadable", "stale", "weaker"}),
+        ("always", {"missing", "failed", "changed", "unreadable", "stale", "weaker", "done"}),
     ],
 )
 def test_never_means_never_and_each_word_adds_to_the_one_before(overwrite: Overwrite, runs: set[str]) -> None:
@@ -65,25 +64,43 @@ def test_never_means_never_and_each_word_adds_to_the_one_before(overwrite: Overw
     ("planned", "found"),
     [
         ([Planned("utility", None, ())] * 2, [NETWORKS]),
-        ([Planned("utility", None, ()), Planned("detection", None, ())], [NETWORKS]),
+        ([Planned("utility", None, ()), Planned("learning-curve", None, ())], [NETWORKS]),
         ([Planned("utility", None, ()), Planned("sets", None, ())], []),
         ([], []),
     ],
 )
-def test_what_several_jobs_import_waits_in_the_fork_server(
-    planned: list[Planned], found: list[str], tmp_path: Path
+def test_what_several_jobs_import_waits_in_the_fork_server(planned: list[Planned], found: list[str]) -> None:
+    def plan(state: Condition) -> Plan:
+        spec = SimpleNamespace(overwrite="failed")
+        return Plan(spec, {}, {cell("identity"): tuple(Standing(state, "", None, each) for each in planned)})  # type: ignore[arg-type]
+
+    assert preloaded(plan("missing")) == found
+    assert preloaded(plan("done")) == []
+
+
+def test_a_stronger_isolation_is_offered_and_all_three_callers_of_the_planner_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mine = cell("identity")
-    assert imported({mine: planned}, Results(tmp_path)) == found
-    for each in planned:  # what is there is not done again
-        kept = tmp_path / "cells" / mine.folder / f"{each.name}.json"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.touch()
-    assert imported({mine: planned}, Results(tmp_path)) == []
+    assert run(tmp_path, "--isolation", "processes") == 0
+    (before,) = records_of(tmp_path)
+    for module in ("bench.runs.request", "bench.isolation"):  # bubblewrap was installed meanwhile
+        monkeypatch.setattr(f"{module}.find_isolation", lambda wish: "sandbox")
+    capsys.readouterr()
+    assert run(tmp_path, "--dry-run") == 0
+    forecast = " ".join(capsys.readouterr().out.split())
+    assert "0 to run, 1 to keep" in forecast
+    assert "weaker" in forecast
+    assert main(["status", "--results", str(tmp_path)]) == 1
+    assert "weaker" in capsys.readouterr().out
+    assert run(tmp_path) == 0
+    assert "1 were made with weaker isolation and stay" in " ".join(capsys.readouterr().out.split())
+    assert records_of(tmp_path) == [before]
+    assert run(tmp_path, "--dry-run", "--overwrite", "stale") == 0
+    assert "1 to run, 0 to keep" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_never_ran_is_missing(tmp_path: Path) -> None:
-    found = standing(place(tmp_path).results, cell(), PLANNED, None)
+    found = standing(place(tmp_path).results, cell(), PLANNED, None, "none")
     assert (found.state, found.record) == ("missing", None)
     assert to_run(found, "never")
 
@@ -93,7 +110,7 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
     path = results.root / "cells" / cell().folder / "throughput.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"schema": 1}')
-    found = standing(results, cell(), PLANNED, None)
+    found = standing(results, cell(), PLANNED, None, "none")
     assert found.state == "unreadable"
     assert "schema" in found.reason
     assert not to_run(found, "never")

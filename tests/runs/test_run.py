@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
-from made.cells import choice, place
+from made.cells import choice
 from made.forked import Forked
 from PIL import Image
 
@@ -22,13 +23,10 @@ from bench.cli import main
 from bench.plugins.chosen import choose
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.answers import Opened
-from bench.runs.at_hand import opened
-from bench.runs.backend import Job
-from bench.runs.run import _Scheduler
+from bench.runs.engine import Future, Job
+from bench.runs.local_engine import LocalEngine
+from bench.runs.run import _Graph
 from bench.runs.running import Running
-from bench.runs.tasks import OpenTask
-from bench.runs.workers import Workers
 from bench.workbench.cell import Planned
 
 PLUGINS = '''
@@ -183,7 +181,7 @@ def test_identity_is_fully_reidentified_and_noise_is_not(tmp_path: Path) -> None
     assert identity.scores["reid-auc"].value > 0.99
     assert identity.scores["top-1"].value > 0.99
     # Digits know no people: the patient figure says so instead of being absent, zero or NaN.
-    assert "who is who" in identity.not_applicable["patient-guesswork"]
+    assert "need subjects" in identity.not_applicable["patient-guesswork"]
     noise = found["noise", "reidentification-nearest-neighbour"].scores
     auc, guesses = noise["reid-auc"], noise["guesswork"]
     assert auc.null_low is not None
@@ -201,23 +199,24 @@ def test_a_second_run_computes_nothing_changes_nothing_and_starts_no_worker(
     assert bench(tmp_path, *arguments) == 0
     before = {path: path.read_bytes() for path in tmp_path.glob("cells/**/*.json")}
     started: list[str] = []
-    submit = Workers.submit
-    monkeypatch.setattr(Workers, "submit", lambda self, job: (started.append(job.name), submit(self, job)))
+    submit = LocalEngine.submit
+
+    def noted(self: LocalEngine, jobs: Sequence[Job], after: Sequence[Future] = ()) -> list[Future]:
+        started.extend(job.name for job in jobs)
+        return submit(self, jobs, after)
+
+    monkeypatch.setattr(LocalEngine, "submit", noted)
     assert bench(tmp_path, *arguments) == 0
     assert "0 computed, 1 already there, 0 failed" in capsys.readouterr().out
     assert {path: path.read_bytes() for path in tmp_path.glob("cells/**/*.json")} == before
     assert started == []
-    with monkeypatch.context() as broken:
-        broken.setattr("bench.runs.at_hand.told", lambda hear: (_ for _ in ()).throw(RuntimeError("no luck")))
-        assert bench(tmp_path, *arguments) == 0  # a worker opens what the run itself cannot
-    assert started == ["data digits seed 0"]
     with monkeypatch.context() as cleaned:
         cleaned.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-        assert bench(tmp_path, *arguments) == 0  # nor what it would have to prepare
-    assert started == 2 * ["data digits seed 0"]
+        assert bench(tmp_path, *arguments) == 0  # a worker opens what has to be prepared again
+    assert started == ["data digits seed 0"]
     (tmp_path / "cells").rename(tmp_path / "lost")
-    assert bench(tmp_path, *arguments) == 0  # and what is to be computed is opened by a worker, too
-    assert [name.split()[-1] for name in started[2:]] == ["0", "fit", "reidentification-chance"]
+    assert bench(tmp_path, *arguments) == 0
+    assert [name.split()[-1] for name in started[1:]] == ["0", "fit", "reidentification-chance"]
     assert main(["status", "--results", str(tmp_path)]) == 0
     assert "1 done" in capsys.readouterr().out
 
@@ -235,7 +234,7 @@ def test_figures_are_the_same_where_one_worker_does_all_jobs(tmp_path: Path, mon
         if folder == "apart":
             assert len(begun) == 5  # on a CPU; on CUDA all but timings may be done by one
             monkeypatch.setattr(
-                "bench.runs.run._Scheduler._keeps", lambda self, choice, planned=None: planned is None or planned.attack
+                "bench.runs.run._Graph._keeps", lambda self, choice, planned=None: planned is None or planned.attack
             )
         found[folder] = {
             name: record.scores for name, record in records(tmp_path / folder).items() if name[1] != "throughput"
@@ -261,21 +260,8 @@ def test_a_worker_is_kept_on_cuda_where_all_of_its_code_is_this_projects(
     evaluator = "throughput" if metrics == ["throughput"] else "reidentification"
     attack = None if evaluator == "throughput" else choose("attacks", "chance", "smoke")
     scheduler = SimpleNamespace(spec=SimpleNamespace(device=device, isolation=isolation))
-    found = _Scheduler._keeps(scheduler, choice("digits"), Planned(evaluator, attack, (*metrics,)))  # type: ignore[arg-type]
+    found = _Graph._keeps(scheduler, choice("digits"), Planned(evaluator, attack, (*metrics,)))  # type: ignore[arg-type]
     assert found is keeps
-
-
-@pytest.mark.parametrize(("restricted", "dataset"), [(True, "digits"), (False, "theirs")])
-def test_a_worker_opens_what_may_not_be_shared_and_what_is_somebody_elses_code(
-    tmp_path: Path, restricted: bool, dataset: str
-) -> None:
-    chosen = choice("digits")
-    if dataset != "digits":
-        theirs = SimpleNamespace(origin="somebody-elses-package")
-        chosen = SimpleNamespace(dataset=theirs, beside=None, extractor=None)  # type: ignore[assignment]
-    task = OpenTask(chosen, place(tmp_path), "cpu", 1)
-    job = Job("data", pytest.fail, task, Opened, 60.0, tmp_path / "log", restricted=restricted)
-    assert opened(job, {}, Results(tmp_path), lambda *told: None) is None
 
 
 def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:
@@ -298,7 +284,10 @@ def test_failures_are_recorded_and_touch_nothing_else(
         return int(hanging.exists() and time.time() - hanging.stat().st_mtime > 5)
 
     clock = SimpleNamespace(sleep=time.sleep, perf_counter=lambda: time.perf_counter() + 3600 * hours())
-    for module in ("workers", "running"):  # jobs begin by the same clock, or all that follow would have begun long ago
+    for module in (
+        "local_engine",
+        "running",
+    ):  # jobs begin by the same clock
         monkeypatch.setattr(f"bench.runs.{module}.time", clock)
     attacks = [
         argument
@@ -433,30 +422,30 @@ def test_a_second_stop_is_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop_after(monkeypatch, 1, signal.SIGINT)
-    close = Workers.close
+    close = LocalEngine.close
 
-    def stopped(workers: Workers) -> None:
+    def stopped(workers: LocalEngine) -> None:
         try:
             os.kill(os.getpid(), signal.SIGINT)
         finally:
             close(workers)  # for the sake of other tests
 
-    monkeypatch.setattr(Workers, "close", stopped)
+    monkeypatch.setattr(LocalEngine, "close", stopped)
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 130
     assert "what was finished is kept" in capsys.readouterr().err
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, jobs: int, number: signal.Signals) -> None:
     """The signal comes to a run that waits for the next job, after so many."""
-    wait, done = Workers.next, []
+    wait, done = LocalEngine.next, []
 
-    def stopped(workers: Workers) -> object:
+    def stopped(workers: LocalEngine) -> object:
         if len(done) == jobs:
             os.kill(os.getpid(), number)
         done.append(wait(workers))
         return done[-1]
 
-    monkeypatch.setattr(Workers, "next", stopped)
+    monkeypatch.setattr(LocalEngine, "next", stopped)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 
@@ -36,11 +36,11 @@ from bench.results.reason import ABSENT
 from bench.results.records import Record
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display
-from bench.runs.executor import EXECUTORS, Executing
+from bench.runs.engine import Executing
 from bench.runs.plan import Condition
 from bench.runs.request import Request, engine_options
+from bench.runs.run import Summary
 from bench.runs.run_spec import RunSpec
-from bench.runs.summary import Summary
 from bench.workbench.choice import NO_PUBLIC
 from bench.workbench.place import Place
 
@@ -54,6 +54,7 @@ else:
 
 KEPT: Mapping[Condition, str] = {
     "stale": "were computed by earlier code and stay; --overwrite stale computes them again",
+    "weaker": "were made with weaker isolation and stay; --overwrite stale makes them again",
     "changed": "are of other data, sizes, versions or metrics and stay, because of --overwrite never",
     "unreadable": "cannot be read and stay, because of --overwrite never: `bench status` says why",
     "newer": "were written by a later version and stay: read them with that version",
@@ -83,7 +84,6 @@ def run(
     dry_run: DryRun = False,
     executor: Executor = "local",
     engine: Engine = (),
-    detach: Annotated[bool, switch("start workers, and leave them to themselves", group=HOW)] = False,
     results: ResultsFolder = RESULTS,
     data_root: DataRoots = (),
     secret: SecretFile = None,
@@ -99,7 +99,7 @@ def run(
 
     request = Request((chosen.values() if chosen else {}), suite, config, local=executor == "local")
     return _perform(
-        request, place, show, dry_run=dry_run, executor=executor, engine=engine, detach=detach, secret=secret,
+        request, place, show, dry_run=dry_run, executor=executor, engine=engine, secret=secret,
         sign=sign, site=None if no_site else site or place.results.root / "site",
     )  # fmt: skip
 
@@ -115,7 +115,6 @@ def audit(
     dry_run: DryRun = False,
     executor: Executor = "local",
     engine: Engine = (),
-    detach: Annotated[bool, switch("start workers, and leave them to themselves", group=HOW)] = False,
     results: ResultsFolder = RESULTS,
     data_root: DataRoots = (),
     secret: SecretFile = None,
@@ -138,7 +137,7 @@ def audit(
     only = {"metrics": [api.AUDIT_METRIC], "attacks": "none", "controls": False}
     code = _perform(
         Request(options | only, suite, config, "audit", local=executor == "local"), place, show, dry_run=dry_run,
-        executor=executor, engine=engine, detach=detach, secret=secret,
+        executor=executor, engine=engine, secret=secret,
         sign=sign, site=None if no_site else site or place.results.root / "site",
     )  # fmt: skip
     return code or int(violated)
@@ -146,24 +145,16 @@ def audit(
 
 def _perform(
     request: Request, place: Place, show: Callable[[RunSpec, Summary], None], *, dry_run: bool, executor: Executing,
-    engine: Sequence[str], detach: bool, secret: Path | None, sign: Path | None, site: Path | None,
+    engine: Sequence[str], secret: Path | None, sign: Path | None, site: Path | None,
 ) -> int:  # fmt: skip
     """Run, `show` each part, and print what it came to; a dry run prints the plan alone."""
-    signer = _checked(request, executor, engine, secret, sign, detach=detach)
+    signer = _checked(request, executor, engine, secret, sign)
     if dry_run:
         return _print_plan(api.plan(request, place))
-    if executor != "local":
-        from bench.cli.hand_out import hand_out
-        from bench.runs.request import run_specs
-
-        options = request.options
-        return hand_out(
-            executor, run_specs(request), place, engine_options(engine, request.config), secret=secret,
-            memory=cast("float | None", options.get("memory")), jobs=cast("int | None", options.get("jobs")),
-            detach=detach,
-        )  # fmt: skip
     observer = api.Observer(Display(figures=interim), _print_absent, show)
-    result = api.run(request, place, observer, signer=signer, secret=secret, site=site)
+    result = api.run(
+        request, place, observer, signer=signer, secret=secret, site=site, executor=executor, engine=engine
+    )
     if result.unsigned:
         print(f"{result.unsigned} are not signed by this key and stay; --overwrite always computes them again")
     if result.page is not None:
@@ -177,17 +168,13 @@ def _checked(
     engine: Sequence[str],
     secret: Path | None,
     sign: Path | None,
-    *,
-    detach: bool,
 ) -> SigningKey | None:
     """The key to sign with. Raises UsageError for what a run would refuse, so that a dry run refuses it, too."""
     from bench.results.run_secret import given
 
-    if executor not in EXECUTORS and (engine or detach):
-        raise UsageError(f"--engine goes with --executor {' or '.join(EXECUTORS)}, which is not given")
+    if executor == "local" and engine:
+        raise UsageError("--engine goes with --executor slurm or ray, which is not given")
     if executor != "local":
-        if sign:
-            raise UsageError("workers sign their own records: give --sign to `bench worker`")
         engine_options(engine, request.config)
     if secret is not None:
         given(secret)
@@ -233,13 +220,16 @@ def _conclude(result: api.RunResult, place: Place) -> int:
         print(_failure(record, place), file=sys.stderr)
     for name in summary.unopened:
         print(f"not run: {name}: its data could not be opened, for the reason above", file=sys.stderr)
+    for name, reason in summary.refused.items():
+        print(f"not run: {name}: {reason}", file=sys.stderr)
     if summary.stopped is not None:
         left = summary.planned - len(summary.records)
         print(f"bench: stopped; {left} of {summary.planned} are left: repeat the command to go on", file=sys.stderr)
         return code(summary.stopped)
     if ABSENT & set(summary.unopened.values()):
         return 2
-    return 1 if failures or summary.unopened or summary.kept["unreadable"] or summary.kept["newer"] else 0
+    unread = summary.kept["unreadable"] or summary.kept["newer"]
+    return 1 if failures or summary.unopened or summary.refused or unread else 0
 
 
 def _failure(record: Record, place: Place) -> str:

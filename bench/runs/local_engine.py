@@ -20,9 +20,12 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from bench.memory.memory_budget import GIB, at_most, memory
+from bench.plugins import registry
+from bench.plugins.code_digest import definitions
 from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
 from bench.runs.answers import Answer, Progress, allowed
-from bench.runs.backend import Job, Outcome
+from bench.runs.engine import Engine, Future, Outcome
+from bench.runs.plan import Plan
 from bench.runs.process_tree import below
 from bench.runs.running import Running
 from bench.wire.message import WireError
@@ -38,23 +41,45 @@ _LEAVE_SECONDS = 1.0
 _LAST_LOOKS = 32  # at what a pipe may still hold
 
 
-class Workers:
-    """At most `jobs` worker processes on this machine (a `bench.runs.backend.Backend`).
+_RESNET = "bench.nets.convolutional_networks:resnet18"
+NETWORKS = "timm"
+"""What builds ResNets: importing it takes a job 1.7 s of processor time, as long as torch itself."""
+
+
+def preloaded(plan: Plan) -> list[str]:
+    """The modules that several jobs of a plan import for seconds each: of networks, if more than one may train some."""
+    names = [
+        each.planned.written
+        for cell in plan.cells
+        for each in plan.again(cell)
+        if each.planned.attack is None and each.record is None
+    ]
+    training = {name for name in set(names) if _trains(name)}
+    return [NETWORKS] if sum(name in training for name in names) > 1 else []
+
+
+def _trains(evaluator: str) -> bool:
+    return _RESNET in definitions(registry.load("evaluators", evaluator))
+
+
+class LocalEngine(Engine):
+    """At most `jobs` worker processes on this machine.
 
     Args:
         jobs: How many run at a time.
         memory: Bytes a worker, with what it started, may hold before it is stopped.
         notify: Called with (job name, stage, done, total) as workers report.
-        look: Called several times a second while jobs run; what it raises ends the wait for them.
         threads: With which each job computes; None shares the cores among them.
         imported: Modules that workers find imported beside those that all find so.
     """
 
     def __init__(
         self, *, jobs: int, memory: int, notify: Callable[[str, str, int, int], None],
-        look: Callable[[], None] = lambda: None, threads: int | None = None, imported: Sequence[str] = (),
+        threads: int | None = None, imported: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        self._jobs, self._memory, self._notify, self._look_around = jobs, memory, notify, look
+        super().__init__()
+        self.at_a_time = jobs
+        self._jobs, self._memory, self._notify = jobs, memory, notify
         self._threads = threads
         methods = multiprocessing.get_all_start_methods()
         self._context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
@@ -62,59 +87,59 @@ class Workers:
             # Or else the server looks for modules in the working folder first: a bench.py there would end every worker.
             os.environ.setdefault("PYTHONSAFEPATH", "1")
             self._context.set_forkserver_preload([*imported, *PRELOADED])
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[Future] = deque()
         self._running: list[Running] = []
         self._kept: list[Running] = []  # with their job done, and ready for the next
 
     def close(self) -> None:
-        """Stop what is running, and start nothing more."""
+        """As in `Engine`."""
         self._waiting.clear()
         for running in [*self._running, *self._kept]:
             running.kill()
         self._running.clear()
         self._kept.clear()
 
-    def submit(self, job: Job) -> None:
-        """Queue a job."""
-        self._waiting.append(job)
+    def _start(self, futures: Sequence[Future]) -> None:
+        self._waiting.extend(futures)
 
-    def next(self) -> tuple[Job, Outcome] | None:
-        """The next finished job, or None when nothing is queued or running."""
-        while self._waiting or self._running:
-            self._start()
-            ends = [end for running in self._running for end in running.ends()]
-            wait(ends, timeout=_POLL_SECONDS)
-            self._look_around()
-            for running in self._running:
-                outcome = self._look(running)
-                if outcome is not None:
-                    if running.process.is_alive():
-                        self._kept.append(running)
-                    else:
-                        running.close()
-                    self._running.remove(running)
-                    return running.job, outcome
-        return None
+    def _busy(self) -> bool:
+        return bool(self._waiting or self._running)
 
-    def _start(self) -> None:
+    def _advance(self) -> None:
+        self._fill()
+        wait([end for running in self._running for end in running.ends()], timeout=_POLL_SECONDS)
+        for running in self._running:
+            outcome = self._look(running)
+            if outcome is not None:
+                if running.process.is_alive():
+                    self._kept.append(running)
+                else:
+                    running.close()
+                self._running.remove(running)
+                self._finish(running.future, outcome)
+                return
+
+    def _fill(self) -> None:
+        """Start jobs as long as workers are free for them."""
         while self._waiting and len(self._running) < self._jobs:
             if any(running.job.alone for running in self._running):
                 return
-            ready = [job for job in self._waiting if not job.alone]
+            ready = [future for future in self._waiting if not future.job.alone]
             preparing = 1 + sum(running.job.prepares for running in self._running)
-            measuring = [job for job in ready if not job.prepares] if 2 * preparing > self._jobs else ready
-            job = next(iter(measuring or ready), None)
-            if job is None:
+            measuring = [each for each in ready if not each.job.prepares] if 2 * preparing > self._jobs else ready
+            future = next(iter(measuring or ready), None)
+            if future is None:
                 if self._running:
                     return
-                job = self._waiting[0]
-            self._waiting.remove(job)
-            if job.keeps and self._went_on(job):
+                future = self._waiting[0]
+            job = future.job
+            self._waiting.remove(future)
+            if job.keeps and self._went_on(future):
                 continue
             while self._kept and (job.alone or len(self._running) + len(self._kept) >= self._jobs):
                 self._dismiss(self._kept[0])
             threads = self._threads or threads_each(1 if job.alone else self._jobs)
-            running, theirs = Running.prepared(job, self._context, threads)
+            running, theirs = Running.prepared(future, self._context, threads)
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
             if self._context.get_start_method() == "forkserver":
                 _serve()
@@ -122,11 +147,11 @@ class Workers:
             for end in theirs:
                 end.close()
 
-    def _went_on(self, job: Job) -> bool:
+    def _went_on(self, future: Future) -> bool:
         """Whether a worker that was kept does this job."""
         while self._kept:
             kept = self._kept[-1]
-            if (running := kept.goes_on(job)) is not None:
+            if (running := kept.goes_on(future)) is not None:
                 self._running.append(running)
                 self._kept.remove(kept)
                 return True

@@ -1,0 +1,211 @@
+"""Engines: one protocol for jobs on this machine, on SLURM or on Ray.
+
+`submit(jobs, after=futures)` returns a future for each job; a job starts when all futures in `after` are ok, and takes
+over the outcome of one that is not. `next` gives the futures in the order in which they finish. The run's own process
+holds the graph of jobs. An engine places jobs, bounds them and starts lost ones again; it decides nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from bench.runs.engine_options import EngineOptions, Needs
+
+if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
+    from bench.results.reason import Code, Phase
+    from bench.results.records import Status
+    from bench.results.results import Results
+
+Executing = Literal["local", "slurm", "ray"]
+_REMOTE: Mapping[str, str] = {
+    "slurm": "bench.runs.slurm_engine:SlurmEngine",
+    "ray": "bench.runs.ray_engine:RayEngine",
+}
+"""Engines on other machines, as MODULE:CLASS: submitit and Ray are imported only if they are asked for."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A function to call in a worker.
+
+    Args:
+        name: For display.
+        work: Module-level function of no arguments but `argument`, which is pickled on its way.
+        argument: What it is called with.
+        answer: The type of its result, which comes back as JSON and is checked: a pydantic model, or another type that
+            it checks.
+        timeout: Seconds that it may work, as `bench.runs.job_clock` counts them.
+        log: File that takes what the worker prints.
+        keeps: The worker may do the next such job: its GPU context and libraries are costly to load, and all code that
+            it ran is this project's.
+        alone: Run it while nothing else runs (timings).
+        prepares: Others wait for it: at most half of the workers do such jobs while others wait, so that figures come
+            early.
+        restricted: Its data may not be shared: outcome and stages are reported by codes from fixed lists.
+        heard: Exceptions that are reported in full all the same: those of the data set.
+        device: "cpu" or "cuda".
+        key: Content key of everything that the result depends on; empty if an earlier result may not be taken for it.
+    """
+
+    name: str
+    work: Callable[[object], object]
+    argument: object
+    answer: type[object]
+    timeout: float
+    log: Path
+    keeps: bool = False
+    alone: bool = False
+    prepares: bool = False
+    restricted: bool = False
+    heard: tuple[type[Exception], ...] = ()
+    device: str = "cpu"
+    key: str = ""
+
+    def needs(self, memory: int | None) -> Needs:
+        """Its resource class, if a job may hold so many bytes."""
+        return Needs(self.device, self.alone, math.ceil(self.timeout / 60), memory)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a job: `value` if ok, else a code, a reason in words, and the phase that it was in.
+
+    `seconds` are wall seconds, `cpu_seconds` processor seconds, `peaks` the most bytes that all processes of the job
+    were seen to hold in each phase.
+    """
+
+    status: Status
+    value: object
+    code: Code | None
+    reason: str | None
+    phase: Phase | None
+    seconds: float
+    cpu_seconds: float = 0.0
+    peaks: Mapping[Phase, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Future:
+    """A job that was submitted, and its outcome once there is one.
+
+    Args:
+        job: The job.
+        outcome: None while it waits or runs.
+        ran: False if the job never started: a job that it comes after gave no value, or the engine refused it.
+        refused: Why the engine did not take it, after several tries; None if it did.
+    """
+
+    job: Job
+    outcome: Outcome | None = None
+    ran: bool = True
+    refused: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether it has a value."""
+        return self.outcome is not None and self.outcome.status == "ok"
+
+
+class Engine(ABC):
+    """Runs jobs, each apart from the others: an exception, a hang or a lack of memory touches no other job."""
+
+    at_a_time = 1
+    """Jobs on one machine at a time, for the record."""
+    keeps_outcomes = False
+    """Whether outcomes outlive this process, by the keys of their jobs."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[list[Future], tuple[Future, ...]]] = []
+        self._done: deque[Future] = deque()
+
+    def submit(self, jobs: Sequence[Job], after: Sequence[Future] = ()) -> list[Future]:
+        """Queue jobs that start once all futures in `after` are ok."""
+        futures = [Future(job) for job in jobs]
+        self._held.append((futures, tuple(after)))
+        return futures
+
+    def next(self) -> Future | None:
+        """The next future with an outcome; None if no job is left."""
+        while True:
+            self._release()
+            if self._done:
+                return self._done.popleft()
+            if not self._busy():
+                return None
+            self._advance()
+
+    def forget(self, future: Future) -> None:  # noqa: B027 (nothing is kept by an engine on this machine)
+        """Its outcome is recorded: nothing has to be kept for it any more."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop what is running, and start nothing more."""
+
+    @abstractmethod
+    def _start(self, futures: Sequence[Future]) -> None:
+        """Take jobs whose inputs are there."""
+
+    @abstractmethod
+    def _busy(self) -> bool:
+        """Whether a job that was started has no outcome yet."""
+
+    @abstractmethod
+    def _advance(self) -> None:
+        """Wait a moment, and finish what is done."""
+
+    def _finish(self, future: Future, outcome: Outcome) -> None:
+        future.outcome = outcome
+        self._done.append(future)
+
+    def _release(self) -> None:
+        """Start what waits for nothing any more; what can no longer run takes over the outcome that it waited for."""
+        for entry in list(self._held):
+            futures, after = entry
+            lost = next((each for each in after if each.outcome is not None and not each.ok), None)
+            if lost is None and any(each.outcome is None for each in after):
+                continue
+            self._held.remove(entry)
+            if lost is None:
+                self._start(futures)
+                continue
+            for future in futures:
+                future.ran, future.refused = False, lost.refused
+                self._finish(future, replace(cast(Outcome, lost.outcome), value=None))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What an engine on other machines is started with.
+
+    Args:
+        results: The results folder, which all machines share.
+        options: Options of the engine, from `--engine` and the configuration file.
+        most: At most so many jobs at a time; None leaves it to the engine.
+        memory: Bytes that a job may hold; None if `--memory` was not given.
+        notify: Called with (name, stage, done, total).
+    """
+
+    results: Results
+    options: EngineOptions
+    most: int | None
+    memory: int | None
+    notify: Callable[[str, str, int, int], None]
+
+
+def remote_engine(name: str, launch: Launch) -> Engine:
+    """The engine of that name. Raises UsageError if it cannot work here."""
+    module, _, cls = _REMOTE[name].partition(":")
+    return cast(Engine, getattr(importlib.import_module(module), cls)(launch))
+
+
+def python(*words: str) -> list[str]:
+    """A command of this interpreter that takes no modules from the working folder."""
+    return [sys.executable, "-P", *words]
