@@ -1,3 +1,6 @@
-"""What a job may hold in memory, and rows that are read where they are used, for those that do not fit."""
+"""Memory budgets of jobs, and rows read on use.
+
+Rows that exceed the budget stay on disk and are read block by block.
+"""
 
 __figures__ = True

@@ -1,7 +1,4 @@
-"""Where rows lie that are stored as they are, not computed.
-
-Rows that are read where they are used, before they pass for a tensor.
-"""
+"""Lazy rows: stored or computed rows that are read on use."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from bench.memory.memory_budget import Budget
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """Where rows lie that are stored as they are, not computed.
+    """Stored rows, read without computation.
 
     Args:
         array: (N, ...) of a narrow kind, in memory, memory-mapped, or on a device.
-        index: (n,) int64 on the CPU: which of them; None stands for all.
-        divisor: What a number is divided by once it is float: 255 for bytes; None leaves numbers as they are.
+        index: (n,) int64 on the CPU: the rows' numbers; None stands for all.
+        divisor: Divisor of the numbers once they are float: 255 for bytes; None for none.
     """
 
     array: np.ndarray | torch.Tensor
@@ -40,27 +37,27 @@ class Stored:
         if isinstance(self.array, torch.Tensor):
             return self.array[places.to(self.array.device)]
         order = places.argsort()  # a disk is read in its own order
-        found = np.empty((len(places), *self.array.shape[1:]), dtype=self.array.dtype)
-        found[order.numpy()] = self.array[places[order].numpy()]
-        return torch.from_numpy(found)
+        rows = np.empty((len(places), *self.array.shape[1:]), dtype=self.array.dtype)
+        rows[order.numpy()] = self.array[places[order].numpy()]
+        return torch.from_numpy(rows)
 
 
 CACHED = 4 << 20
-"""Bytes of rows that are computed at a time."""
+"""Bytes of rows computed at a time."""
 Read: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 """Indices (k,) int64 on the CPU to rows (k, ...)."""
 
 
 def as_they_are(given: Iterable[object]) -> Callable[[], None]:
-    """A check to make before each reading with tensors: raises RuntimeError if any was written to since."""
-    held = [
-        (each, each._version)
-        for each in given
-        if isinstance(each, torch.Tensor) and not isinstance(each, Lazy) and not each.is_inference()
+    """A check before each read: raises RuntimeError if a tensor changed."""
+    versions = [
+        (tensor, tensor._version)
+        for tensor in given
+        if isinstance(tensor, torch.Tensor) and not isinstance(tensor, Lazy) and not tensor.is_inference()
     ]
 
     def check() -> None:
-        if any(each._version != version for each, version in held):
+        if any(tensor._version != version for tensor, version in versions):
             raise RuntimeError(
                 "a tensor that rows are computed with was written to before they were read: work with a copy of it"
             )
@@ -75,7 +72,10 @@ else:
 
 
 class Lazy(Base):
-    """Rows (n, ...), and what is done with them; `bench.memory.rows.Rows` is a tensor beside that."""
+    """Rows (n, ...) with the operations that keep them lazy.
+
+    `bench.memory.rows.Rows` is a tensor as well.
+    """
 
     read: Read
     budget: Budget
@@ -94,9 +94,9 @@ class Lazy(Base):
             read: Gives some of the rows.
             shape, dtype, device: Of all of them.
             budget: What a job may hold.
-            stored: Where they lie, unless they are computed.
-            wide: Bytes of the widest row that is computed on the way to one of these.
-            few: Whether a few rows at a time are read at no loss: not where they are products of matrices.
+            stored: Their storage; None if they are computed.
+            wide: Bytes of the widest intermediate row.
+            few: Reading a few rows at a time costs nothing extra; False for matrix products.
         """
         from bench.memory.torch_functions import RowsTensor
 
@@ -111,7 +111,10 @@ class Lazy(Base):
         cls, array: np.ndarray | torch.Tensor, budget: Budget, *, divisor: float | None = None,
         dtype: torch.dtype | None = None, device: torch.device | None = None, index: torch.Tensor | None = None,
     ) -> Self:  # fmt: skip
-        """Rows of `dtype` (None: float32) on `device` that are stored in `array`, memory-mapped, say."""
+        """Rows of `dtype` (None: float32) on `device`, stored in `array`.
+
+        The array may be memory-mapped.
+        """
         dtype = dtype or torch.float32
         stored, place = Stored(array, index, divisor), device or torch.device("cpu")
 
@@ -126,7 +129,7 @@ class Lazy(Base):
         return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
 
     def at(self, index: torch.Tensor) -> Self:
-        """Some of the rows (int64 indices, or bool, one for each row), read when they are used."""
+        """Rows at int64 indices or a bool mask, read on use."""
         index = index.detach().cpu()
         mask = index.dtype in (torch.bool, torch.uint8)
         if index.ndim != 1 or index.is_floating_point() or (mask and len(index) != len(self)):
@@ -145,12 +148,18 @@ class Lazy(Base):
         return self.like(lambda index: self.read(places[index]), (len(places), *self.shape[1:]))
 
     def whole(self) -> torch.Tensor:
-        """All rows as an ordinary tensor. Raises TooLargeError where that does not fit the budget."""
+        """All rows as an ordinary tensor.
+
+        Raises TooLargeError if that exceeds the budget.
+        """
         self.budget.check(tuple(self.shape), self.bytes_of(len(self)))
         return self._gathered()
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
-        """All rows in order, `size` at a time (None: as the budget allows), each block with its place."""
+        """All rows in order, in blocks of `size` with their places.
+
+        None takes the size from the budget.
+        """
         size = size or max(1, self.budget.block // max(1, self.wide))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
@@ -159,8 +168,7 @@ class Lazy(Base):
     def brought(self, index: torch.Tensor) -> torch.Tensor:
         """Rows by number (k,) int64 on the CPU, as `read` gives them.
 
-        A few at a time, so that what is computed on the way stays in the processor's cache: that takes a third of the
-        time.
+        A few at a time, so that intermediate results stay in the processor's cache: three times as fast.
         """
         size = max(1, CACHED // max(1, self.wide))
         if not self.few or self.device.type != "cpu" or len(index) <= size:
@@ -171,12 +179,15 @@ class Lazy(Base):
         return found
 
     def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Self:
-        """What `change` makes of the rows, each of its own row alone, computed when it is read."""
+        """Rows changed one by one by `change`, computed on reading."""
         probe = change(self.read(torch.arange(min(1, len(self)))))
         return self.like(lambda index: change(self.read(index)), (len(self), *probe.shape[1:]), probe.dtype)
 
     def times(self, matrix: torch.Tensor) -> Self:
-        """The products of the rows (n, d) with a matrix (d, q), computed when they are read, as many at a time."""
+        """Products of rows (n, d) and a matrix, computed on reading.
+
+        At most a block at a time.
+        """
         shape, check = (len(self), matrix.shape[1]), as_they_are((matrix,))
 
         def read(index: torch.Tensor) -> torch.Tensor:
@@ -187,7 +198,10 @@ class Lazy(Base):
                           budget=self.budget, wide=self.wide, few=False)  # fmt: skip
 
     def on(self, device: torch.device) -> Self:
-        """The same rows, given to `device` as they are read; stored there as they are where that fits the budget."""
+        """The same rows for `device`, moved on reading.
+
+        Stored rows move at once if that fits the budget.
+        """
         device = torch.empty(0, device=device).device  # with its number, as tensors name theirs
         if device == self.device:
             return self
@@ -203,21 +217,21 @@ class Lazy(Base):
     def like(
         self, read: Read, shape: Sequence[int], dtype: torch.dtype | None = None, device: torch.device | None = None
     ) -> Self:
-        """Other rows under the same budget; of the same kind and in the same place unless these are given."""
+        """Other rows under the same budget, dtype and device by default."""
         return type(self)(read, shape, dtype=dtype or self.dtype, device=device or self.device, budget=self.budget,
                           wide=self.wide, few=self.few)  # fmt: skip
 
     def bytes_of(self, rows: int) -> int:
-        """What so many of the rows take as an ordinary tensor."""
+        """Bytes of that many rows as an ordinary tensor."""
         return rows * math.prod(self.shape[1:]) * self.dtype.itemsize
 
     def some(self, index: torch.Tensor) -> torch.Tensor:
-        """Some of the rows (as `at`), as an ordinary tensor where that fits the budget."""
+        """Some rows (as `at`), as an ordinary tensor if that fits."""
         found = self.at(index)
         return found if found.bytes_of(len(found)) > self.budget.whole else found._gathered()
 
     def _gathered(self) -> torch.Tensor:
         found = torch.empty(tuple(self.shape), dtype=self.dtype, device=self.device)
-        for part, rows in self.blocks():  # what is computed on the way is of a block
+        for part, rows in self.blocks():  # intermediate results are of one block
             found[part] = rows
         return found

@@ -1,7 +1,4 @@
-"""How much memory a job may hold, what of it rows may take at once, and where the rest of them lie.
-
-What processes hold in memory, as the system tells it.
-"""
+"""Memory budget of a job, and memory use of processes."""
 
 from __future__ import annotations
 
@@ -17,24 +14,24 @@ import psutil
 
 PLAIN, WHOLE, BLOCK = 32, 4, 128
 """Shares of a job's memory, as divisors. Rows up to PLAIN are ordinary tensors: a data set has four parts, which judge
-and attacker both hold, beside releases and what is computed of them. Rows up to WHOLE are brought together for whoever
-asks for all of them; BLOCK of them are read at a time."""
+and attacker both hold, beside releases and what is computed of them. Rows up to WHOLE are read together if
+all are requested; BLOCK of them are read at a time."""
 LARGEST_BLOCK = 64 << 20
 GIB = 2.0**30
 
 
 class TooLargeError(MemoryError):
-    """Rows were asked for at once that do not fit the memory of a job; the text says what would be needed."""
+    """Requested rows exceed the memory of a job; the text suggests remedies."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a job may hold.
+    """Memory limit of a job.
 
     Args:
         memory: Bytes, of all of its processes together.
-        folder: For rows that do not fit; what is put there has no name, and goes with the process. None stands for the
-            folder of temporary files.
+        folder: For rows that do not fit, in unnamed files that end with the process. None stands for the folder of
+            temporary files.
     """
 
     memory: int
@@ -52,11 +49,11 @@ class Budget:
 
     @property
     def block(self) -> int:
-        """Bytes of a block, where rows are read in blocks."""
+        """Bytes of a block of rows."""
         return max(1, min(self.memory // BLOCK, LARGEST_BLOCK))
 
     def made_folder(self) -> Path | None:
-        """The folder, made where it is missing."""
+        """The folder, created if missing."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self.folder
@@ -72,7 +69,7 @@ class Budget:
 
 
 def _rounded_up(gib: float) -> float:
-    """To three digits, as they are shown: who allows so much has enough."""
+    """Rounded up to the three digits shown."""
     digits = 10.0 ** (math.floor(math.log10(gib)) - 2)
     return math.ceil(gib / digits) * digits
 
@@ -81,51 +78,53 @@ _PART = re.compile(r"^(\w+):[ \t]+([0-9]+) kB$", re.MULTILINE)
 
 
 def memory(processes: Iterable[psutil.Process]) -> int:
-    """Bytes that processes hold together and no file could give back: each its own, and its share of what it shares.
+    """Bytes of processes that no file backs: own, and shared in proportion.
 
-    Files that are mapped, those of prepared data and of releases, do not count: they go when memory is short.
+    Mapped files (prepared data, releases) do not count: the system drops them when memory is short.
     """
     return _together(processes, _held)
 
 
 def at_most(processes: Iterable[psutil.Process]) -> int:
-    """Bytes that `memory` does not exceed, told without a walk over every page: what is shared counts for each.
+    """Upper bound of `memory` without a walk over every page.
+
+    Shared memory counts for each process.
 
     Some kernels count late, by 128 KiB a processor and process.
     """
     return _together(processes, _resident)
 
 
-def _together(processes: Iterable[psutil.Process], of: Callable[[psutil.Process], int]) -> int:
+def _together(processes: Iterable[psutil.Process], bytes_of: Callable[[psutil.Process], int]) -> int:
     held = 0
     for process in processes:
         with contextlib.suppress(psutil.Error, AttributeError):
-            held += of(process)
+            held += bytes_of(process)
     return held
 
 
 def _held(process: psutil.Process) -> int:
     if sys.platform != "linux":
         return int(process.memory_full_info().uss)
-    told = _told(process, "smaps_rollup")
-    if "Pss_Anon" not in told:  # an older kernel: what is shared with those that it was forked from counts whole
-        found = process.memory_info()
-        return int(found.rss - found.shared)
-    return sum(told.get(part, 0) for part in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+    bytes_by_name = _kernel_figures(process, "smaps_rollup")
+    if "Pss_Anon" not in bytes_by_name:  # an older kernel: memory shared with the parent counts in full
+        info = process.memory_info()
+        return int(info.rss - info.shared)
+    return sum(bytes_by_name.get(part, 0) for part in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
 
 
 def _resident(process: psutil.Process) -> int:
-    told = _told(process, "status") if sys.platform == "linux" else {}
-    if "RssAnon" not in told:
+    bytes_by_name = _kernel_figures(process, "status") if sys.platform == "linux" else {}
+    if "RssAnon" not in bytes_by_name:
         return int(process.memory_info().rss)
-    return sum(told.get(part, 0) for part in ("RssAnon", "RssShmem", "VmSwap"))
+    return sum(bytes_by_name.get(part, 0) for part in ("RssAnon", "RssShmem", "VmSwap"))
 
 
-def _told(process: psutil.Process, file: str) -> dict[str, int]:
-    """Bytes by name, as Linux tells them; nothing of a process of another user, or one that is gone."""
+def _kernel_figures(process: psutil.Process, file: str) -> dict[str, int]:
+    """Bytes by name from Linux; empty if the process is inaccessible."""
     try:
         content = Path(f"/proc/{process.pid}/{file}").read_bytes()
     except OSError:
         return {}
-    text = content.decode("ascii", "replace")  # a process's name is whatever bytes it chose
+    text = content.decode("ascii", "replace")  # a process may choose any bytes as its name
     return {name: 1024 * int(kib) for name, kib in _PART.findall(text)}

@@ -1,12 +1,12 @@
-"""Rows that are read where they are used: a tensor to whoever uses it, of which no more exists than is being used.
+"""Rows: a tensor that is read from disk on use.
 
-`Rows` lie on disk or on a device as they were stored (uint8, say), and become float32 a batch at a time:
-`rows[indices]` is an ordinary tensor where it fits. What works row by row (arithmetic, comparisons, `flatten(1)`) gives
-rows again, computed when they are read; sums, means, extremes and the like are gathered block by block; anything else
-gets an ordinary tensor of all rows, where that fits the budget, and else an error that says what would be needed.
-Nobody can write into them.
+`Rows` stay on disk or on a device as they were stored (uint8, for example), and become float32 a batch at a time:
+`rows[indices]` is an ordinary tensor if it fits. Operations row by row (arithmetic, comparisons, `flatten(1)`) give
+lazy rows again; sums, means and extremes are gathered block by block; anything else gets an ordinary tensor of all rows
+if that fits the budget, and else an error with the memory needed.
+They are read-only.
 
-Rows that come in order and are kept as they come: in memory where they fit, else in a file without a name.
+`by_blocks` and `kept` collect rows in order: in memory if they fit, else in an unnamed file.
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ from bench.progress import smaller
 
 
 def rows_at(samples: torch.Tensor, which: torch.Tensor | slice) -> torch.Tensor:
-    """Some rows (int64 indices, or a slice) of samples (n, ...); of `Rows` such that are read where they are used."""
+    """Some rows (int64 indices or a slice) of samples (n, ...).
+
+    `Rows` stay `Rows`.
+    """
     if not isinstance(samples, Rows):
         return samples[which]
     return samples.at(torch.arange(len(samples))[which] if isinstance(which, slice) else which)
 
 
 def in_blocks(samples: torch.Tensor, most: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
-    """Samples (n, ...) in order, at most so many rows at a time, and of `Rows` as many as fit; with their places."""
+    """Samples (n, ...) in order, in blocks with their places.
+
+    At most `most` rows at a time, and of `Rows` as many as fit.
+    """
     if isinstance(samples, Rows):
         fitting = max(1, samples.budget.block // max(1, samples.wide))
         return samples.blocks(fitting if most is None else min(most, fitting))
@@ -61,17 +67,17 @@ def by_blocks(
     like: torch.Tensor | None = None,
     draws: bool = False,
 ) -> torch.Tensor:
-    """What `make` makes of rows (n, ...), each of its own row alone, asked for `size` rows at a time, in order.
+    """Rows made from rows (n, ...), block by block, in order.
+
+    Each row may depend on its own row alone.
 
     Args:
-        samples: The rows.
-        make: Of rows (b, ...), an ordinary tensor where they fit, as many others; only the last block is smaller. Where
-            the device's memory does not suffice for a block, it is asked again for half of it, and blocks stay so.
-        size: Rows at a time. None: all of an ordinary tensor, `ROWS` where they are read where they are used.
-        like: Of whose kind the result is: of `Rows` come `Rows` where it does not fit as an ordinary tensor. None
-            stands for `samples`.
-        draws: `make` draws random numbers, or works on its rows together: no block is asked for again, or in halves,
-            which would come out as others.
+        samples: The rows. make: From rows (b, ...), an ordinary tensor if they fit, to as many rows; only the last
+        block is smaller. If the
+            device's memory does not suffice, blocks are halved from then on.
+        size: Rows at a time. None: all of an ordinary tensor, `ROWS` of `Rows`.
+        like: If these are `Rows`, so is a result that does not fit as an ordinary tensor. None stands for `samples`.
+        draws: `make` draws random numbers or works on its rows together: blocks are never repeated or halved.
 
     Raises:
         ValueError: `size` below 1, or blocks that are not of one kind and shape, or not as many rows.
@@ -89,25 +95,25 @@ def by_blocks(
 def _made(
     samples: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor], size: int, *, halved: bool
 ) -> Iterator[torch.Tensor]:
-    """The blocks of `by_blocks`, where `halved` half as large wherever the device's memory does not suffice."""
-    at = 0
-    while at < len(samples) or not at:  # no rows are one block
-        part = _if_it_fits(make, samples, slice(at, at + size), halved=halved)
+    """The blocks of `by_blocks`, halved if the device's memory runs out."""
+    start = 0
+    while start < len(samples) or not start:  # no rows are one block
+        part = _if_it_fits(make, samples, slice(start, start + size), halved=halved)
         if part is None:
             size, before = min(size, len(samples)) // 2, size
             smaller(size, before)
             torch.cuda.empty_cache()
             continue
-        at += max(1, size)
+        start += max(1, size)
         yield part
 
 
 def _if_it_fits(
     make: Callable[[torch.Tensor], torch.Tensor], samples: torch.Tensor, place: slice, *, halved: bool
 ) -> torch.Tensor | None:
-    """What is made of some rows; None where the device's memory does not suffice, and fewer may do with less.
+    """Rows made of a part; None if halving may fit in memory.
 
-    That the rows are read here counts too: those on disk come to the device as they are read.
+    Reading counts too: rows on disk come to the device as they are read.
     """
     try:
         return make(samples[place][:])
@@ -118,7 +124,7 @@ def _if_it_fits(
 
 
 def by_even_blocks(samples: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor], count: int) -> torch.Tensor:
-    """The same in `count` blocks that differ in size by a row at most, the larger first."""
+    """`by_blocks` in `count` blocks of nearly equal size, larger ones first."""
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
     least, more = divmod(len(samples), count)
@@ -133,7 +139,7 @@ def kept(parts: Iterator[torch.Tensor], length: int, budget: Budget | None) -> t
     Args:
         parts: (b, ...) each, in order; at least one.
         length: The sum of b.
-        budget: None keeps them in memory, however many.
+        budget: None keeps them in memory.
 
     Raises:
         ValueError: Parts that are not of one kind and shape, or not that many rows.
@@ -188,7 +194,7 @@ class _File:
 
 
 def _stored_as(kind: torch.dtype) -> torch.dtype:
-    """The kind itself, or for those that NumPy lacks (bfloat16) one that holds the same numbers."""
+    """The dtype itself, or float32 for dtypes NumPy lacks (bfloat16)."""
     try:
         torch.empty(0, dtype=kind).numpy()
     except TypeError:

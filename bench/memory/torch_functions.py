@@ -1,7 +1,4 @@
-"""Sums, means, extremes and the like of rows that are read in blocks.
-
-What torch's functions give of rows that are read where they are used.
-"""
+"""Torch functions on lazy rows: reductions, arithmetic, indexing."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _EXTREMES: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = 
 
 
 def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """The reduction `func` of rows; NotImplemented for one that needs all rows at once.
+    """The reduction `func` of rows, NotImplemented if it needs all rows.
 
     Along other axes than that of the rows it is `func`'s own; along that of the rows sums are added up in float64.
     """
@@ -99,7 +96,7 @@ def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> torch.Tensor:
 
 
 def _moments(name: str, rows: Lazy, places: tuple[int, ...], correction: int, kind: torch.dtype) -> Any:
-    """Mean, variance and so on: in two passes, the second about the mean."""
+    """Mean, variance and so on, in two passes."""
     count = 1
     for axis in places:
         count *= rows.shape[axis]
@@ -154,7 +151,7 @@ def refuse_writing(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> N
 
 
 def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """What a function gives without all rows at once; NotImplemented for one that needs them."""
+    """Result of a function without all rows; NotImplemented if it needs them."""
     first = args[0] if args else None
     if name in ROW_BY_ROW and "out" not in more:
         return _row_by_row(func, args, more)
@@ -177,12 +174,15 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
 
 
 def plain(value: object) -> object:
-    """An ordinary tensor in place of rows; anything else as it is. Raises TooLargeError."""
+    """An ordinary tensor in place of rows; other values unchanged.
+
+    Raises TooLargeError.
+    """
     return value.whole() if isinstance(value, Lazy) else value
 
 
 def _asked(answers: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """What is answered to these arguments; NotImplemented where torch knows more of them, or by other names."""
+    """Answer to these arguments; NotImplemented for others torch accepts."""
     try:
         _signature(answers).bind(*args, **more)
     except TypeError:
@@ -196,7 +196,10 @@ def _signature(answers: Callable[..., Any]) -> Signature:
 
 
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """Rows again, where every tensor among the arguments has a row for each, or one for all."""
+    """Lazy result of an elementwise function.
+
+    Every tensor among the arguments must have a row for each row, or one for all.
+    """
     rows = next((each for each in args if isinstance(each, Lazy)), None)
     tensors = [each for each in args if isinstance(each, torch.Tensor)]
     if rows is None or not len(rows) or any(isinstance(each, torch.Tensor) for each in more.values()):
@@ -228,21 +231,21 @@ def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str
 
 def _joined(parts: Sequence[torch.Tensor], dim: int = 0) -> Any:
     """Rows of several sets, one after another."""
-    first = next(each for each in parts if isinstance(each, Lazy))
-    if dim != 0 or any(each.dtype != first.dtype or each.shape[1:] != first.shape[1:] for each in parts):
+    first = next(part for part in parts if isinstance(part, Lazy))
+    if dim != 0 or any(part.dtype != first.dtype or part.shape[1:] != first.shape[1:] for part in parts):
         return NotImplemented
-    ends, check = torch.tensor([len(each) for each in parts]).cumsum(0), as_they_are(parts)
+    ends, check = torch.tensor([len(part) for part in parts]).cumsum(0), as_they_are(parts)
 
     def read(index: torch.Tensor) -> torch.Tensor:
         check()
-        found = torch.empty((len(index), *first.shape[1:]), dtype=first.dtype, device=first.device)
-        of = torch.searchsorted(ends, index, right=True)
-        for number in sorted(set(of.tolist())):
-            here, part = (of == number).nonzero()[:, 0], parts[number]
+        rows = torch.empty((len(index), *first.shape[1:]), dtype=first.dtype, device=first.device)
+        part_numbers = torch.searchsorted(ends, index, right=True)
+        for number in sorted(set(part_numbers.tolist())):
+            here, part = (part_numbers == number).nonzero()[:, 0], parts[number]
             places = index[here] - (int(ends[number]) - len(part))
-            rows = part.read(places) if isinstance(part, Lazy) else part[places.to(part.device)]
-            found[here.to(found.device)] = rows.to(found.device)
-        return found
+            some = part.read(places) if isinstance(part, Lazy) else part[places.to(part.device)]
+            rows[here.to(rows.device)] = some.to(rows.device)
+        return rows
 
     return first.like(read, (int(ends[-1]), *first.shape[1:]))
 
@@ -277,7 +280,9 @@ def _getitem(rows: Lazy, key: Any) -> Any:
 
 
 def _leads(rest: Sequence[Any]) -> bool:
-    """Whether what is looked up behind the rows comes before them in the result: by several tensors that stand apart.
+    """True if advanced indices move the indexed axes to the front.
+
+    That is: several tensors that are not adjacent.
 
     So does a tensor of two axes, in one case of many: all rows are read for it.
     """
@@ -363,7 +368,7 @@ class RowsTensor(Rows, torch.Tensor):
     def __torch_function__(
         cls, func: Callable[..., Any], types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """What torch's function `func` gives of them. Raises TypeError for one that writes."""
+        """Result of torch's `func` on rows. Raises TypeError if it writes."""
         name, more = getattr(func, "__name__", ""), dict(kwargs or {})
         refuse_writing(name, args, more)
         if name in ABOUT:

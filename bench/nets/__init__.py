@@ -1,3 +1,6 @@
-"""Networks that more than one adapter uses."""
+"""Networks and their training.
+
+Shared by methods, attacks, extractors and evaluators.
+"""
 
 __figures__ = True

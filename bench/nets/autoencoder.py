@@ -1,4 +1,4 @@
-"""An autoencoder: an image becomes a code of a few hundred numbers, and an image again; and how it is trained.
+"""Autoencoder of images to codes of a few hundred numbers; its training.
 
 Source: Yala et al., Syfer (2022), appendix D. Encoder: convolutions (3x3, stride 2), each followed by a leaky ReLU and
 batch normalisation, then average pooling. Decoder: as many transposed convolutions. Trained by mean squared error.
@@ -61,7 +61,7 @@ class Autoencoder(nn.Module):
         self.register_buffer("mean", torch.zeros(shape))
 
     def start_at(self, images: Tensor) -> None:
-        """Take the mean of images (n, c, h, w) as the zero point of both ends."""
+        """Use the mean of images (n, c, h, w) as origin."""
         self.mean = images.mean(dim=0)
 
     def encode(self, images: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def _convolution(entering: int, leaving: int) -> nn.Module:
 
 
 def _transposed(entering: int, leaving: int, size: tuple[int, int], *, last: bool) -> nn.Module:
-    """To `size`: stride 2 makes 2n - 1 of n, and one more where the side is even."""
+    """Upsampling to `size`: 2n - 1 of n, plus 1 if even."""
     more = (1 - size[0] % 2, 1 - size[1] % 2)
     layer = nn.ConvTranspose2d(entering, leaving, 3, stride=2, padding=1, output_padding=more)
     return layer if last else nn.Sequential(layer, nn.LeakyReLU(0.2), nn.BatchNorm2d(leaving))
@@ -93,7 +93,7 @@ def _transposed(entering: int, leaving: int, size: tuple[int, int], *, last: boo
 
 @dataclass(frozen=True)
 class ReconstructionCourse:
-    """How an autoencoder is trained.
+    """Training of an autoencoder.
 
     Args:
         steps: Gradient steps of Adam.
@@ -114,9 +114,9 @@ class ReconstructionCourse:
 
 
 def train_autoencoder(network: Autoencoder, images: Tensor, course: ReconstructionCourse, seed: int) -> None:
-    """Train `network` in place on images (n, c, h, w) of its device, at least 2, and leave it in evaluation mode.
+    """Train `network` in place; leave it in evaluation mode.
 
-    Same seed, same bits on a CPU.
+    On at least 2 images (n, c, h, w) of its device. Same seed, same bits on a CPU.
 
     Raises:
         FloatingPointError: The loss is no longer finite.
@@ -155,13 +155,13 @@ def train_autoencoder(network: Autoencoder, images: Tensor, course: Reconstructi
 
 
 def encoded(network: Autoencoder, images: Tensor) -> Tensor:
-    """Codes (n, width) of any number of images (n, c, h, w), without gradients; float64."""
+    """Codes (n, width) of images (n, c, h, w), float64, without gradients."""
     with torch.no_grad():
         return torch.cat([network.encode(part) for part in torch.split(images, ROWS)]).double()
 
 
 def decoded(network: Autoencoder, codes: Tensor, like: Tensor | None = None) -> Tensor:
-    """Images (n, c, h, w) of any number of codes (n, width), without gradients; float32.
+    """Images (n, c, h, w) of codes (n, width), float32, without gradients.
 
     `like` as in `by_blocks`.
     """
@@ -170,9 +170,9 @@ def decoded(network: Autoencoder, codes: Tensor, like: Tensor | None = None) -> 
 
 
 def unexplained(network: Autoencoder, images: Tensor) -> float:
-    """Share of the variance of images (n, c, h, w) about the training mean that reconstructions miss: 1 knows nothing.
+    """Unexplained share of the variance of images (n, c, h, w).
 
-    NaN where all images are that mean.
+    About the training mean: 1 is no better than that mean. NaN if all images are that mean.
     """
     back = decoded(network, encoded(network, images)).double()
     whole = (images.double() - network.mean.double()).square().sum()

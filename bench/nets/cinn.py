@@ -1,4 +1,4 @@
-"""The conditional invertible network of CADP: coupling blocks that read a condition, built from FrEIA's modules.
+"""Conditional invertible network of CADP, built from FrEIA's modules.
 
 Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), section 4
 and appendix A; Ardizzone et al., Guided image generation with conditional INNs (2019). Images go through levels of
@@ -64,7 +64,7 @@ class CINNSizes:
 
 
 class Shuffle(nn.Module):
-    """A random order of the channels or elements, drawn on construction; called like FrEIA's modules."""
+    """A random order of channels or elements, in FrEIA's interface."""
 
     order: Tensor
     back: Tensor
@@ -76,12 +76,14 @@ class Shuffle(nn.Module):
         self.register_buffer("back", order.argsort())
 
     def forward(self, x: tuple[Tensor], c: list[Tensor], rev: bool = False) -> tuple[tuple[Tensor], float]:
-        """The rows (n, channels, ...) of a tuple in that order, or back; the log determinant is 0."""
+        """The tuple's rows in that order, or back; log determinant 0."""
         return (x[0][:, self.back if rev else self.order],), 0.0
 
 
 class CINN(Flow):
-    """A flow for images (c, h, w) or table rows (d,) under a condition of k numbers, 0 for none.
+    """A conditional flow for images (c, h, w) or vectors (d,).
+
+    Under a condition of k numbers, 0 for none.
 
     Args:
         shape: Of one row.
@@ -130,7 +132,10 @@ class CINN(Flow):
         self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=sizes.flat_width))
 
     def standardise_by(self, samples: Tensor) -> None:
-        """Take the mean and deviation of each channel or column from rows (n, ...); constant columns keep theirs."""
+        """Standardise by the channels or columns of rows (n, ...).
+
+        Constant columns keep their deviation.
+        """
         axes = (0, 2, 3) if samples.ndim == 4 else (0,)
         std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
         self.mean.copy_(mean[0])
@@ -180,7 +185,10 @@ class CINN(Flow):
 
 
 def levels_of(shape: tuple[int, ...], levels: int | None) -> int:
-    """How often an image (c, h, w) is downsampled; NotApplicable where it cannot be halved so often."""
+    """Downsamplings of an image (c, h, w).
+
+    Raises NotApplicable if it cannot be halved so often.
+    """
     side, possible = min(shape[1:]), 0
     while all(length % 2 ** (possible + 1) == 0 for length in shape[1:]):
         possible += 1
@@ -217,7 +225,7 @@ def _couplings(
 
 
 def _subnet(inputs: int, outputs: int, *, spatial: bool, width: int) -> nn.Sequential:
-    """Three layers whose last one starts at zero, so that a coupling starts as the identity."""
+    """Three layers; the last starts at zero, so couplings start as identity."""
 
     def layer(one: int, other: int) -> nn.Module:
         return nn.Conv2d(one, other, 3, padding=1) if spatial else nn.Linear(one, other)
@@ -230,5 +238,5 @@ def _subnet(inputs: int, outputs: int, *, spatial: bool, width: int) -> nn.Seque
 
 
 def _spread(condition: list[Tensor], rows: Tensor) -> list[Tensor]:
-    """The condition (n, k) at every pixel of rows (n, c, h, w)."""
+    """The condition (n, k) at every pixel of the images."""
     return [part[:, :, None, None].expand(-1, -1, *rows.shape[2:]) for part in condition]

@@ -1,4 +1,4 @@
-"""Training a classifier by gradient steps: one loop for Bob, who learns from a release, and for attacks."""
+"""Training of classifiers by gradient steps, for Bob and for attacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Precision = Literal["float32", "bfloat16"]
 
 @dataclass(frozen=True)
 class Course:
-    """How a classifier is trained.
+    """Training of a classifier.
 
     Args:
         epochs: Passes over the rows, in batches of equal size.
@@ -37,7 +37,7 @@ class Course:
     precision: Precision
 
     def batches(self, rows: int) -> int:
-        """Batches an epoch: no batch is smaller than `batch`, unless there are fewer rows."""
+        """Batches per epoch, each of at least `batch` rows if possible."""
         return max(1, rows // self.batch)
 
     def total(self, rows: int) -> int:
@@ -47,7 +47,7 @@ class Course:
 
 
 def fast_precision(device: torch.device) -> Precision:
-    """bfloat16 where the device computes convolutions in it faster than in float32, else float32.
+    """bfloat16 if the device computes convolutions faster in it, else float32.
 
     A processor that torch was told to use without AVX-512 (`ATEN_CPU_CAPABILITY=avx2`) counts as one that has none.
     """
@@ -60,7 +60,7 @@ def fast_precision(device: torch.device) -> Precision:
 
 
 class Standardise(torch.nn.Module):
-    """Rows (n, ...) minus the mean, over the standard deviation, of `samples`: one number a channel, or a column."""
+    """Standardisation of rows (n, ...) by `samples`, per channel or column."""
 
     mean: torch.Tensor
     factor: torch.Tensor
@@ -78,7 +78,9 @@ class Standardise(torch.nn.Module):
 
 
 def label_loss(exclusive: bool) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """The loss of logits (b, k) against labels (b, k) in [0, 1], which may be soft; NaN counts for nothing.
+    """Loss of logits (b, k) against soft labels (b, k).
+
+    Labels are in [0, 1]; NaN counts for nothing.
 
     Exclusive labels: cross-entropy over the classes. Others: binary cross-entropy, the mean over known labels.
     """
@@ -106,7 +108,9 @@ def train(
     seed: int,
     vary: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None,
 ) -> Iterator[int]:
-    """Train in place on samples (n, ...) and labels (n, k); yields the steps done after every epoch and at the end.
+    """Train in place on samples (n, ...) and labels (n, k).
+
+    Yields the steps done after every epoch and at the end.
 
     Rows without any known label are left out. Raises ValueError if none is left. The caller seeds torch for dropout.
     `vary` makes of a batch what the network sees of it, at random; None shows rows as they are.
@@ -154,7 +158,10 @@ def forward(network: torch.nn.Module, samples: torch.Tensor, precision: Precisio
 
 
 def outputs(network: torch.nn.Module, samples: torch.Tensor, precision: Precision, rows: int = 1024) -> torch.Tensor:
-    """`forward` in evaluation mode without gradients, `rows` rows at a time. An output does not depend on its batch."""
+    """`forward` in evaluation mode without gradients, `rows` rows at a time.
+
+    An output does not depend on its batch.
+    """
     network.eval()
     with torch.no_grad():
         return torch.cat([forward(network, _laid_out(part), precision) for part in torch.split(samples, rows)])

@@ -1,30 +1,30 @@
-"""Rows of numbers in rising order.
+"""Contrastive towers that match raw and released rows; relations between rows.
 
-How a row stands to the others of its set: signatures of the Gram matrix, which no key needs to be known for.
+Relations: signatures of the Gram matrix, readable without a key.
 
 A wide random network nearly keeps, or changes in a known way, the inner products of what it encodes: what is close
 stays close. So the sorted inner products of an image's patch with the same patch of all other images say which image it
-is, before and after the encoding, whatever the key. A network would have to discover this; here it is told.
+is, before and after the encoding, whatever the key. A network would have to discover this; here it is an input.
 
 Source: our own, after the kernels of wide random networks, which are nearly deterministic (Lee et al., Deep neural
 networks as Gaussian processes, 2018).
 
-Two towers that learn which released row belongs to which raw row, by contrast over the links of simulated releases.
+Towers: trained to match rows by contrast over the links of simulated releases.
 
 Source: Yala et al., Syfer (2022), section 4.1: an instance encoder and a set encoder for the raw rows, another pair for
 the released rows, cosine similarity, softmax over a batch.
 
 Differences from the paper:
 - The similarity carries a learned scale (as in CLIP). exp(cos) alone cannot bring the loss of 128 pairs below 2.90.
-- The softmax is taken over both raw and released rows (symmetric), over all links: where several raw rows share a
+- The softmax is taken over both raw and released rows (symmetric), over all links: if several raw rows share a
   released row, each counts as a match.
 - Rows are centred by the mean of their set and divided by one number, the set's standard deviation, so that encodings
   of any scale can be read. Instance embeddings are centred again before the set encoder.
-- The SAU and the ViT are told the size (log mean square) of each patch beside its content. Without it the same network
+- The SAU and the ViT also read the size (log mean square) of each patch. Without it the same network
   needs far more steps to find that sizes survive a random linear map.
 - With `relations`, an embedding of how each row stands to the others of its set (sorted inner products) is added to its
   own. The set encoder would have to learn them from attention.
-- Where labels are used, the embedding of a row's label is added to the embedding of the row.
+- If labels are used, the embedding of a row's label is added to the embedding of the row.
 
 A tower is any module that turns the rows of one set into unit embeddings, and `Towers` pairs two of them: an attack
 with encoders of its own brings its own. Gradients reach both inputs, so that a method can be trained against the loss
@@ -92,7 +92,9 @@ class Relations(nn.Module):
 
 
 def signatures(rows: Tensor, patch_size: int | None) -> Tensor:
-    """(n, locations, 33) for each patch, centred over the set, and for the whole row where it has several patches.
+    """(n, locations, 33) per patch, and per row if several patches.
+
+    Centred over the set.
 
     16 quantiles of the inner products with the other rows, 16 of the cosines, and the logarithm of the square norm.
     Memory grows with the rows, not with their square. A set of one row has no others: its quantiles are 0.
@@ -114,12 +116,15 @@ def signatures(rows: Tensor, patch_size: int | None) -> Tensor:
 
 
 def _with_whole(parts: Tensor) -> Tensor:
-    """Inner products of whole rows, the sum of those of their patches (first axis), as one patch more."""
+    """Inner products with those of whole rows as one patch more.
+
+    The sum over patches (first axis).
+    """
     return parts if len(parts) == 1 else torch.cat((parts, parts.sum(dim=0, keepdim=True)))
 
 
 def _quantiles(table: Tensor, block: Tensor) -> Tensor:
-    """(locations, b, QUANTILES) over the columns of (locations, b, n), without each row's own column."""
+    """(locations, b, QUANTILES) over columns, without each row's own."""
     others = table.shape[2] - 1
     if not others:
         return table.new_zeros(*table.shape[:2], QUANTILES)
@@ -135,7 +140,9 @@ SMALLEST_DEVIATION = 1e-12
 
 
 class Tower(nn.Module):
-    """Rows of one set to unit embeddings: centre, scale, instance encoder, centre, set encoder.
+    """A network from one set's rows to unit embeddings.
+
+    Centre, scale, instance encoder, centre, set encoder.
 
     Args:
         encoder: Instance encoder: "sau"; for images also "vit" or "resnet18".
@@ -168,7 +175,10 @@ class Tower(nn.Module):
         self.relations = Relations(shape, width=width, patch_size=row_patch(shape)) if relations else None
 
     def forward(self, rows: Tensor, labels: Tensor | None = None) -> Tensor:
-        """(n, ...) rows of one set, float32, with their labels (n, k), to (n, width) embeddings of length one."""
+        """Unit embeddings (n, width) of one set's rows (n, ...).
+
+        float32, with labels (n, k) if the tower reads them.
+        """
         centred = rows - rows.mean(dim=0, keepdim=True)
         scaled = centred / centred.std(correction=0).clamp_min(SMALLEST_DEVIATION)
         # Layers hold ten times a set and more: of rows on disk, each is encoded as it is read.
@@ -183,7 +193,9 @@ class Tower(nn.Module):
 
 
 class PieceTower(nn.Module):
-    """Rows of one set to unit embeddings: a network a piece of each row, the pieces' mean, a network a row.
+    """A network from one set's rows to unit embeddings, by pieces.
+
+    A network per piece of each row, the mean over pieces, a network per row.
 
     Args:
         describe: Rows (n, ...) to the features of their pieces (n, p, `features`).
@@ -200,7 +212,7 @@ class PieceTower(nn.Module):
         self.row = nn.Sequential(nn.Linear(2 * width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """(n, ...) rows of one set to (n, width) embeddings of length one."""
+        """Unit embeddings (n, width) of one set's rows (n, ...)."""
         features = self.describe(rows)
         axes = (0,) if self.in_place else (0, 1)
         centred = features - features.mean(dim=axes, keepdim=True)
@@ -217,7 +229,7 @@ class PieceTower(nn.Module):
 
 
 class Towers(nn.Module):
-    """A tower for raw rows, a tower for released rows, and the learned scale of their similarity.
+    """Towers for raw and released rows, with a learned similarity scale.
 
     Args:
         raw: Raw rows (n, ...) to unit embeddings (n, width).
@@ -232,13 +244,16 @@ class Towers(nn.Module):
     def forward(
         self, raw: Tensor, released: Tensor, *, raw_labels: Tensor | None = None, released_labels: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Embeddings (n, width) and (m, width) of both sides; labels only for towers that read them."""
+        """Embeddings (n, width) and (m, width) of both sides.
+
+        Labels only for towers that read them.
+        """
         raw_inputs = (raw,) if raw_labels is None else (raw, raw_labels)
         released_inputs = (released,) if released_labels is None else (released, released_labels)
         return self.raw(*raw_inputs), self.released(*released_inputs)
 
     def match(self, raw: Tensor, released: Tensor, links: Tensor) -> Tensor:
-        """Mean negative log-likelihood of the links, over raw rows and over released rows; log(n) at chance.
+        """Mean negative log-likelihood of the links, both ways; log(n) at chance.
 
         Args:
             raw: (n, width) embeddings of one set.
@@ -252,12 +267,12 @@ class Towers(nn.Module):
         return (matching_loss(logits, linked) + matching_loss(logits.T, linked.T)) / 2
 
     def loss(self, raw: Tensor, released: Tensor, links: Tensor) -> Tensor:
-        """`match` of the embeddings of raw rows (n, ...) and released rows (m, ...)."""
+        """`match` of the embeddings of raw and released rows."""
         return self.match(self.raw(raw), self.released(released), links)
 
 
 def matching_loss(logits: Tensor, linked: Tensor) -> Tensor:
-    """Mean over rows with a link of -log(share of the softmax that falls on linked columns).
+    """Mean over linked rows of -log(softmax share of linked columns).
 
     Args:
         logits: (n, m) float32.
@@ -269,7 +284,10 @@ def matching_loss(logits: Tensor, linked: Tensor) -> Tensor:
 
 
 def instance_encoder(encoder: Encoder, shape: tuple[int, ...], *, width: int, depth: int) -> nn.Module:
-    """Rows (n, *shape) to embeddings (n, width), each row by itself; arguments as of `Tower`."""
+    """Encoder of rows (n, *shape) to (n, width), one by one.
+
+    Arguments as of `Tower`.
+    """
     if encoder == "sau":
         return InstanceSAU(shape, width=width, depth=depth, patch_size=row_patch(shape), sizes=True)
     if len(shape) != 3:
@@ -281,5 +299,5 @@ def instance_encoder(encoder: Encoder, shape: tuple[int, ...], *, width: int, de
 
 
 def row_patch(shape: tuple[int, ...]) -> int | None:
-    """Side of the patches in which rows of `shape` are read; None: as a whole."""
+    """Side of the patches of rows of `shape`; None: one patch."""
     return fitting_patch(shape[1], shape[2]) if len(shape) == 3 else None

@@ -1,10 +1,12 @@
-"""ResNet-18 through timm, sized for medical images from 8 pixels up.
+"""Convolutional networks: ResNet-18, CADP's classifier, and a small private CNN.
+
+ResNet-18 is timm's, sized for medical images from 8 pixels up.
 
 Source: He et al. 2016; timm's `ResNet` with basic blocks. The usual stem (7x7 stride 2, then pooling) makes a 64-pixel
 image 16 pixels wide before the first block. Smaller images skip the pooling (below 48 pixels) or the stride as well
 (below 24), so that the first block still sees about that much.
 
-The classifier of the CADP paper's figure 4: convolutions of stride 2, and two linear layers.
+The strided CNN is the classifier of the CADP paper's figure 4: convolutions of stride 2, and two linear layers.
 
 Source: Tölle et al. (CADP, 2022), section 4 ("convolutional blocks and two linear layers") and Table 1 (depth 2 for
 MNIST at 28 pixels, 5 for OCT and chest X-rays at 128); the authors' code: 8, 16, ... channels, batch norm, Dropout2d of
@@ -13,7 +15,7 @@ one half, 100 numbers between the linear layers; for DP-SGD, in the place of bat
 The paper leaves open: kernels (3x3 here), activations (ReLU), and depths at other sizes (here as many blocks as leave a
 side of 4 pixels or more, which gives both of Table 1).
 
-A small network for private training: few weights to add noise to, and features of a known size.
+The private CNN is a small network for private training: few weights to add noise to, and features of a known size.
 
 Source: Papernot et al. 2021 (tempered sigmoids: tanh keeps activations and gradients bounded); Tramèr and Boneh 2021
 (with few rows, normalised features under a linear layer beat deeper networks). One convolution, normalised by groups
@@ -87,7 +89,9 @@ Norm = Literal["batch", "group"]
 
 
 def usual_depth(height: int, across: int) -> int:
-    """Blocks for images of that size: 2 for 28 pixels, 5 for 128; at least 1.
+    """Blocks for images of that size, at least 1.
+
+    2 for 28 pixels, 5 for 128.
 
     >>> [usual_depth(side, side) for side in (8, 28, 64, 128)]
     [1, 2, 4, 5]
@@ -98,7 +102,9 @@ def usual_depth(height: int, across: int) -> int:
 def strided_cnn(
     shape: tuple[int, ...], outputs: int, *, depth: int | None = None, dropout: float = DROPOUT, norm: Norm = "batch"
 ) -> torch.nn.Sequential:
-    """Features (n, 100), then logits (n, outputs), of images (n, c, h, w).
+    """Network from images (n, c, h, w) to logits (n, outputs).
+
+    By way of features (n, 100).
 
     Args:
         shape: (c, h, w) of an image.
@@ -136,7 +142,7 @@ def check_private_width(width: int) -> None:
 
 
 def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> torch.nn.Sequential:
-    """Logits (n, outputs) of standardised rows; the last layer, always linear, starts at zero.
+    """Linear head: logits (n, outputs) of standardised rows, starting at zero.
 
     Args:
         shape: (c, h, w) of an image, or (d,) of a table's row, which has no layer but the last.

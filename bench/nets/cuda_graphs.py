@@ -1,4 +1,4 @@
-"""Training steps that a GPU repeats by itself: captured once as a CUDA graph, launched whole from then on.
+"""Training steps captured once as a CUDA graph and replayed whole.
 
 A step of a small network is thousands of kernels of a few microseconds each, and the host takes longer to launch them
 than the GPU to run them. The first calls run as they are (they are ordinary steps), the next one is captured, and later
@@ -23,14 +23,14 @@ SHAPES = 2
 
 
 class ReplayWarning(UserWarning):
-    """A training step could not be captured, and is launched kernel by kernel."""
+    """A training step could not be captured; its kernels are launched separately."""
 
 
 class Replay:
-    """A step whose work is the same in every call but for the numbers in its inputs.
+    """A step whose work differs only in the numbers of inputs.
 
     Args:
-        step: Tensors on one device to a tensor; it may change networks and optimisers, makes nobody wait for the
+        step: Tensors on one device to a tensor; it may change networks and optimisers, does not wait for the
             device, and draws random numbers (dropout) from torch's own generator alone, which a graph goes on drawing
             from.
 
@@ -68,7 +68,7 @@ class Replay:
 
 
 def beside(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
-    """A call on a stream of its own, as a step must have run before it is captured."""
+    """A call on a separate stream, as required before capture."""
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -78,7 +78,10 @@ def beside(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) 
 
 
 def captured(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> Callable[[], torch.Tensor]:
-    """What repeats `step` on whatever the inputs hold by then; nothing is computed yet. Raises RuntimeError."""
+    """A function that repeats `step` on the inputs' current contents.
+
+    Nothing is computed yet. Raises RuntimeError.
+    """
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         out = step(*inputs)
@@ -94,12 +97,12 @@ def adam(
     parameters: Iterable[torch.nn.Parameter], learning_rate: float, device: torch.device, *, eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> torch.optim.Adam:  # fmt: skip
-    """Adam; on CUDA one kernel for all weights, with a rate that a capture reads anew in every call."""
+    """Adam; on CUDA one fused kernel, with a rate readable in replays."""
     return torch.optim.Adam(parameters, eps=eps, weight_decay=weight_decay, **_paced(learning_rate, device))
 
 
 def adamw(groups: Iterable[dict[str, Any]], learning_rate: float, device: torch.device) -> torch.optim.AdamW:
-    """AdamW for groups of weights with a decay each; on CUDA as `adam`."""
+    """AdamW for groups with a decay each; on CUDA as `adam`."""
     return torch.optim.AdamW(groups, **_paced(learning_rate, device))
 
 
@@ -110,7 +113,7 @@ def _paced(learning_rate: float, device: torch.device) -> dict[str, Any]:
 
 
 def set_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
-    """The rate of the next steps; where it is a tensor, in place."""
+    """Set the rate of the next steps, in place if a tensor."""
     for group in optimiser.param_groups:
         if isinstance(group["lr"], torch.Tensor):
             group["lr"].fill_(learning_rate)

@@ -1,4 +1,4 @@
-"""A conditional variational autoencoder of vectors: an encoder to a Gaussian in the latent space, a decoder back.
+"""Conditional variational autoencoder of vectors, and its training.
 
 Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
 section 4.1, and the authors' code. Encoder: rows and condition to `hidden` numbers, ReLU, then mean and log variance of
@@ -13,7 +13,7 @@ Two readings of the encoder's second half l, and of the divergence from the prio
   - 1/2 log 2 for each latent number: the code trains a sound autoencoder whose prior is N(0, 1/2), so that draws from
   N(0, 1), as in its sampler, have twice the variance that the decoder was trained for.
 
-How a conditional variational autoencoder is trained: by reconstruction and divergence, until held-out rows say stop.
+Training: by reconstruction and divergence, with early stopping on held-out rows.
 
 Source: Di Salvo et al. (2024), section 4.1, and the authors' code (Adam, batches of 512, early stopping with patience
 15 on rows that are not trained on, the best epoch kept).
@@ -38,12 +38,12 @@ from bench.randomness import Secret
 
 
 def decoder(d: int, c: int, *, hidden: int, latent: int) -> nn.Sequential:
-    """Latents beside conditions (n, latent + c) to rows (n, d) in (0, 1)."""
+    """Decoder from latents and conditions (n, latent + c) to (0, 1)."""
     return nn.Sequential(nn.Linear(latent + c, hidden), nn.ReLU(), nn.Linear(hidden, d), nn.Sigmoid())
 
 
 class ConditionalVAE(nn.Module):
-    """Rows (n, d) in [0, 1] with conditions (n, c) to latents and back.
+    """Autoencoder of rows (n, d) in [0, 1] with conditions (n, c).
 
     Args:
         d: Columns of a row.
@@ -59,7 +59,7 @@ class ConditionalVAE(nn.Module):
         self.decoder = decoder(d, c, hidden=hidden, latent=latent)
 
     def encode(self, rows: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
-        """The latent mean of every row, and what `deviation` makes a standard deviation of; (n, latent) each."""
+        """Latent mean of every row, and `deviation`'s input; (n, latent) each."""
         mean, spread = self.encoder(torch.cat((rows, condition), dim=1)).chunk(2, dim=1)
         return mean, spread
 
@@ -75,7 +75,10 @@ def deviation(spread: Tensor, formula: Formula) -> Tensor:
 
 
 def divergence(mean: Tensor, spread: Tensor, formula: Formula) -> Tensor:
-    """(n,) nats by which latents stand off the prior (`official-code`: 1/2 log 2 more for each latent number)."""
+    """Divergence (n,) in nats of latents from the prior.
+
+    `official-code`: 1/2 log 2 more for each latent number.
+    """
     if formula == "corrected":
         return 0.5 * (mean.square() + spread.exp() - spread - 1).sum(dim=1)
     return (mean.square() + (2 * spread).exp() - spread - 0.5).sum(dim=1)
@@ -83,7 +86,7 @@ def divergence(mean: Tensor, spread: Tensor, formula: Formula) -> Tensor:
 
 @dataclass(frozen=True)
 class CVAEFit:
-    """How training went: epochs done, the epoch whose weights were taken (from 1), and its loss on the judged rows."""
+    """Result of training: epochs, best epoch (from 1), its held-out loss."""
 
     epochs: int
     taken: int
@@ -94,7 +97,9 @@ def train_cvae(
     network: ConditionalVAE, rows: Tensor, condition: Tensor, course: CVAECourse, *, judged: tuple[Tensor, Tensor],
     secret: Secret,
 ) -> CVAEFit:  # fmt: skip
-    """Train `network` in place on rows (n, d) in [0, 1] of its device, and leave it without gradients.
+    """Train `network` in place; leave it without gradients.
+
+    On rows (n, d) in [0, 1] of its device.
 
     Args:
         network: On the device of the rows.
@@ -142,7 +147,10 @@ def train_cvae(
 
 
 def _loss(network: ConditionalVAE, rows: Tensor, condition: Tensor, noise: Tensor, course: CVAECourse) -> Tensor:
-    """Mean over the rows of the squared error, summed over columns, and beta times the divergence."""
+    """Mean over rows of squared error and beta times divergence.
+
+    The squared error is summed over columns.
+    """
     mean, spread = network.encode(rows, condition)
     back = network.decode(mean + deviation(spread, course.formula) * noise, condition)
     loss = (back - rows).square().sum(dim=1)

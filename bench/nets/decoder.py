@@ -1,4 +1,4 @@
-"""A key-holder's decoder: learns from raw images and their released forms under one key to see the raw image again.
+"""A key holder's decoder, from released images to raw images.
 
 Source: Yala et al., Syfer (2022), section 4.2 (the decoder that keeps encodings invertible in training, a SAU of
 depth 3) and appendix E (the pictures decoded with parallel data that only the data owner has).
@@ -28,7 +28,9 @@ Shape = tuple[int, int, int]
 
 
 class Decoder(nn.Module):
-    """Released images to raw images: a map in for each location, a SAU, a map out.
+    """Released images to raw images by a SAU.
+
+    A map in for each location, a SAU, a map out.
 
     Args:
         released: Shape (c, h, w) of a released image.
@@ -58,11 +60,11 @@ class Decoder(nn.Module):
         self.mean = nn.Parameter(torch.zeros(raw))
 
     def start_at(self, images: Tensor) -> None:
-        """Begin with the mean of raw images (n, c, h, w) as the answer to everything."""
+        """Begin with the mean of raw images (n, c, h, w)."""
         self.mean.data = images.mean(dim=0)
 
     def forward(self, released: Tensor) -> Tensor:
-        """Released images (n, c, h, w) to raw images (n, c, h, w), unbounded."""
+        """Raw images (n, c, h, w) of released ones, unbounded."""
         if self.released_patch is None:
             tokens = released.flatten(1).unsqueeze(1).expand(-1, self.locations, -1)
         else:
@@ -81,7 +83,7 @@ def train_decoder(
     width: int = 128,
     learning_rate: float = 2e-3,
 ) -> nn.Module:
-    """A module that turns released images back into raw ones, trained on pairs by mean squared error.
+    """Train a decoder of released images on pairs, by squared error.
 
     Args:
         released: (n, c, h, w) float32, all under one key.

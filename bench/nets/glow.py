@@ -36,7 +36,7 @@ Shape = tuple[int, int, int]
 
 
 def most_levels(h: int, w: int) -> int:
-    """How many times both sides can be halved; 0 where one is odd."""
+    """Number of times both sides halve; 0 if one is odd."""
     levels = 0
     while h % 2 == 0 and w % 2 == 0:
         h, w, levels = h // 2, w // 2, levels + 1
@@ -44,12 +44,15 @@ def most_levels(h: int, w: int) -> int:
 
 
 def usual_levels(h: int, w: int) -> int:
-    """The most levels that leave sides of at least 4 pixels (7 at 512, 4 at 64, 3 at 32, 2 at 28), at least 1."""
+    """Most levels that leave sides of at least 4 pixels.
+
+    At least 1: 7 at 512 pixels, 4 at 64, 3 at 32, 2 at 28.
+    """
     return max(1, min(most_levels(h, w), (min(h, w) // SMALLEST_SIDE).bit_length() - 1))
 
 
 class Mixing(nn.Module):
-    """Activation normalisation followed by an invertible 1x1 convolution, as one affine map of a pixel's channels."""
+    """Activation normalisation and invertible 1x1 convolution, as one affine map."""
 
     order: Tensor
     signs: Tensor
@@ -67,19 +70,19 @@ class Mixing(nn.Module):
         self.log_scale = nn.Parameter(torch.zeros(channels))
 
     def initialise(self, x: Tensor) -> None:
-        """Give the channels of x (n, c, h, w) mean 0 and deviation 1."""
+        """Initialise so that channels of x have mean 0, deviation 1."""
         std, mean = torch.std_mean(x, dim=(0, 2, 3))
         self.bias.data = -mean
         self.log_scale.data = -std.clamp_min(SMALLEST_DEVIATION).log()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The mixed channels, and log |det| (a number, the same for every image)."""
+        """Mixed channels, and log |det|, equal for all images."""
         weight = self._weight()
         y = linear(x.movedim(1, -1), weight, weight @ self.bias).movedim(-1, 1)
         return y, x.shape[2] * x.shape[3] * (self.log_scale + self.log_diagonal).sum()
 
     def inverse(self, y: Tensor) -> Tensor:
-        """What `forward` was given."""
+        """The inverse of `forward`."""
         weight = torch.linalg.inv(self._weight().double()).to(y)
         return linear(y.movedim(1, -1), weight, -self.bias).movedim(-1, 1)
 
@@ -90,7 +93,7 @@ class Mixing(nn.Module):
 
 
 class Coupling(nn.Module):
-    """Shifts and scales one half of the channels by what a network makes of the other half."""
+    """Shift and scale one half of the channels by the other."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -105,7 +108,7 @@ class Coupling(nn.Module):
         return torch.cat((kept, (moved + shift) * log_scale.exp()), dim=1), log_scale.sum(dim=(1, 2, 3))
 
     def inverse(self, y: Tensor, precision: Precision) -> Tensor:
-        """What `forward` was given."""
+        """The inverse of `forward`."""
         kept, moved = y.chunk(2, dim=1)
         shift, log_scale = self._affine(kept, precision)
         return torch.cat((kept, moved * (-log_scale).exp() - shift), dim=1)
@@ -118,7 +121,10 @@ class Coupling(nn.Module):
 
 
 class Level(nn.Module):
-    """Squeeze, steps, and the prior of the half that leaves (None at the top, where everything does)."""
+    """Squeeze, steps, and the prior of the leaving half.
+
+    None at the top, as everything leaves.
+    """
 
     def __init__(self, channels: int, *, depth: int, width: int, top: bool) -> None:
         super().__init__()
@@ -131,7 +137,10 @@ class Level(nn.Module):
         return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
 
     def expect(self, kept: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log deviation of the half that leaves, given the half that stays. Not at the top."""
+        """Mean and log deviation of the leaving half given the rest.
+
+        Not at the top.
+        """
         mean, log_scale = cast(nn.Conv2d, self.prior)(kept).chunk(2, dim=1)
         return mean, _bounded(log_scale)
 
@@ -165,7 +174,7 @@ class Glow(Flow):
         )
 
     def encode(self, samples: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Latents (n, d) of images (n, c, h, w), and log |det| (n,)."""
+        """Latents (n, d) and log |det| (n,) of images."""
         return self._encode(samples)
 
     def initialise(self, samples: Tensor, condition: Tensor | None = None) -> None:

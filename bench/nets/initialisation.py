@@ -1,8 +1,7 @@
-"""The global random numbers, borrowed and given back: torch modules take no generator of their own.
+"""Initialisation of networks: seeded torch numbers, or weights from a secret.
 
-The first weights of a network that is trained on private rows, drawn from a secret.
-
-torch's modules draw their own from a generator of 32 bits; whoever guesses those knows where training began.
+torch's modules take no generator of their own, and draw from one of 32 bits: an attacker could guess the first weights.
+Networks that are trained on private rows therefore start from a secret's stream.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from bench.randomness import Stream
 
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Within the block, torch's own random numbers (initialisation, dropout) on the CPU and `device` start at `seed`.
+    """Seed torch's global random numbers within the block.
 
-    The state before is restored afterwards, so that nobody outside notices.
+    Initialisation and dropout, on the CPU and `device`. The state before is restored.
     """
     device = torch.device(device)
     devices = [] if device.type == "cpu" else [device.index or 0]
@@ -30,7 +29,7 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
 
 
 def start(network: torch.nn.Module, stream: Stream) -> None:
-    """Give every layer of `network` new weights and biases, in the order of `modules`.
+    """New weights and biases for every layer, in `modules` order.
 
     Distributed as torch's own: of linear and convolutional layers uniform within 1 / root of the inputs of a unit (He
     et al. 2015 with slope root 5); of norms by groups 1, and 0 for the biases.

@@ -1,4 +1,4 @@
-"""Choices and sizes of networks that plug-ins offer as parameters: known without building a network."""
+"""Choices and sizes of networks that plug-ins offer as parameters."""
 
 from __future__ import annotations
 

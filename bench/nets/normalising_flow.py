@@ -1,6 +1,6 @@
-"""Normalising flows: networks that turn rows into independent standard normal numbers, and back.
+"""Normalising flows between rows and standard normal latents; their training.
 
-How a normalising flow is trained: by maximum likelihood, judged on people whose rows it has not seen.
+Training is by maximum likelihood, judged on held-out people.
 
 Source: Kingma and Dhariwal, Glow (2018), appendix B (uniform dequantisation, warm-up, initialisation by data), and
 Ardizzone et al. (2019), as in the CADP paper: loss mean(0.5 |z|^2 - log |det|) / d, Adam with epsilon 1e-6.
@@ -31,7 +31,9 @@ CHUNK = 2**18  # elements (rows x d) that are worked on at once
 
 
 class Flow(nn.Module, ABC):
-    """An invertible network with a known Jacobian, whose latent is standard normal where training succeeded.
+    """An invertible network with a known Jacobian.
+
+    Its latent is standard normal after training.
 
     Rows have d elements and so have latents. A condition (n, k), float32, is what else the density may depend on; an
     unconditional flow takes None. Same rows in the same order, same bits; in another batch the last digits may differ.
@@ -39,14 +41,17 @@ class Flow(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, samples: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Latents (n, d) of rows (n, ...), and log |det of the Jacobian| (n,) in nats; float32."""
+        """Latents (n, d) of rows (n, ...); log |det Jacobian| (n,).
+
+        In nats; float32.
+        """
 
     @abstractmethod
     def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
-        """The rows (n, ...) of latents (n, d): the inverse of `encode`; float32."""
+        """Rows (n, ...) of latents (n, d), inverse of `encode`; float32."""
 
     def initialise(self, samples: Tensor, condition: Tensor | None = None) -> None:
-        """Set weights that depend on data by a first batch; by default there are none."""
+        """Set weights that depend on data by a first batch."""
 
     def log_density(self, samples: Tensor, condition: Tensor | None = None) -> Tensor:
         """Log density (n,) of rows in nats, under a standard normal latent."""
@@ -55,17 +60,26 @@ class Flow(nn.Module, ABC):
 
 
 def encoded(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
-    """Latents (n, d) of any number of rows, without gradients and in full float32."""
+    """Latents (n, d) of any number of rows.
+
+    Without gradients, in full float32.
+    """
     return _each(lambda *part: flow.encode(*part)[0], samples, condition)
 
 
 def decoded(flow: Flow, latent: Tensor, condition: Tensor | None = None) -> Tensor:
-    """The rows (n, ...) of any number of latents, without gradients and in full float32."""
+    """Rows (n, ...) of any number of latents.
+
+    Without gradients, in full float32.
+    """
     return _each(flow.decode, latent, condition)
 
 
 def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
-    """Log densities (n,) of any number of rows in nats, without gradients and in full float32."""
+    """Log densities (n,) in nats of any number of rows.
+
+    Without gradients, in full float32.
+    """
     return _each(flow.log_density, samples, condition)
 
 
@@ -75,7 +89,7 @@ def rows_at_once(rows: Tensor) -> int:
 
 
 def _each(work: Callable[[Tensor, Tensor | None], Tensor], rows: Tensor, condition: Tensor | None) -> Tensor:
-    """What `work` makes of the rows and their conditions, some of them at a time."""
+    """`work` on rows and their conditions, a part at a time."""
 
     def made(index: Tensor) -> Tensor:
         return work(rows[index], None if condition is None else condition[index])
@@ -90,12 +104,12 @@ EXPLOSION = 100.0  # nats a dimension above the lowest loss so far; training tha
 
 
 class FlowDiverged(RuntimeError):  # noqa: N818  (an outcome of training)
-    """Training left the finite numbers; the text says at which step, with which loss, and what to do."""
+    """Training diverged; the text names the step, loss and remedy."""
 
 
 @dataclass(frozen=True)
 class FlowCourse:
-    """How a flow is trained.
+    """Training of a flow.
 
     Args:
         steps: Gradient steps of Adam.
@@ -139,7 +153,7 @@ class FlowCourse:
 
 @dataclass(frozen=True)
 class FlowFit:
-    """How a trained flow does on held-out rows.
+    """Fit of a trained flow to held-out rows.
 
     Args:
         steps: Gradient steps done.
@@ -163,7 +177,7 @@ def train_flow(
     held_out: tuple[Tensor, Tensor | None],
     seed: int,
 ) -> FlowFit:
-    """Train `flow` in place on its device, and leave it in evaluation mode.
+    """Train `flow` in place; leave it in evaluation mode.
 
     Args:
         flow: On the device of the rows.
@@ -184,7 +198,7 @@ def train_flow(
     watch, every = _Watch(device), max(1, course.steps // 50)
 
     def learn(rows: Tensor, *conditions: Tensor) -> Tensor:
-        """One step: the loss before it and the length of its gradient, (2,)."""
+        """One step: (loss before it, gradient length), (2,)."""
         latent, log_det = flow.encode(rows, *conditions)
         loss = (0.5 * latent.square().sum(dim=1) - log_det).mean() / d
         optimiser.zero_grad(set_to_none=True)
@@ -209,7 +223,9 @@ def train_flow(
 
 
 class _Watch:
-    """Sees every step where it is computed, and makes the host wait for it only when it is asked.
+    """Monitor of every step on its device.
+
+    The host waits only when it asks.
 
     Args:
         device: Of the training.
@@ -221,14 +237,14 @@ class _Watch:
         self._first = torch.full((4,), -1.0, dtype=torch.float64, device=device)  # of diverging: see `_diverged`
 
     def see(self, step: int, loss: Tensor, length: Tensor) -> None:
-        """Take in the loss of a step and the length of its gradient."""
+        """Record a step's loss and gradient length."""
         self._last, self._lowest = loss, torch.fmin(self._lowest, loss)
         wrong = ~(loss.isfinite() & length.isfinite() & (loss < self._lowest + EXPLOSION))
         seen = torch.stack((torch.full_like(loss, step), loss, self._lowest, length)).double()
         self._first = torch.where(wrong & (self._first[0] < 0), seen, self._first)
 
     def state_dict(self) -> Mapping[str, Tensor]:
-        """What it has seen."""
+        """The recorded statistics."""
         return {"lowest": self._lowest, "last": self._last, "first": self._first}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

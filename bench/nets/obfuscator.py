@@ -1,16 +1,16 @@
-"""Random layers: a random linear map for each place in an image, then SELU, then LayerNorm.
+"""Syfer's network: learned layers between random layers.
+
+A random layer is a random linear map for each place in an image, then SELU, then LayerNorm.
 
 Source: Yala et al., Syfer (2022), section 5: "linear layers, followed by a SeLU nonlinearity and layer normalization.
 All random linear layers weights were sampled from a unit Gaussian, and we used separate random networks per patch". The
 maps have biases (also standard normal), as the stated count says: six layers of 16 maps from 256 to 256 numbers are the
-6.3 M random parameters. LayerNorm has no weights of its own, so an image's encoding knows nothing of its batch.
+6.3 M random parameters. LayerNorm has no weights of its own, so an image's encoding does not depend on its batch.
 
-Syfer's network: learned layers between random layers, which shape what the random layers make of an image.
-
-Source: Yala et al., Syfer (2022), sections 4.2 and 5: blocks of learned layers (Simple Attention Units) and a random
-layer. The stated counts, 6.6 M learned and 6.3 M random parameters, agree with five blocks of five SAU layers each,
-positions learned once a block, and six random layers: one after each block and one more, which stands at the end here,
-so that the first learned layers see the image itself and all they give passes at least two random layers.
+The network. Source: Yala et al., Syfer (2022), sections 4.2 and 5: blocks of learned layers (Simple Attention Units)
+and a random layer. The stated counts, 6.6 M learned and 6.3 M random parameters, agree with five blocks of five SAU
+layers each, positions learned once a block, and six random layers: one after each block and one more, which stands at
+the end here, so that the first learned layers see the image itself and all they give passes at least two random layers.
 
 Differences from the paper: images are standardised first (it does not say); patches that do not have `width` numbers
 enter through one more learned linear map; the tokens are folded into a grey image, a square a token, so that networks
@@ -36,7 +36,9 @@ Draw = Callable[..., Tensor]  # takes a shape, one number an argument; gives sta
 
 
 def draw_layer(draw: Draw, *, locations: int, inputs: int, width: int) -> Tensor:
-    """Standard normal float32 weights (locations, inputs + 1, width), where `draw` makes them; the last row is a bias.
+    """Standard normal float32 weights (locations, inputs + 1, width).
+
+    On the device of `draw`; the last row is a bias.
 
     Args:
         draw: Where the random numbers come from: a secret's stream for keys, torch's own numbers for training.
@@ -52,7 +54,9 @@ def draw_layer(draw: Draw, *, locations: int, inputs: int, width: int) -> Tensor
 
 
 def draw_layers(draw: Draw, *, locations: int, inputs: int, width: int, layers: int) -> list[Tensor]:
-    """Weights of `layers` layers, as in `draw_layer`; the first reads `inputs` numbers a token, the others `width`.
+    """Weights of `layers` layers, as in `draw_layer`.
+
+    The first reads `inputs` numbers a token, the others `width`.
 
     Raises ValueError for a size below 1.
     """
@@ -64,7 +68,9 @@ def draw_layers(draw: Draw, *, locations: int, inputs: int, width: int, layers: 
 
 
 def random_layer(tokens: Tensor, weights: Tensor) -> Tensor:
-    """Tokens (b, t, inputs) through one layer: LayerNorm(SELU(x W + b)), a map a location.
+    """Tokens (b, t, inputs) through one layer: LayerNorm(SELU(x W + b)).
+
+    One map per location.
 
     Args:
         tokens: (b, t, inputs), one token a location.
@@ -122,16 +128,22 @@ class Obfuscator(nn.Module):
         )
 
     def standardise_by(self, images: Tensor) -> None:
-        """From now on, subtract the mean and divide by the standard deviation of (n, c, h, w) images, by channel."""
+        """Standardise images by the mean and deviation of (n, c, h, w)."""
         self.standardise = Standardise(images)
 
     def draw(self, draw: Draw) -> list[Tensor]:
-        """A key's random layers, `blocks` + 1 tensors (locations, width + 1, width), where `draw` makes them."""
+        """A key's `blocks` + 1 random layers (locations, width + 1, width).
+
+        On the device of `draw`.
+        """
         layers = len(self.stacks) + 1
         return draw_layers(draw, locations=self.locations, inputs=self.width, width=self.width, layers=layers)
 
     def forward(self, images: Tensor, layers: Sequence[Tensor]) -> Tensor:
-        """Images (n, c, h, w) to encoded images (n, 1, h', w'), in which every token has mean 0 and variance 1."""
+        """Encoded images (n, 1, h', w') of images (n, c, h, w).
+
+        Every token has mean 0 and variance 1.
+        """
         tokens = self.enter(cut(self.standardise(images), self.patch_size))
         for stack, weights in zip(self.stacks, layers[:-1], strict=True):
             tokens = random_layer(stack(tokens), weights)

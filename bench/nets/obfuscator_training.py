@@ -1,4 +1,4 @@
-"""How an obfuscator is trained: against an attacker that links its encodings, and with a decoder that inverts them.
+"""Training of an obfuscator against an attacker, with a decoder.
 
 Source: Yala et al., Syfer (2022), Algorithm 1. Each step encodes a batch of public images under a fresh key and under
 the decoder's key, which stays the same. Even steps change the obfuscator, which minimises lambda_rec L_rec -
@@ -45,7 +45,7 @@ Encode = Callable[[Tensor, Sequence[Tensor]], Tensor]
 
 @dataclass(frozen=True)
 class Opponents:
-    """How an obfuscator is trained.
+    """Training of an obfuscator.
 
     Args:
         steps: Training steps, half of them the obfuscator's.
@@ -74,14 +74,17 @@ class Opponents:
 
 @dataclass(frozen=True)
 class Losses:
-    """Mean losses over the last fiftieth of the steps: `reid` of the attacker, log(batch) at chance; `rec` as above."""
+    """Mean losses over the last fiftieth of the steps.
+
+    `reid` of the attacker, log(batch) at chance; `rec` as above.
+    """
 
     reid: float
     rec: float
 
 
 def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int) -> Losses:
-    """Train `obfuscator` in place and say how the game stands at the end.
+    """Train `obfuscator` in place; return the final losses.
 
     Args:
         obfuscator: On the device of the images.
@@ -136,7 +139,9 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
 
 
 def agreement(first: Tensor, second: Tensor) -> Tensor:
-    """How well relations between rows survive a change of key: 1 where they stay as they are, near 0 where none does.
+    """Agreement of relations between rows across keys.
+
+    1 if unchanged, near 0 if none survives.
 
     The mean over locations, and over whole rows, of the squared correlation between the Gram matrices of two encodings
     of the same rows, without the diagonals: what `relational` matches by.
@@ -157,7 +162,7 @@ def agreement(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _normal(seed: int, device: torch.device) -> Draw:
-    """Nothing that is trained with is secret, and a GPU draws its own numbers fastest."""
+    """Draw on the device: nothing in training is secret."""
     return partial(torch.randn, generator=generator(seed, device), device=device)
 
 

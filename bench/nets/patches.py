@@ -11,7 +11,9 @@ SHRUNK = "numbers of a patch for one of its token"
 
 
 def patch_grid(height: int, width: int, patch_size: int) -> tuple[int, int]:
-    """Patches per column and per row of an image. Raises ValueError where the patch does not divide both sides.
+    """Patches per column and per row of an image.
+
+    Raises ValueError if the patch does not divide both sides.
 
     >>> patch_grid(64, 64, 16)
     (4, 4)
@@ -35,7 +37,9 @@ def patch_sizes(height: int, width: int) -> list[int]:
 
 
 def fitting_patch(height: int, width: int, largest: int = 16) -> int | None:
-    """The largest patch size up to `largest` that leaves at least two patches a side; None where only 1 would do.
+    """Largest patch up to `largest` with two patches a side.
+
+    None if only 1 would do.
 
     >>> fitting_patch(64, 64), fitting_patch(28, 28), fitting_patch(8, 8), fitting_patch(31, 31)
     (16, 14, 4, None)
@@ -45,7 +49,9 @@ def fitting_patch(height: int, width: int, largest: int = 16) -> int | None:
 
 
 def cut(images: torch.Tensor, patch_size: int) -> torch.Tensor:
-    """Patches (n, locations, c * patch_size^2) of images (n, c, h, w); locations run row by row.
+    """Patches (n, locations, c * patch_size^2) of images (n, c, h, w).
+
+    Locations run row by row.
 
     Raises ValueError where the patch does not divide both sides.
     """
@@ -56,7 +62,7 @@ def cut(images: torch.Tensor, patch_size: int) -> torch.Tensor:
 
 
 def fold(patches: torch.Tensor, shape: tuple[int, int, int], patch_size: int) -> torch.Tensor:
-    """Images (n, c, h, w) of `shape` (c, h, w) from the patches that `cut` makes."""
+    """Images (n, c, h, w) of `shape` from `cut` patches."""
     c, h, w = shape
     down, across = patch_grid(h, w, patch_size)
     tiles = patches.reshape(len(patches), down, across, c, patch_size, patch_size).permute(0, 3, 1, 4, 2, 5)

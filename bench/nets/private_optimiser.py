@@ -1,4 +1,4 @@
-"""The optimiser of private training: Opacus' clipping, then whole steps of a grid, and noise from a secret's stream.
+"""Optimiser of private training: Opacus' clipping, discrete Gaussian noise.
 
 A row's clipped gradient is rounded to the grid towards zero, which makes no vector longer, and what float64 errs by in
 clipping is taken off before; sums of rows are sums of whole numbers, and the noise is the discrete Gaussian
@@ -51,7 +51,10 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         self._within: Tensor | None = None
 
     def clip_and_accumulate(self) -> None:
-        """Add every row's clipped gradient to `summed_grad`: int64, in steps. `check` says whether the clip held."""
+        """Add every row's clipped gradient to `summed_grad`, int64 steps.
+
+        `check` verifies the clip.
+        """
         gradients = [_flat(weight.grad_sample).flatten(1) for weight in self.params]
         squares = torch.stack([_squares(part) for part in gradients], dim=1).sum(dim=1)
         factor = (SHORTER * self.max_grad_norm / squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1)
@@ -70,7 +73,9 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         self._within = within if self._within is None else self._within & within
 
     def check(self) -> None:
-        """Hold all steps to the clip; to be called before the weights leave the training. No step waits for it.
+        """Verify the clip of all steps, without waiting in any.
+
+        Call it before the weights leave the training.
 
         Raises:
             AssertionError: A row was longer than the clip after all, or not finite.
@@ -91,7 +96,7 @@ def _squares(gradients: Tensor) -> Tensor:
 
 
 def _blocks(gradients: Tensor) -> list[slice]:
-    """The rows some at a time: on the host so few that what is computed of them in float64 stays in its cache."""
+    """The rows in parts that fit the host's cache in float64."""
     n, numbers = gradients.shape
     size = max(1, CACHED // (8 * max(1, numbers))) if gradients.device.type == "cpu" else n
     return [slice(start, start + size) for start in range(0, max(n, 1), max(size, 1))]

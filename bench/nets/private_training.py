@@ -1,4 +1,4 @@
-"""Private training: gradients clipped row by row, Gaussian noise on their sum, batches by Poisson sampling.
+"""Private training (DP-SGD): clipped gradients, Gaussian noise, Poisson sampling.
 
 Source: Abadi et al. 2016, Algorithm 1, through Opacus; the noise calibrated by its PRV accountant (Gopi et al. 2021),
 for neighbours that differ by one row more or less. Momentum, and a rate that rises over a tenth of the steps and falls
@@ -37,7 +37,7 @@ ROWS = 256  # gradients of so many rows are held at once
 
 @dataclass(frozen=True)
 class PrivateCourse:
-    """How a classifier is trained privately.
+    """Training of a classifier with differential privacy.
 
     Args:
         epsilon, delta: The budget, epsilon within `EPSILONS`. None takes for delta 1 / (10 n) of n rows, `MOST_DELTA`
@@ -65,7 +65,7 @@ class PrivateCourse:
         one_of(get_args(Optimiser), optimiser=self.optimiser)
 
     def peak(self, rows: int) -> float:
-        """The peak rate for that many rows: the noisier their gradients, the lower.
+        """Peak rate for that many rows, lower for noisier gradients.
 
         The rule was found on public rows of MNIST; it knows the rows' number only, which is public.
         """
@@ -82,7 +82,7 @@ class PrivateCourse:
         return peak * min((step + 1) / max(1, steps // 10), 0.5 * (1 + math.cos(math.pi * step / steps)))
 
     def sampling(self, rows: int) -> tuple[float, float, int]:
-        """Delta, the share of the rows in a batch, and how many steps there are, for that many rows.
+        """Delta, the sampling rate and the steps for that many rows.
 
         Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
         """
@@ -102,7 +102,9 @@ def train_privately(
     exclusive: bool,
     secret: Secret,
 ) -> float:
-    """Train in place on standardised rows (n, ...) and labels (n, k), NaN unknown; gives the epsilon that was spent.
+    """Train in place; return the epsilon spent.
+
+    On standardised rows (n, ...) and labels (n, k), NaN unknown.
 
     Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
     """
@@ -145,7 +147,10 @@ def train_privately(
 
 
 def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> float:
-    """The least noise multiplier, nearly, with which `steps` Poisson samples of a `share` of rows keep the budget."""
+    """Smallest noise multiplier, nearly, that keeps the budget.
+
+    For `steps` Poisson samples of a `share` of rows.
+    """
     from opacus.accountants.utils import get_noise_multiplier
 
     error = TOLERANCE * epsilon
@@ -158,7 +163,10 @@ def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> floa
 
 
 def account(multiplier: float, delta: float, *, share: float, steps: int, error: float) -> float:
-    """An upper bound, within `error`, on the epsilon that `steps` Poisson samples of a `share` of rows spend."""
+    """Upper bound, within `error`, on the epsilon spent.
+
+    By `steps` Poisson samples of a `share` of rows.
+    """
     from opacus.accountants import PRVAccountant
 
     accountant = PRVAccountant()
@@ -168,7 +176,7 @@ def account(multiplier: float, delta: float, *, share: float, steps: int, error:
 
 
 def accounts(course: PrivateCourse, rows: int) -> Mapping[str, float]:
-    """The epsilon that training on that many rows spends, by each accountant that is installed.
+    """Epsilon spent on that many rows, by each installed accountant.
 
     Opacus' PRV accountant (Gopi et al. 2021), by which the noise is calibrated, and the one of dp-accounting (privacy
     loss distributions: Koskela et al. 2020, Doroshenko et al. 2022), which shares no code with it.
@@ -188,7 +196,7 @@ def accounts(course: PrivateCourse, rows: int) -> Mapping[str, float]:
 
 @contextmanager
 def _quiet_accountant() -> Iterator[None]:
-    """The accountant sizes its grid by a looser accountant, which could be tighter, and takes log 0 for all rows."""
+    """Silence the accountant's warnings on grid size and log 0."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Optimal order is the (largest|smallest) alpha")
         warnings.filterwarnings("ignore", message="divide by zero encountered in log")
@@ -196,7 +204,7 @@ def _quiet_accountant() -> Iterator[None]:
 
 
 def row_losses(logits: torch.Tensor, labels: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
-    """Each row's own loss (n,), which no other row enters: 0 where nothing is known of it.
+    """Each row's own loss (n,); 0 without a known label.
 
     Args:
         logits, labels: (n, k); labels in [0, 1], NaN unknown.

@@ -1,4 +1,4 @@
-"""The scattering transform of order 2: fixed features of images that nothing was learned for.
+"""Scattering transform of order 2: fixed, unlearned image features.
 
 Source: Bruna and Mallat 2013, Invariant scattering convolution networks; with J = 2 scales and L = 8 angles, 81 maps a
 colour at a quarter of the side, as in Tramèr and Boneh 2021, Differentially private learning needs better features
@@ -44,7 +44,7 @@ class Filters:
 
 @cache
 def filters(h: int, w: int) -> Filters:
-    """On the CPU. Both sides are multiples of 4, and 16 at least."""
+    """On the CPU, for sides of multiples of 4, at least 16."""
     spectra = torch.stack(
         [_wavelet(h, w, scale, angle) for scale in range(SCALES) for angle in range(ANGLES)]
     )  # fmt: skip
@@ -58,7 +58,9 @@ def filters(h: int, w: int) -> Filters:
 
 
 def scattering(images: torch.Tensor) -> torch.Tensor:
-    """(n, 81 c, ceil(h / 4), ceil(w / 4)) float32 of images (n, c, h, w) float32, of 8 pixels a side or more.
+    """Scattering maps, float32, of images (n, c, h, w).
+
+    (n, 81 c, ceil(h / 4), ceil(w / 4)), for sides of 8 pixels or more.
 
     Raises ValueError for smaller images.
     """
@@ -77,7 +79,7 @@ def scattering(images: torch.Tensor) -> torch.Tensor:
 
 
 def scattered(images: torch.Tensor) -> torch.Tensor:
-    """(n, d) float32: the maps of each image, normalised within 27 groups of them."""
+    """Maps (n, d) float32 of each image, normalised within 27 groups."""
     maps = scattering(images)
     return torch.nn.functional.group_norm(maps, GROUPS).flatten(1)
 
@@ -92,7 +94,7 @@ def _scattered(images: torch.Tensor, kept: Filters) -> torch.Tensor:
 
 
 def _wavelet(h: int, w: int, scale: int, angle: int) -> torch.Tensor:
-    """(h, w) complex128: the spectrum of a Morlet wavelet, whose mean is 0."""
+    """Spectrum (h, w) complex128 of a Morlet wavelet of mean 0."""
     sigma, frequency, theta = SIGMA * 2**scale, FREQUENCY / 2**scale, math.pi * angle / ANGLES
     total = torch.zeros(h, w, dtype=torch.complex128)
     envelope = torch.zeros(h, w, dtype=torch.float64)
@@ -123,6 +125,9 @@ def _low(side: int) -> torch.Tensor:
 
 
 def _average(side: int) -> torch.Tensor:
-    """(side / 4 - 2, side) float32: phi about every fourth pixel, but those of the mirrored border."""
+    """(side / 4 - 2, side) float32: phi at every fourth pixel.
+
+    Without those of the mirrored border.
+    """
     around = _gaussian(side)
     return torch.stack([around.roll(place) for place in range(STEP, side - STEP, STEP)]).float()

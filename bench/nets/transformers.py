@@ -1,7 +1,8 @@
-"""Simple Attention Unit (SAU): attention whose share is a learned gate, one a layer.
+"""Transformers: the Simple Attention Unit (SAU) of Syfer, and ViT.
 
-Source: Yala et al., Syfer (2022), appendix C. The copy of the paper at hand lacks its equations; this is the form that
-agrees with the stated parameter count of four width x width maps a layer (query, key, value and W):
+SAU: attention with one learned gate per layer. Source: Yala et al., Syfer (2022), appendix C. The copy of the paper at
+hand lacks its equations; this is the form that agrees with the stated parameter count of four width x width maps a
+layer (query, key, value and W):
 
     h = LayerNorm(x) + position,   o = s MHSA(h) + (1 - s) h,   out = x + SELU(W o + b),   s = sigmoid(gate)
 
@@ -10,7 +11,7 @@ output map is W. The gate starts at -2 (s = .12). Positions start at N(0, 0.5^2)
 the usual 0.02 the layers take hundreds of steps to tell one patch from another. The residual `x +` is our choice (a
 parameter): deeper stacks train sooner with it.
 
-Vision transformer (ViT) through timm, sized for medical images from 8 pixels up; random weights, nothing downloaded.
+ViT: timm's, sized for medical images from 8 pixels up, with random weights.
 
 Source: Dosovitskiy et al., An image is worth 16x16 words (2021); timm's `VisionTransformer` with the mean over the
 tokens instead of a class token.
@@ -68,7 +69,7 @@ class SAULayer(nn.Module):
 
 
 class SAU(nn.Module):
-    """A stack of `depth` layers on tokens (b, t, width); `locations` as in `SAULayer`."""
+    """`depth` layers on tokens (b, t, width); `locations` as in `SAULayer`."""
 
     def __init__(self, width: int, depth: int, *, locations: int = 0, heads: int = 4, residual: bool = True) -> None:
         super().__init__()
@@ -82,7 +83,9 @@ class SAU(nn.Module):
 
 
 class Tokens(nn.Module):
-    """Images (n, c, h, w) or vectors (n, d) to tokens (n, t, width), one a patch: a linear map of its numbers.
+    """Images (n, c, h, w) or vectors (n, d) to tokens.
+
+    (n, t, width), one a patch: a linear map of its numbers.
 
     Args:
         shape: Of one row: (c, h, w), cut into patches, or (d,), a single token.
@@ -112,7 +115,9 @@ class Tokens(nn.Module):
 
 
 class InstanceSAU(nn.Module):
-    """Images (n, c, h, w) or vectors (n, d) to embeddings (n, width): the mean over the tokens of a SAU.
+    """Images (n, c, h, w) or vectors (n, d) to embeddings.
+
+    (n, width): the mean over the tokens of a SAU.
 
     Args:
         shape, patch_size, sizes: As of `Tokens`.
@@ -143,7 +148,10 @@ class InstanceSAU(nn.Module):
 
 
 class SetSAU(nn.Module):
-    """Embeddings (n, width) of one set to embeddings (n, width) that know each other; row order does not matter."""
+    """Embeddings (n, width) of one set to contextual embeddings (n, width).
+
+    Row order does not matter.
+    """
 
     def __init__(self, width: int, depth: int = 1, heads: int = 4) -> None:
         super().__init__()

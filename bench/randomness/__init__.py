@@ -1,4 +1,6 @@
-"""Secret random numbers: streams of a cipher under 256-bit secrets, the same bits on every machine.
+"""Secret random numbers: cipher streams under 256-bit secrets.
+
+The same bits on every machine, and noise on a grid for privacy claims.
 
 What is trained on public data keeps plain seeds (`bench.seeds`). Everything that must not be guessed (keys, noise,
 mixtures, the order of released rows) comes from here.

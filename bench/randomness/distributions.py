@@ -1,4 +1,4 @@
-"""Real random numbers from words of 64 bits, to the same last bit on every machine.
+"""Distributions from 64-bit words, with the same bits on every machine.
 
 Vector units and libraries differ in the last bits of logarithm and exponential. Here both are made of sums, products,
 quotients and roots, which IEEE 754 rounds in one way only; numpy does not fuse them.
@@ -73,7 +73,7 @@ def normal(words: NDArray[np.uint64]) -> Numbers:
 
 
 def logarithm(values: Numbers) -> Numbers:
-    """The natural logarithm of positive, finite numbers, to about 1e-16 of their size.
+    """Natural logarithm of positive finite numbers, relative error about 1e-16.
 
     >>> float(logarithm(np.array([1.0]))[0])
     0.0
@@ -132,7 +132,9 @@ def discrete_laplace(draw: Bytes, more: Words, scale: Fraction, count: int) -> W
 
 
 def discrete_gaussian(draw: Bytes, more: Words, sigma: Fraction, count: int) -> Whole:
-    """(count,) int64: k with probability proportional to exp(-k^2 / (2 sigma^2)) (the paper's algorithm 3).
+    """(count,) int64, k with probability proportional to exp(-k^2 / (2 sigma^2)).
+
+    The paper's algorithm 3.
 
     Args:
         draw, more: The next bytes, and words, of a stream.
@@ -161,7 +163,7 @@ def _check(what: str, value: Fraction) -> None:
 
 @lru_cache(maxsize=64)
 def _digits(scale: Fraction) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """For every binary digit, from the lowest, the first byte and the words of its probability."""
+    """First byte and words of each binary digit's probability, lowest first."""
     found: list[tuple[int, tuple[int, ...]]] = []
     while True:
         power = EXACT.divide(Decimal(scale.denominator << len(found)), Decimal(scale.numerator))
@@ -174,7 +176,10 @@ def _digits(scale: Fraction) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def _signed(draw: Bytes, more: Words, digits: tuple[tuple[int, tuple[int, ...]], ...], out: Whole) -> None:
-    """Fill `out`: a geometric number with a random sign, drawn again where it is -0 (0 would come twice)."""
+    """Fill `out` with geometric numbers of random sign.
+
+    -0 is drawn again, as 0 would otherwise come twice.
+    """
     wanted = np.arange(len(out))
     while len(wanted):
         size = _geometric(draw, more, digits, len(wanted))
@@ -213,7 +218,7 @@ def _below(more: Words, words: tuple[int, ...], count: int) -> NDArray[np.bool_]
 
 
 def _accepted(more: Words, tried: Whole, sigma: Fraction, scale: Fraction) -> NDArray[np.bool_]:
-    """(count,) bool: true with the probability exp(-(|k| - sigma^2 / scale)^2 / (2 sigma^2)).
+    """(count,) bool, true with probability exp(-(|k| - sigma^2/scale)^2 / (2 sigma^2)).
 
     Decided in float64, and exactly wherever that could be wrong.
     """

@@ -1,4 +1,4 @@
-"""A grid that noise is drawn on, fixed before the data are seen.
+"""A grid for noise, fixed before the data are seen.
 
 Floating-point noise has holes (Mironov 2012): of the numbers near a released one, some can be reached from one raw row
 and not from another, which voids any bound. On a grid both raw row and noise are whole multiples of one step, so that
@@ -40,7 +40,9 @@ class Grid:
 
     @classmethod
     def for_noise(cls, scale: float, reach: float) -> Self:
-        """The grid for noise of that scale on numbers up to `reach` in size; both are public.
+        """Grid for noise of that scale on numbers up to `reach`.
+
+        Both are public.
 
         The step is a 65,536th of the scale or less, but no finer than lets numbers of 64 times the reach plus 128
         scales be held exactly: noise is stopped there, with a probability below exp(-127).
@@ -57,10 +59,12 @@ class Grid:
         self, values: torch.Tensor, *, rounding: Literal["nearest", "to zero"] = "nearest",
         nan: Literal["refused", "undefined"] = "refused",
     ) -> torch.Tensor:  # fmt: skip
-        """int64: the multiple of the step at each number; "to zero" never makes a vector longer.
+        """Multiples of the step at each number, int64.
+
+        "to zero" never makes a vector longer.
 
         Raises ValueError where one is NaN, for which no bound would hold. "undefined" does not look, for which the host
-        would wait for a device: to be looked for by whoever asks so.
+        would wait for a device; the caller checks.
         """
         known = no_nan(values) if nan == "refused" else values
         exact = known.double() / self.step  # a power of two: no rounding here
@@ -68,16 +72,19 @@ class Grid:
         return rounded.clamp(-self.most, self.most).long()
 
     def values(self, places: torch.Tensor) -> torch.Tensor:
-        """float32, beyond 24 bits float64: numbers at multiples of the step, exactly; the last for any beyond it."""
+        """float32 (beyond 24 bits float64) numbers at multiples of the step.
+
+        Exact; multiples beyond the last become the last.
+        """
         exact = places.clamp(-self.most, self.most).double() * self.step
         return exact.float() if self.bits <= HELD else exact
 
     def laplace(self, stream: Stream, scale: float, shape: tuple[int, ...]) -> torch.Tensor:
-        """int64 of that shape: discrete Laplace noise of that scale (in units of the values), in steps."""
+        """Discrete Laplace noise in steps, int64; scale in units of values."""
         return stream.laplace_integers(self.steps(scale), *shape)
 
     def gaussian(self, stream: Stream, sigma: float, shape: tuple[int, ...]) -> torch.Tensor:
-        """int64 of that shape: discrete Gaussian noise of that standard deviation, in steps."""
+        """Discrete Gaussian noise in steps, int64, of that standard deviation."""
         return stream.gaussian_integers(self.steps(sigma), *shape)
 
     def steps(self, length: float) -> Fraction:
@@ -86,7 +93,7 @@ class Grid:
 
 
 def no_nan(values: torch.Tensor) -> torch.Tensor:
-    """The values, of which every one has a place on a grid: infinite ones have the last.
+    """The values, checked for NaN; infinite ones are allowed.
 
     Raises:
         ValueError: One is NaN. As a whole number it would be the least there is, which noise does not hide.

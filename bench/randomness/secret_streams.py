@@ -1,10 +1,9 @@
-"""A stream of random numbers from a cipher: the same key gives the same numbers on every machine and any torch version.
+"""Secrets of 256 bits, and their streams of random numbers.
 
-Bits are those of AES-256 in counter mode. What is made of them uses integers, and of floating point only operations
-that IEEE 754 defines to the last bit (see `bench.randomness.distributions`), so that neither the processor's vector
-units nor the version of a library shows. Numbers are made on the CPU; the caller moves them to a device.
-
-A 256-bit secret, and the secrets and streams that are derived from it by name.
+Bits are those of AES-256 in counter mode. Numbers are made of them by integers, and by floating-point operations that
+IEEE 754 defines to the last bit (see `bench.randomness.distributions`), so the same key gives the same numbers on every
+machine and any version of a library. Numbers are made on the CPU; the caller moves them to a device. Secrets and
+streams are derived by name.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ class Stream:
         return self.bytes(8 * count).view("<u8")
 
     def integers(self, below: int, *shape: int) -> torch.Tensor:
-        """int64 of that shape, uniform in 0 .. below - 1 (Lemire 2019, with rejection: no value is likelier).
+        """int64 of that shape, uniform in 0 .. below - 1.
 
-        Raises ValueError unless `below` is from 1 to 2^32.
+        Lemire 2019, with rejection, so exactly uniform. Raises ValueError unless `below` is from 1 to 2^32.
         """
         if not 1 <= below <= 1 << 32:
             raise ValueError(f"below must be from 1 to 2^32, got {below}")
@@ -78,31 +77,42 @@ class Stream:
         return torch.from_numpy(bits * np.int8(2) - np.int8(1)).view(shape)
 
     def uniform(self, *shape: int) -> torch.Tensor:
-        """float64 of that shape, odd multiples of 2^-53 in (0, 1): never 0, never 1, symmetric about 1/2."""
+        """float64 of that shape, odd multiples of 2^-53 in (0, 1).
+
+        Symmetric about 1/2.
+        """
         return self._made(uniform, shape)
 
     def normal(self, *shape: int) -> torch.Tensor:
-        """float64 of that shape: Gaussian numbers of mean 0 and variance 1, cut at 8.2 (inverse of the distribution).
+        """float64 of that shape, standard normal, cut at 8.2.
+
+        By the inverse of the distribution.
 
         Not for noise that a privacy claim rests on: see `bench.randomness.noise_grid`.
         """
         return self._made(normal, shape)
 
     def exponential(self, *shape: int) -> torch.Tensor:
-        """float64 of that shape: exponential numbers of mean 1, at most 37. Not for noise that a claim rests on."""
+        """float64 of that shape, exponential of mean 1, at most 37.
+
+        Not for noise that a claim rests on.
+        """
         return self._made(exponential, shape)
 
     @staticmethod
     def rows_apart(numbers: int) -> int:
-        """Rows of so many Laplace numbers each that can be drawn at a time, and are those that one call would draw."""
+        """Largest number of rows of `numbers` Laplace draws per chunk.
+
+        Drawn in such chunks they equal the draws of one call.
+        """
         return CHUNK // math.gcd(CHUNK, numbers)
 
     def laplace_integers(self, scale: Fraction, *shape: int) -> torch.Tensor:
-        """int64 of that shape: k with probability proportional to exp(-|k| / scale), exactly (see `discrete`)."""
+        """int64 of that shape, P(k) ~ exp(-|k| / scale), exactly."""
         return torch.from_numpy(discrete_laplace(self.bytes, self.words, scale, math.prod(shape))).view(shape)
 
     def gaussian_integers(self, sigma: Fraction, *shape: int) -> torch.Tensor:
-        """int64 of that shape: k with probability proportional to exp(-k^2 / 2 sigma^2), exactly (see `discrete`)."""
+        """int64 of that shape, P(k) ~ exp(-k^2 / 2 sigma^2), exactly."""
         return torch.from_numpy(discrete_gaussian(self.bytes, self.words, sigma, math.prod(shape))).view(shape)
 
     def _made(self, make: Maker, shape: tuple[int, ...]) -> torch.Tensor:
@@ -119,7 +129,7 @@ HASHED_ROWS = 256
 
 @dataclass(frozen=True)
 class Secret:
-    """32 bytes that nobody can guess. They are left out of its text.
+    """32 secret bytes, left out of its text.
 
     Args:
         content: The bytes.
@@ -142,7 +152,7 @@ class Secret:
 
     @classmethod
     def of_seed(cls, seed: int, *names: str | int) -> Self:
-        """A secret that is none, for keys that are simulated or tested: whoever knows the seed knows it."""
+        """A simulated secret for tests; the seed determines it."""
         return cls(hashlib.sha256(b"simulated" + _text((seed, *names))).digest())
 
     @classmethod
@@ -159,7 +169,10 @@ class Secret:
         return torch.tensor(list(self.content), dtype=torch.uint8)
 
     def derive(self, *names: str | int) -> Secret:
-        """Another secret, by name (HKDF-Expand, RFC 5869); it tells nothing of this one or of others."""
+        """Another secret, by name (HKDF-Expand, RFC 5869).
+
+        It reveals nothing of this one or of others.
+        """
         return Secret(HKDFExpand(SHA256(), SECRET_BYTES, b"veil-bench secret" + _text(names)).derive(self.content))
 
     def stream(self, *names: str | int) -> Stream:
@@ -167,10 +180,10 @@ class Secret:
         return Stream(self.derive("stream", *names).content)
 
     def bound_to(self, samples: torch.Tensor) -> Secret:
-        """Another secret for every content and shape of `samples`, float32 or any other kind.
+        """Another secret for every content, shape and dtype of `samples`.
 
         Two releases of one owner must never share their noise: their difference would be free of it. Rows are hashed by
-        Poly1305 under a key of their own, whose collisions nobody can look for who does not hold this secret.
+        Poly1305 under a key of their own; collisions cannot be found without this secret.
         """
         tag = Poly1305(self.derive("content").content)
         for part in torch.split(samples, HASHED_ROWS):  # rows may lie on disk
@@ -178,16 +191,16 @@ class Secret:
         return self.derive("bound", str(samples.dtype), *samples.shape, tag.finalize().hex())
 
     def number(self) -> int:
-        """A seed below 2^63, for draws that nobody may foresee and that need no more than a seed."""
+        """A seed below 2^63, for unpredictable draws that need only a seed."""
         return int.from_bytes(self.derive("number").content[:8], "big") >> 1
 
     def commitment(self) -> str:
-        """64 hex digits that tell nothing of the secret, and that no other secret has."""
+        """64 hex digits that identify the secret and reveal nothing of it."""
         return self.derive("commitment").content.hex()
 
 
 def _text(names: tuple[str | int, ...]) -> bytes:
-    """Names as bytes, so that no two lists of names have the same."""
+    """Names as bytes, unique to the list of names."""
     return json.dumps(names).encode()
 
 
