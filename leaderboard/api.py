@@ -1,4 +1,4 @@
-"""The static API: one index, a file a row, and every record as it was written, replicates for paired tests included."""
+"""The static API: an index, a file a row, and all records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCHEMAS = "api/schema/"
 
 
 class TableFile(Part):
-    """A file of a table: all of it, or the part that is of these data sets.
+    """A file of a table, whole or a part of it.
 
     Args:
         file: Relative to the board.
@@ -34,7 +34,7 @@ class TableFile(Part):
 
 
 class Index(Part):
-    """All rows of a board, its columns, and the snapshot that it is.
+    """All rows of a board, its columns, and its snapshot.
 
     Args:
         protocol: By which its records were measured; 0 where they do not say.

@@ -1,4 +1,4 @@
-"""How an attack fared: on its controls, on the ladder, and on every row."""
+"""An attack's controls, its reach, and its outcome on every row."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ class AttackRecord:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The methods that it breaks, or whose members it tells, on data on which its controls hold."""
+        """Methods that it breaks, or whose members it tells, when certified."""
         return self._methods("broken", "members told")
 
     @property
     def dented(self) -> tuple[str, ...]:
-        """The methods on which it does better than chance where its controls hold, and that it breaks nowhere."""
+        """Methods that it dents when certified, and breaks nowhere."""
         return tuple(name for name in self._methods("dented") if name not in self.broken)
 
     @property
     def reached(self) -> tuple[int, int]:
-        """How many encoders of the ladder it breaks, under any parameters and preset, and on how many it was tried."""
+        """Number of encoders broken, and number tried."""
         rungs = [rung for _, _, some in self.reaches for rung in some]
         broken = {rung.method for rung in rungs if rung.state == "broken"}
         return len(broken), len({rung.method for rung in rungs if rung.tried})
@@ -81,7 +81,7 @@ class AttackRecord:
 
 
 def attack_record(kind: str, name: str, tried: Sequence[tuple[Line, Record]]) -> AttackRecord:
-    """What the records of one attack say of it.
+    """The records of one attack, summed up.
 
     Args:
         kind, name: Which.

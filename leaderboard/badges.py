@@ -1,4 +1,4 @@
-"""A badge a row: an SVG that stands by itself, and the JSON from which badge services draw theirs."""
+"""A badge a row: an SVG, and JSON for badge services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GREY = "#5b636b"  # of verdicts that say neither
 
 
 def message(row: BoardRow) -> str:
-    """What a badge says: the verdict, on which data at which size, and how far it was checked.
+    """The badge's text: verdict, data set, preset and tier.
 
     It says no more than the board: what is not rated says that, and a reference method is never ranked.
     """
@@ -33,7 +33,7 @@ def colour(row: BoardRow) -> str:
 
 
 def badge_svg(row: BoardRow) -> str:
-    """The badge as a picture, with its text for who cannot see it; it loads nothing and runs nothing."""
+    """The badge as an SVG that loads and runs nothing."""
     text = message(row)
     left, right = (round(len(part) * LETTER + 2 * MARGIN) for part in (LABEL, text))
     said, label = xml(f"{LABEL}: {text}"), xml(LABEL)

@@ -1,4 +1,4 @@
-"""Records to rows: what stands in each place of the board, as typed data that pages and the terminal both print.
+"""Rows of the board from records, as typed data.
 
     for row in ordered(rows(records), "reid-auc"):
         entry = row.entries["reid-auc"]
@@ -50,7 +50,7 @@ class Row:
         records: Everything the row was made of, by evaluator name.
         vouched: Whether it is the board's own, or a verifier measured some of it again: what others handed in says
             nothing of any other row until then.
-        said: What of it nobody but its author has looked into, in a few words each.
+        said: What only its author states of it, in a few words each.
     """
 
     dataset: str
@@ -79,7 +79,7 @@ class Row:
 
     @property
     def id(self) -> str:
-        """The row in addresses and anchors, the same in every build: its method, and a hash of data set and cell."""
+        """The row's name in addresses and anchors, the same in every build."""
         return f"{slug(self.method)[:40].strip('-')}-{digest(f'{self.dataset}/{self.cell}', 12)}".lstrip("-")
 
     @property
@@ -94,7 +94,7 @@ class Row:
 
     @property
     def caveat(self) -> str:
-        """What the fitted method says goes with its figures; empty where it says nothing of the kind."""
+        """The fitted method's caveat on its figures; empty if it has none."""
         return next((record.caveat for record in self.records if record.caveat), "")
 
 
@@ -102,7 +102,7 @@ def rows(
     records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = (),
     shown: Sequence[Column] | None = None, ladder: Sequence[Step] | None = None, theirs: Set[str] = frozenset(),
 ) -> list[Row]:  # fmt: skip
-    """One row a cell, in the order of data set, method, parameters, preset and seed. Records with `limit` are left out.
+    """One row a cell, ordered; records with `limit` are left out.
 
     Args:
         records: In any order.
@@ -111,7 +111,7 @@ def rows(
             in `records`.
         shown: The columns; None for those that the records describe.
         ladder: Where the reach of attacks is looked for; None for these records.
-        theirs: Digests of controls that are the word of whoever handed in the rows.
+        theirs: Digests of controls that only the author of the rows measured.
     """
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
@@ -138,7 +138,7 @@ def rows(
 
 
 def _place(record: Record) -> str:
-    """What a record shares with the controls of its attack: the choice, and the data as they were read."""
+    """Choice and data fingerprints, which a record shares with its controls."""
     return json.dumps([record.choice, record.dataset and record.dataset.fingerprints], sort_keys=True)
 
 
@@ -187,7 +187,7 @@ def _row(
 
 
 def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
-    """What the audit's record says of the claim."""
+    """The verdict of an audit's record on the claim."""
     if audit is None or METRIC not in audit.scores:
         return verdict(claim, None, None)
     shown = sure = audit.scores[METRIC]
@@ -199,7 +199,7 @@ def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
-    """Why figures are missing: row, status, reason, and what is missing for it (evaluators, or "evaluator (Title)")."""
+    """Reasons for missing figures: row, status, reason, and evaluators or metrics."""
     found: list[tuple[Row, Status, str, list[str]]] = []
     for row in board:
         reasons: dict[tuple[Status, str], list[str]] = {}
@@ -216,7 +216,7 @@ def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
 
 
 def ordered(board: Iterable[Row], metric: str) -> list[Row]:
-    """The rows from the best to the worst for the data owner by one metric.
+    """The rows by one metric, best for the data owner first.
 
     Rows without the figure come last, after those whose figure is not rated.
     """
@@ -241,19 +241,19 @@ def telling(row: Row, board: Iterable[Row]) -> dict[str, JsonValue]:
 
 
 def claim_text(claim: ClaimRecord | None, *, reached: bool) -> str:
-    """A formal claim in words; `reached` tells a method without a claim from one that never got so far."""
+    """A formal claim in words; without `reached` it is unknown."""
     if claim is None:
         return "no claim" if reached else "not reached"
     return epsilon_text(claim.epsilon)
 
 
 def epsilon_text(epsilon: float | None) -> str:
-    """A bound on ε in print; None stands for infinity, as in records."""
+    """A bound on ε in print; None is infinity."""
     return "∞" if epsilon is None else number(epsilon, None)
 
 
 def machine(record: Record) -> str:
-    """The name of the processor or accelerator a record was measured on; empty where the record does not say."""
+    """Name of the processor or accelerator of a record; empty if unknown."""
     for name in ("accelerator", "processor", "device"):
         value = record.hardware.get(name)
         if isinstance(value, str) and value:
@@ -267,7 +267,7 @@ SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the
 
 
 def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
-    """The columns for a table: the main ones always, others where any row has a figure, or should have one."""
+    """The columns of a table: main ones, and those with a figure."""
     return [c for c in shown if c.name in MAIN or any(row.entries[c.name].status not in SILENT for row in some)]
 
 

@@ -1,4 +1,4 @@
-"""Utility against the privacy budget as a picture: what a method keeps at each ε, as in both DP papers' results.
+"""Picture of utility against the privacy budget ε, a line a method.
 
 The x axis is the derived ε of a whole released row, so that methods whose papers count differently stand on one axis;
 claims about single pixels, which do not compare with those, are left out.
@@ -39,7 +39,7 @@ class Curve:
 
 
 def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, ScoreRecord]]:
-    """Methods with figures at several finite budgets; and the figures of the reference methods, by name."""
+    """Methods with figures at several finite budgets, and references by name."""
     families: dict[tuple[str, str], list[Row]] = {}
     levels: dict[str, ScoreRecord] = {}
     for row in rows:
@@ -63,7 +63,7 @@ def curves(rows: Sequence[Row], metric: str) -> tuple[list[Curve], dict[str, Sco
 
 
 def budget_plot(rows: Sequence[Row]) -> Markup | None:
-    """A picture of utility (upwards) against derived ε; None where no method has figures at two budgets."""
+    """Picture of utility against derived ε; None without two budgets."""
     drawn: Mapping[str, tuple[list[Curve], dict[str, ScoreRecord]]] = {name: curves(rows, name) for name in METRICS}
     metric = next((name for name, (found, _) in drawn.items() if found), None)
     if metric is None:
@@ -100,7 +100,7 @@ def _budget(row: Row) -> float:
 
 
 def name_of(row: Row, parameters: Mapping[str, JsonValue], rows: Sequence[Row]) -> str:
-    """A row's method with these parameters, and with preset and seed where others of its method have another."""
+    """A row's method, with preset and seed if they differ."""
     twins = [other for other in rows if other.method == row.method]
     told = [f"{parameter}={value}" for parameter, value in parameters.items()]
     told += [row.preset] * any(other.preset != row.preset for other in twins)

@@ -1,4 +1,4 @@
-"""How to cite a snapshot of the board, and the papers that its rows are after."""
+"""Citations of a snapshot of the board, and of its papers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def citation_cff(edition: Edition) -> str:
 
 
 def bibtex(edition: Edition) -> str:
-    """The snapshot, and an entry for the source of every method and attack as its plug-in words it."""
+    """BibTeX of the snapshot, and of each method's and attack's source."""
     snapshot = {"title": f"{{{tex(_title(edition))}}}", "author": f"{{{PUBLISHER}}}",
                 "note": tex(f"Snapshot sha256:{edition.snapshot}")}  # fmt: skip
     if edition.date:

@@ -1,4 +1,4 @@
-"""What an audit says of a formal claim: whether the bound that it has shown contradicts the claimed one."""
+"""A formal claim against its audit: does the bound contradict it?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Verdict:
         empirical: The lower bound that the audit has shown; None where there was no audit.
         sure: The bound that it has shown at `SURE`; None without an audit.
         ceiling: The most that its trials could have shown; None without an audit.
-        trials: Coins behind the bound, each of which released one of two inputs; 0 without an audit.
+        trials: Coins behind the bound; each chose one of two inputs to release. 0 without an audit.
         games: The games played, by name.
         noise: Whether the noise is what the mechanism says; None where that cannot be read off a release.
     """
@@ -48,7 +48,7 @@ class Verdict:
 
     @property
     def word(self) -> Literal["violated", "noise fails", "consistent", "not refuted", "not audited"]:
-        """Violated: a bound above the claimed epsilon was shown, and not by chance.
+        """A bound above the claimed epsilon was shown, and not by chance.
 
         Consistent takes noise that is what the mechanism says, too; where that cannot be seen, a claim is no more than
         not refuted.
@@ -63,14 +63,14 @@ class Verdict:
 
     @property
     def doubt(self) -> str:
-        """What is sure where more than the derived bound was shown, as of 1 true bound in 20 by chance; else empty."""
+        """Reservation if the audit exceeds the derived bound; empty otherwise."""
         if self.empirical is None or self.sure is None or not self.empirical > self.derived >= self.sure:
             return ""
         return f"{_text(self.sure)} at {100 * SURE:g} %"
 
     @property
     def sentence(self) -> str:
-        """The verdict with its reason, and with what these trials could not have found."""
+        """The verdict with its reason, and the limit of its trials."""
         if self.empirical is None or self.sure is None:
             return "not audited"
         shown, claimed, derived = (_text(bound) for bound in (self.empirical, self.claimed, self.derived))
@@ -93,7 +93,7 @@ class Verdict:
 
     @property
     def _stands(self) -> str:
-        """How the claim stands where no bound contradicts it."""
+        """Standing of a claim that no bound contradicts."""
         played = f"the games played ({self.games})" if self.games else "the game played"
         if self.word == "noise fails":
             return f"the noise checks of `bench check` fail; consistent with {played} all the same"
@@ -105,7 +105,7 @@ class Verdict:
 
 
 def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | None) -> Verdict:
-    """The verdict on a claim; `score` is a record's figure of the metric `METRIC`, `sure` the same at `SURE`.
+    """The verdict on a claim; `sure` is its figure at level `SURE`.
 
     Both are None where there is no figure.
     """
@@ -121,11 +121,11 @@ def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | N
 
 
 class CountsError(Exception):
-    """The details of a record are no audit's, or not those of its figure."""
+    """The details of a record do not match its audit figure."""
 
 
 def at(record: Record, confidence: float) -> ScoreRecord:
-    """The record's figure at another confidence: its test was fixed before it was counted, so any is allowed.
+    """The record's figure at another confidence, from the same fixed test.
 
     Of data that may not be shared a record holds no counts: its figure stays at the confidence it was taken at.
     Raises CountsError where the record's counts do not give its figure, with all that stands beside it.
@@ -169,7 +169,7 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
 
 
 def _same(one: ScoreRecord, other: ScoreRecord) -> bool:
-    """Whether two figures, their ends and their parts are the same but for rounding."""
+    """True if two figures with their parts are equal up to rounding."""
     ends = zip((one.value, one.low, one.high), (other.value, other.low, other.high), strict=True)
     return (
         all(a == b or (a is not None and b is not None and math.isclose(a, b, rel_tol=SAME)) for a, b in ends)

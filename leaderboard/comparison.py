@@ -1,4 +1,4 @@
-"""Rows of the board compared on the same people and keys: two of them, or all of one data set with their ranks."""
+"""Paired comparison of rows on the same people and keys, and ranks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Ranked:
-    """The rows of one data set by one figure, the best for the data owner first.
+    """Rows of one data set by one figure, the owner's best first.
 
     Args:
         column: The metric.
@@ -63,7 +63,7 @@ class Ranked:
 
 
 def why_not(a: Record, b: Record, metric: str) -> str:
-    """What keeps a metric of two records from being compared, in words; empty where nothing does."""
+    """The reason why two records' metric cannot be compared; else empty."""
     if a.dataset is None or b.dataset is None:
         return "a record without data"
     if not same_rows(a.choice, b.choice, a.dataset, b.dataset):
@@ -83,7 +83,7 @@ def why_not(a: Record, b: Record, metric: str) -> str:
 
 
 def compared(a: Row, b: Row, metrics: Iterable[str], attack: str | None = None) -> list[Compared]:
-    """Two rows by each metric that both have: by every attack that both were scored with, for figures of attacks.
+    """Two rows compared by each metric and attack that both have.
 
     Args:
         a, b: The rows.
@@ -123,10 +123,10 @@ def _keys(record: Record, metric: str) -> int:
 
 
 def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
-    """The rows of one data set, preset and seed by one figure, each by the attack that its board figure is from.
+    """Rows of one data set, preset and seed by one figure.
 
-    None with fewer than two rows that can be compared. Where some speak of other people or keys than others, those rows
-    are compared of which there are most, the earlier where as many.
+    None with fewer than two rows that can be compared. If rows differ in people or keys, the
+    largest group with the same ones is compared; of equally large groups, the earlier.
     """
     shown = [row for row in rows if (entry := row.entries.get(metric)) and entry.score is not None]
     by_label = {row.label: next(r for r in row.records if r.evaluator == row.entries[metric].by) for row in shown}
@@ -172,7 +172,7 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
 
 
 RANKED = ("utility-auc", "guesswork", "membership-auc")
-MOST = 100  # rows that are compared pair by pair: beyond, nobody reads the ranks, and the pairs take minutes
+MOST = 100  # most rows compared pair by pair: with more, the pairs take minutes
 
 Ranks = Mapping[str, tuple[int, int, int]]
 """Lowest and highest rank, and of how many rows, by metric."""
@@ -180,7 +180,7 @@ Ranks = Mapping[str, tuple[int, int, int]]
 
 @dataclass(frozen=True)
 class Difference:
-    """A row against another by one figure, on the same people and keys.
+    """Two rows by one figure, on the same people and keys.
 
     Args:
         p: The probability that they are equal, corrected for all pairs of rows.
@@ -218,7 +218,7 @@ class Ranking:
 def ranking(parts: Sequence[Section]) -> Ranking:
     """Rows that speak of the very same rows of data, compared.
 
-    Left out are reference methods, rows that nobody but their author measured, and figures that are unrated or not
+    Left out are reference methods, rows that only their author measured, and figures that are unrated or not
     certified.
     """
     groups: dict[str, list[Row]] = {}

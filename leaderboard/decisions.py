@@ -1,4 +1,4 @@
-"""What became of every row and every file: `board-manifest.json`, so that nothing comes or goes without a word."""
+"""The decision on every row and file: `board-manifest.json`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RowDecision(RowName):
 
 
 class FileDecision(Part):
-    """A file, or all files of a cell, that stand on no board."""
+    """A file, or all files of a cell, that no board shows."""
 
     name: str
     decision: Decision
@@ -62,7 +62,7 @@ class BoardManifest(Part):
 
 
 def decided(boards: Mapping[int, Intake], taken: Intake) -> BoardManifest:
-    """The decision on each row of each board, the newest board first, and on what was refused."""
+    """The decisions on all rows, newest board first, and on refused files."""
     newest = max(boards, default=0)
     made = [_decide(row, number, newest, board) for number, board in boards.items() for row in board.rows]
     left_out = [

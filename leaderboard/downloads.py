@@ -1,4 +1,4 @@
-"""What can be taken from a board: the one list of its files of numbers, which pages link to and a build writes."""
+"""The board's files of numbers, for links and for the build."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WITHOUT_PARQUET = "results.parquet and board.parquet are left out: pip install '
 
 @dataclass(frozen=True)
 class Link:
-    """A file of numbers as pages name it: where it stands below its board, and what it holds."""
+    """A file of numbers as pages name it: address and content."""
 
     path: str
     meaning: str
@@ -46,7 +46,7 @@ class Made:
 
 
 def links(edition: Edition) -> list[Link]:
-    """What pages link to, in order; files of single rows are found through the index."""
+    """The links to downloads, in order; the index lists single rows' files."""
     tables = [Link(name, "a table for LaTeX") for name, _ in latex_tables(edition)]
     return [
         *_tables(edition.board_table, "one line a row: figure, interval and source of every metric", "as parquet"),
@@ -67,12 +67,12 @@ def links(edition: Edition) -> list[Link]:
 
 
 def badges(row: Row) -> tuple[str, str]:
-    """Where a row's badge stands below its board: as a picture, and as JSON for badge services."""
+    """Addresses of a row's badge, as a picture and as JSON."""
     return f"badges/{row.id}.svg", f"badges/{row.id}.json"
 
 
 def files(edition: Edition) -> Iterator[Made]:
-    """Every file of numbers of a board, but the manifest, which speaks of all boards."""
+    """Every file of numbers of a board, without the manifest."""
     for part in (*edition.board_table, *edition.results_table):
         yield Made(part.name, None, partial(bytes, part.content))
         if can_write_parquet():
@@ -95,7 +95,7 @@ def files(edition: Edition) -> Iterator[Made]:
 
 
 def _tables(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:
-    """The files of a table; of a table in parts, which data sets each is of."""
+    """The files of a table, with the data sets of each part."""
     of = [f"of {_named(part.values('dataset'))}" if len(parts) > 1 else "" for part in parts]
     for place, (part, told) in enumerate(zip(parts, of, strict=True)):
         yield Link(part.name, _said(meaning, told, place))
@@ -104,7 +104,7 @@ def _tables(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterat
 
 
 def _said(meaning: str, told: str, place: int) -> str:
-    """What a file holds: of a table in parts, in full at the first."""
+    """The description of a file; in full for the first part only."""
     return told if place else "; ".join(filter(None, (meaning, told)))
 
 

@@ -1,4 +1,4 @@
-"""Everything that the pages of one build share: read once, and handed to each of them."""
+"""The data that all pages of one build share."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Edition:
 
     @cached_property
     def attacks(self) -> Mapping[tuple[str, str], tuple[str, tuple[tuple[Line, Record], ...]]]:
-        """By kind and name of an attack: a file stem, and its records with the rows that they are of."""
+        """File stem and records with their rows, by attack kind and name."""
         found: dict[tuple[str, str], list[tuple[Line, Record]]] = {}
         for line in self.lines:
             for record in line.row.records:
@@ -78,7 +78,7 @@ class Edition:
 
     @cached_property
     def prints(self) -> Mapping[str, str]:
-        """A hash of all that is shown of a row, by its name."""
+        """A hash of everything shown of a row, by the row's name."""
         return {line.id: _print(line) for line in self.lines}
 
     @cached_property
@@ -122,7 +122,7 @@ class Edition:
 
     @cached_property
     def shared(self) -> Mapping[str, object]:
-        """What the frame of every page and its tables take."""
+        """The variables of every page's frame and tables."""
         return {
             "columns": self.columns,
             "named": {column.name: column for column in self.columns},

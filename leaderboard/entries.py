@@ -1,4 +1,4 @@
-"""One place of the board: the weakest figure of a metric, with interval and chance, or why there is none."""
+"""One place of the board: a metric's weakest figure, or a reason."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in one place of the board.
+    """The content of one place of the board.
 
     Args:
         column: The metric.
@@ -80,12 +80,12 @@ class Entry:
 
     @property
     def incomplete(self) -> bool:
-        """Whether an evaluator failed or timed out, so that the weakest figure may not be the weakest."""
+        """True if an evaluator failed or timed out."""
         return any(gap.status in ("failed", "timed-out") for gap in self.gaps)
 
 
 def entry(records: Sequence[Record], column: Column, certified: Collection[str] = ()) -> Entry:
-    """The weakest figure of a metric over the records of one cell that were asked for it, or why there is none.
+    """The weakest figure of a metric in one cell, or why none.
 
     Attacks whose controls hold (`certified`, by evaluator) come first; without any, all attacks are looked at. Random
     scores (`FLOOR`) are the figure only where no other attack gave one. A figure that beats chance is weaker than any
@@ -118,7 +118,7 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
 
 
 def _gap(record: Record, metric: str) -> Gap | None:
-    """Why `record` has no figure for `metric`, for which it was asked; None where it has one."""
+    """The reason why `record` lacks a figure; None if it has one."""
     if record.status != "ok":
         return Gap(record.evaluator, record.status, record.not_applicable.get(metric) or reason(record))
     if metric in record.not_applicable:
@@ -133,7 +133,7 @@ def reason(record: Record) -> str:
 
 
 def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:
-    """The most telling of so many figures, with the probability that chance gives one like it in as many tries.
+    """The figure with its p-value corrected for several tries (Šidák).
 
     Šidák's 1 - (1 - p)^tries: exact for independent figures, and too high for those that go together, as attacks do.
     """
@@ -143,7 +143,7 @@ def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:
 
 
 def against_null(score: ScoreRecord) -> Literal["inside", "better", "worse"] | None:
-    """Where a figure lies against chance, by its p at 1 in 20; without one, by the 95 % interval of chance.
+    """Position of a figure against chance, by p or by interval.
 
     None where neither is known.
     """
@@ -159,7 +159,7 @@ def against_null(score: ScoreRecord) -> Literal["inside", "better", "worse"] | N
 
 
 def beats_chance(score: ScoreRecord) -> bool:
-    """Whether an attack's figure is worse for the data owner than chance would make it once in a thousand times.
+    """True if an attack's figure beats chance with p below 0.001.
 
     Where a record holds no probability, the 95 % interval of chance stands in for it.
     """
@@ -182,7 +182,7 @@ HUGE = 1e9
 
 
 def number(value: float, digits: int | None) -> str:
-    """A figure in print: fixed decimals, or about three significant digits where `digits` is None or they are too many.
+    """A figure in print, with fixed decimals or three significant digits.
 
     >>> number(0.5, 3), number(1, None), number(8411.2, None), number(1.234e9, None), number(-0.0004, None)
     ('0.500', '1.00', '8,411', '1.23 × 10⁹', '−0.0004')
@@ -223,7 +223,7 @@ def _null(score: ScoreRecord, digits: int | None) -> str:
 
 
 class Column(MetricRecord):
-    """A metric as the board shows it: what records say of it, under the name that they give it."""
+    """A metric as a column of the board."""
 
     name: str
 
@@ -234,7 +234,7 @@ class Column(MetricRecord):
 
 
 def columns(records: Iterable[Record], others: Iterable[Record] = ()) -> tuple[Column, ...]:
-    """Every metric that a record was asked for, in the order of the board; of records that disagree the newest counts.
+    """All metrics of the records in board order; the newest description counts.
 
     What `others` say of a metric counts where none of `records` describes it. Groups stand in the order of `GROUPS`,
     others after them by name; within a group metrics stand by their `order`.

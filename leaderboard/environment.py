@@ -1,4 +1,4 @@
-"""The templates of the pages, with what they may call. Everything that a record says is escaped in them."""
+"""The templates of the pages and their functions; all text is escaped."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ def environment() -> Environment:
 
 
 def drawn(template: str, **told: object) -> Callable[[], str]:
-    """What draws a template when it is called."""
+    """A function that renders a template."""
     return lambda: environment().get_template(template).render(**told)
 
 
 def _shared_null(some: Sequence[Row], metric: str) -> str:
-    """What chance gives, where it is the same for every row of a table with a figure; else empty."""
+    """The figure of chance if all rows of a table share it."""
     nulls = {row.entries[metric].null for row in some if row.entries[metric].score}
     return nulls.pop() if len(nulls) == 1 else ""
 
 
 def soft(text: str) -> Markup:
-    """Text that breaks after _ and commas where it must, and not within words.
+    """Text that may break after _ and commas only.
 
     >>> str(soft("patch_size=4"))
     'patch_<wbr/>size=4'

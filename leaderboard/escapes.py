@@ -1,4 +1,4 @@
-"""Text that somebody else chose, made harmless in a spreadsheet, in TeX, in XML."""
+"""Escaping of third-party text for spreadsheets, TeX, XML and HTML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TURNS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def cell(value: Value) -> Value:
-    """The value as a spreadsheet may have it: what it would run as a formula gets an apostrophe; numbers stay numbers.
+    """The value for a spreadsheet: formulas get an apostrophe, numbers stay.
 
     >>> cell("=1+1"), cell("identity"), cell(-1.5), cell("a;=1+1"), cell("\\u200b=1")
     ("'=1+1", 'identity', -1.5, "a;'=1+1", "'\\u200b=1")
@@ -42,7 +42,7 @@ def cell(value: Value) -> Value:
 
 
 def tex(text: str) -> str:
-    r"""The text as TeX sets it, with no command of its own; what pdfTeX has no letter for stands as its number.
+    r"""The text for TeX, with no command of its own.
 
     >>> tex("50 % of a_b"), tex(r"\input{x}"), tex("1.2 × 10⁻⁶")
     ('50 \\% of a\\_b', '\\textbackslash{}input\\textbraceleft{}x\\textbraceright{}', '1.2 $\\times$ 10$^{-6}$')
@@ -64,7 +64,7 @@ def _tex(letter: str) -> str:
 
 
 def xml(text: str) -> str:
-    """The text in an element or an attribute of XML, on one line, without letters that XML has no place for.
+    """The text for XML, on one line, without illegal characters.
 
     >>> xml('<a b="c">'), xml("a" + chr(0) + "b")
     ('&lt;a b=&quot;c&quot;&gt;', 'a\N{REPLACEMENT CHARACTER}b')
@@ -73,7 +73,7 @@ def xml(text: str) -> str:
 
 
 def page(text: str) -> str:
-    """The text as a page may have it: nothing in it turns what stands beside it, or has no place in HTML.
+    """The text for HTML, without direction marks and illegal characters.
 
     >>> page("\\u202e0.5" + chr(1))
     '0.5\N{REPLACEMENT CHARACTER}'

@@ -1,4 +1,4 @@
-"""An Atom feed of the newest rows; its addresses are relative, for the site does not know where it stands."""
+"""An Atom feed of the newest rows, with relative addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEVER = "1970-01-01T00:00:00Z"
 
 
 def atom(edition: Edition, page: str) -> str:
-    """The feed; an entry's name changes when one of its records does. `page` is where the rows are edition."""
+    """The feed; an entry's id changes with its records."""
     newest = sorted(edition.rows, key=lambda row: (row.created, row.id), reverse=True)[:MOST]
     title = f"Veil Bench: new rows, protocol {edition.protocol}"
     updated = xml(_stamp(edition.date) or NEVER)

@@ -1,4 +1,4 @@
-"""Whether a record may be published: what it must not hold, and what it must be.
+"""Conditions under which a record may be published.
 
 A record that is altered never gets here (`bench.results.records`). Of data that may not be shared, figures alone are
 published: no picture, and no word of a plug-in, for words have held paths and identifiers.
@@ -23,11 +23,11 @@ from leaderboard.versions import versions_text
 IMAGES, SIDE = 16, 64 + 2  # of a contact sheet; each image has a frame of a pixel
 SHEET = IMAGES * SIDE * SIDE
 PHANTOMS = frozenset({"synth-cxr", "synth-mimic", "synth-nih"})
-"""Data sets that this project draws: a picture of any size shows nobody's images."""
+"""Data sets that this project draws: pictures of them show no real person."""
 
 
 def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True) -> list[str]:
-    """Why a record may not be published, in words; empty where it may.
+    """The reasons not to publish a record; empty if it may be.
 
     Args:
         record: As it was read.
@@ -51,7 +51,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
             "is: only those go unrated"
         )
     if files_of(record):
-        found.append("a plug-in from a file, which nobody else has: make a package of it")
+        found.append("a plug-in from a file, which others do not have: make a package of it")
     elif current and (why := stale(record)):  # which builds what the record names
         found.append(f"stale code: {why}")
     found += [*restricted(record), *identifying_text(record)]
@@ -59,7 +59,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
 
 
 def _role(method: PluginRecord) -> str | None:
-    """What this project has a method for, if it is one of its reference methods, by the name that it was called by."""
+    """The role of this project's method of that name, if any."""
     called = parse(method.written).name
     if called != method.name or method.origin != registry.HOME or called not in registry.own("methods"):
         return None
@@ -67,7 +67,7 @@ def _role(method: PluginRecord) -> str | None:
 
 
 def mixed(records: Sequence[Record]) -> str:
-    """What the records of one row were made by, where it is not the same versions and run secret; else empty.
+    """The differing versions or run secrets of a row's records; else empty.
 
     Of runs under several secrets, the luckiest record of each evaluator could be taken.
     """

@@ -1,4 +1,4 @@
-"""Whether a method's privacy figures are rated: only if its promises were checked, and kept."""
+"""Rating of privacy figures: only if promises were checked and kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIGURE = "broken-promises"
 
 
 def unrated(records: Sequence[Record]) -> str:
-    """Why the privacy figures of a cell are not rated, in words; empty where they are.
+    """The reason why a cell's privacy figures are not rated; else empty.
 
     Reference methods serve as controls of attacks, and are never ranked.
     """
@@ -42,13 +42,13 @@ def unrated(records: Sequence[Record]) -> str:
 
 
 def _exposed(record: Record) -> bool:
-    """Whether a method or an attack of other authors could reach what it must not see."""
+    """True if third-party code could reach secrets, for lack of a sandbox."""
     outside = [plugin for plugin in (record.method, record.attack) if plugin is not None and plugin.origin != HOME]
     return bool(outside) and record.isolation != "sandbox"
 
 
 def _of_ours(records: Sequence[Record], ended: Callable[[Record], bool]) -> list[str]:
-    """This project's attacks that ended as a method of other authors, which runs for them, can make them end."""
+    """This project's attacks that a third-party method may have stopped."""
     if records[0].method.origin == HOME:
         return []
     attacks = [record for record in records if record.attack is not None and record.attack.origin == HOME]

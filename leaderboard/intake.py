@@ -1,4 +1,4 @@
-"""What results folders hold for the pages: the accepted records with their pictures, and what was refused."""
+"""The records and pictures that a board accepts, and what it refuses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Intake:
-    """What results folders held.
+    """The content of results folders.
 
     Args:
         records: The accepted ones.
@@ -60,12 +60,12 @@ class Intake:
 
     @property
     def limited(self) -> int:
-        """How many records were made with --limit."""
+        """Number of records made with --limit."""
         return sum(refusal.why == "limited" for refusal in self.refused)
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The files that are refused: no records, altered, forged, or not signed as they should be."""
+        """Refused files: no records, altered, forged, or not signed as required."""
         return tuple(refusal.name for refusal in self.refused if refusal.why == "altered")
 
     @cached_property
@@ -78,7 +78,7 @@ class Intake:
     def rows(self) -> tuple[Row, ...]:
         """One a cell, by data set and method.
 
-        Attacks are held against the board's own controls. Those of whoever handed in a row count for no other source,
+        Attacks are held against the board's own controls. Those of a submission count for no other source,
         and for a row that was checked no further than they were. How far attacks reach is the board's own word.
         """
         groups: dict[tuple[int, Tier], list[Record]] = {}
@@ -124,7 +124,7 @@ class Intake:
 
 
 def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
-    """Read every record of the sources; what is refused is named (never by folder).
+    """Read every record of the sources; refusals are named without folder.
 
     The first source is the board's own. A cell that several sources hold is taken whole from one of them: the board's
     own gives way to sealed ones alone; of others the one that was checked furthest is taken, of equals the newest.
@@ -174,7 +174,7 @@ def _standing(number: int, tier: Tier, records: list[Record]) -> tuple[Tier, boo
 
 
 def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str], bytes], list[Refusal]]:
-    """The pictures of a record of data that may be shared, and those that were altered."""
+    """A record's pictures if its data may be shared, and altered ones."""
     found, lost = {}, []
     if record.dataset is not None and record.dataset.shareable:
         for name in record.pictures:
@@ -191,13 +191,13 @@ def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str
 
 
 def protocol_of(record: Record) -> int | None:
-    """By which protocol a record was measured; None where its data were never opened."""
+    """The protocol that measured a record; None if its data never opened."""
     found = record.inputs.get("protocol")
     return found if type(found) is int else None
 
 
 def boards(taken: Intake) -> dict[int, Intake]:
-    """The records of each protocol, the newest first; what says none is the newest's. Empty without records."""
+    """The records by protocol, the newest first; empty without records."""
     known = {number for record in taken.records if (number := protocol_of(record)) is not None}
     if not known:
         return {0: taken} if taken.records else {}
@@ -210,7 +210,7 @@ def _of(number: int, newest: int, record: Record) -> bool:
 
 
 def address(protocol: int) -> str:
-    """Where the board of a protocol stands below the site, for good."""
+    """Address of a protocol's board below the site, for good."""
     return f"protocol-{protocol}/"
 
 
@@ -221,5 +221,5 @@ SUBMISSIONS, VERIFIERS = HERE / "submissions", HERE / "verifiers"
 
 
 def board_verdicts() -> Iterator[Verdict | VerdictError]:
-    """Every verdict on a submission to this board; one that does not count as the reason why."""
+    """Every verdict on a submission, or why it does not count."""
     yield from verdicts(SUBMISSIONS, verifiers(VERIFIERS))

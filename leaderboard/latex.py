@@ -1,4 +1,4 @@
-r"""Tables for papers: one a data set, preset and seed, in LaTeX with booktabs, to be \input."""
+r"""Tables for papers: a LaTeX table a data set, preset and seed."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def latex_table(some: Sequence[Row], columns: Sequence[Column], caption: str) ->
 
 
 def _name(row: Row) -> str:
-    """The method as it was asked for, without what stood at its default."""
+    """The method as asked for, without parameters at their defaults."""
     return row.records[0].method.written
 
 
 def _breaking(text: str) -> str:
-    """The text in braces, which may go on in the next line after a comma or before a bracket.
+    """The text in braces, with line breaks after commas and before brackets.
 
     In braces, for a row that begins with a bracket or an asterisk would be taken for an option of the one above.
     """
@@ -94,7 +94,7 @@ def _place(entry: Entry) -> str:
 
 
 def _columns(some: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """The figures that stand on a line of the board, where any row has them: a page is narrower than the board."""
+    """The board's main figures that any of these rows has."""
     found = [column for column in columns if any(row.entries[column.name].score is not None for row in some)]
     by_name = {column.name: column for column in found}
     useful = next((by_name[name] for name in UTILITY if name in by_name), None)

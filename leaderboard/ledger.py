@@ -1,4 +1,4 @@
-"""What a build wrote, and from what: the list of a site's files, so that the next build knows what to leave alone.
+"""The list of a site's files, for the next build.
 
 files.json      what the site was made from, and of each file its digest and what it was made from
 files-2.json    further files of large sites, and so on; `files.json` names them with their digests
@@ -27,11 +27,11 @@ _PART = re.compile(r"files-\d{1,6}\.json")
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a build wrote.
+    """The files that a build wrote, and its inputs.
 
     Args:
         files: By name: its `sha256`, and `inputs`, a hash of what it was made from.
-        made_from: A hash of all that the site was made from; empty where nobody knows.
+        made_from: A hash of all that the site was made from; empty if unknown.
     """
 
     files: Mapping[str, JsonValue] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A row of the board on one line: what the front page answers at a glance, with a name that stays."""
+"""A row of the board on one line of the front page."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ class Line:
 
     @property
     def reference(self) -> str:
-        """What it is there for, if it is a reference method: those are never ranked."""
+        """The role of a reference method, which is never ranked; else empty."""
         return self.row.records[0].method.role or ""
 
     @property
     def idle(self) -> bool:
-        """Whether the method does not apply to the data at all: there is no figure, and no failure either."""
+        """True if the method does not apply to the data at all."""
         return all(record.status == "not-applicable" for record in self.row.records)
 
     @property
     def kind(self) -> Kind:
-        """What is released: told by which attacks have something to match."""
+        """The kind of release, inferred from the attacks that apply."""
         return kind(self.row)
 
     @property
@@ -94,7 +94,7 @@ class Line:
 
     @property
     def exposure(self) -> float | None:
-        """How near chance the worst figure is: 0 for a method that hides nothing, about 1 at chance; None without."""
+        """Nearness to chance of the worst figure: 0 hides nothing, 1 chance."""
         score = None if self.privacy is None else self.privacy.score
         if score is None or score.null is None or score.null in (0.0, 1.0):
             return None
@@ -102,13 +102,13 @@ class Line:
 
 
 def usually_hidden(some: Sequence[Line]) -> list[str]:
-    """The columns that a table of these lines leaves out until somebody asks for them: where all rows say the same."""
+    """Columns hidden by default, because all rows agree in them."""
     runs = {(line.row.preset, line.row.seed) for line in some}
     return [*(["run"] if len(runs) == 1 else []), "device", "date"]
 
 
 def kind(row: Row) -> Kind:
-    """What a row's method releases."""
+    """The kind of release of a row's method."""
     states: dict[str, set[str]] = {}
     for record in row.records:
         states.setdefault(record.kind, set()).add(record.status)
@@ -126,7 +126,7 @@ def lines(
     tier: Callable[[Row], Tier],
     ranks: Mapping[str, Mapping[str, tuple[int, int, int]]] | None = None,
 ) -> list[Line]:
-    """One line a row, data set by data set; the best verdict first, and the most useful of each.
+    """One line a row, by data set; best verdict and utility first.
 
     Data sets on which attacks came to a verdict about most rows come first.
 
@@ -175,7 +175,7 @@ def _line(
 
 
 def _first(row: Row, metrics: Sequence[str]) -> Entry | None:
-    """The first of these figures that a row has, or else why it lacks the first that it should have."""
+    """The first of these figures that a row has, or its gap."""
     asked = [row.entries[name] for name in metrics if name in row.entries and row.entries[name].status != "not-run"]
     return next((entry for entry in asked if entry.score is not None), asked[0] if asked else None)
 
@@ -197,7 +197,7 @@ class Section:
         rows: In the order of the board.
         balanced: Whether surplus labels are withheld.
         splits: Per split: its name, and how many rows and people it holds in words ("300", or "300 to 1,000" where
-            presets differ, "unknown" where nobody knows).
+            presets differ, else "unknown").
     """
 
     slug: str
@@ -209,7 +209,7 @@ class Section:
 
 
 def sections(board: Sequence[Row]) -> list[Section]:
-    """One section a data set, by name; different fingerprints are different data sets."""
+    """One section a data set; different fingerprints are different data sets."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in board:
         groups.setdefault(_identity(row), []).append(row)

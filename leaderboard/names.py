@@ -1,4 +1,4 @@
-"""Names of rows: file names that never clash, and a method with the parameters that differ from its preset."""
+"""Names of rows: safe file names, and methods with their parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HASHED = re.compile("(^|-)[0-9a-f]{8}$")
 
 
 def slug(name: str) -> str:
-    """A safe file stem for any text; names that lose something, or look as if they had, carry a hash of the whole.
+    """A safe file stem for any text; changed names carry a hash.
 
     >>> slug("dp-image"), slug("../../etc/passwd")
     ('dp-image', 'etc-passwd-3754d6cb')
@@ -58,14 +58,14 @@ def label(record: Record) -> str:
 
 
 def unusual(record: Record) -> dict[str, JsonValue]:
-    """The parameters of its method; of this project's own those alone that are not as the preset has them."""
+    """Parameters of a record's method that differ from its preset."""
     usual = _usual(record.method.name, record.preset) if record.method.origin == OWN else {}
     return {name: v for name, v in record.method.parameters.items() if name not in usual or usual[name] != v}
 
 
 @cache
 def _usual(method: str, preset: str) -> Mapping[str, object]:
-    """The parameters of a method of this project as a preset has them; none where there is no such method."""
+    """The parameters of one of our methods by preset; else none."""
     if method not in registry.own("methods"):
         return {}
     try:

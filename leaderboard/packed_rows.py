@@ -1,4 +1,4 @@
-"""Published rows on disk: one compressed file a row, and its pictures beside it.
+"""Published rows on disk: a compressed file a row, with its pictures.
 
     rows/DATASET/CELL.json.xz    JSON objects, one after another: where the row comes from, then its records by name
     rows/DATASET/PICTURE.png     named by the first 12 hex digits of its SHA-256
@@ -35,11 +35,11 @@ END = b"\n}\n"
 
 
 class PackedRowError(RecordError):
-    """A file that is not a published row; the text says why, and names no path."""
+    """A file is not a published row; the text names no path."""
 
 
 class Digests(Part):
-    """The digest of a record, and the SHA-256 of its evidence (which is not published) and of its pictures."""
+    """SHA-256 of a record, its evidence (not published) and its pictures."""
 
     digest: str
     evidence: str | None = None
@@ -47,7 +47,7 @@ class Digests(Part):
 
 
 class Origin(Part):
-    """Where a row comes from: how to repeat it, what computed it, and the digests of its records.
+    """The origin of a row: command, commits, machines, digests of its records.
 
     Args:
         cell: The row's cell, as in its records.
@@ -86,7 +86,7 @@ def row_file(folder: Path, cell: str) -> Path:
 
 
 def row_files(folder: Path, dataset: str = "*") -> list[Path]:
-    """The files of all rows, or of those of one data set, in order."""
+    """The files of all rows, or of one data set's, in order."""
     return sorted(folder.glob(f"{ROWS}/{dataset}/*{ENDING}"))
 
 
@@ -96,7 +96,7 @@ def cell_of(path: Path) -> str:
 
 
 def read_row(path: Path) -> PackedRow:
-    """The row in a file, with digests unchecked but that of its origin.
+    """The row in a file; only its origin's digest is checked.
 
     Raises:
         PackedRowError: It is not a published row.
@@ -120,7 +120,7 @@ def read_row(path: Path) -> PackedRow:
 
 
 def write_row(folder: Path, row: PackedRow) -> bool:
-    """Write a row with its pictures, and remove pictures of its data set that no row names.
+    """Write a row and its pictures; remove pictures that no row names.
 
     Returns:
         Whether the row's file changed: one that holds the same content stays as it is.
@@ -145,7 +145,7 @@ def write_row(folder: Path, row: PackedRow) -> bool:
 
 
 def unnamed_pictures(folder: Path, dataset: str = "*") -> list[Path]:
-    """Pictures that no row of their data set names; none of a data set with a row that cannot be read."""
+    """Pictures that no row names, except beside a row that is unreadable."""
     named: dict[Path, set[Path]] = {}
     unread: set[Path] = set()
     for path in row_files(folder, dataset):
@@ -162,7 +162,7 @@ def unnamed_pictures(folder: Path, dataset: str = "*") -> list[Path]:
 
 
 def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Results:
-    """The records and pictures of published rows, to be read as those of a results folder are.
+    """The published rows, readable like a results folder.
 
     A row that cannot be read is listed among the records by the name of its file, and refused with its reason.
 
@@ -188,7 +188,7 @@ def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Re
 
 
 def _unpacked(path: Path) -> bytes:
-    """The content of a compressed file, within fixed limits on its size and on the memory to unpack it."""
+    """The content of a compressed file, bounded in size and memory."""
     try:
         with path.open("rb") as file:
             packed = file.read(MOST_PACKED + 1)
@@ -217,7 +217,7 @@ def _objects(content: bytes) -> Sequence[bytes]:
 
 
 def _picture_file(path: Path, digest: str) -> Path:
-    """A picture of the row at `path`; what is no digest leads nowhere outside the folder."""
+    """A picture of the row at `path`; a malformed digest leads nowhere."""
     return path.with_name(f"{digest[:12] if digest.isalnum() else 'none'}.png")
 
 
@@ -258,7 +258,7 @@ class _Storage:
         self.write(name, b"")
 
     def names(self, pattern: str) -> Iterator[str]:
-        """As in `Storage`; a row that cannot be read is among the records."""
+        """As in `Storage`; unreadable rows are listed among the records."""
         depth = pattern.count("/")
         faults = self.faults if pattern.endswith(".json") else ()
         matching = (n for n in self.files if n.count("/") == depth and PurePosixPath(n).match(pattern))

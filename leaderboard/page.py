@@ -1,4 +1,4 @@
-"""A page before it is written: what it is called, what it is made from, and how it is made."""
+"""A page before it is drawn: its name, its inputs, its function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Page:
 
 
 def inputs(*told: object) -> str:
-    """A hash of what a page is made from, and of the code and templates that make it."""
+    """A hash of a page's inputs, and of the code and templates."""
     text = json.dumps([_maker(), *told], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -50,7 +50,7 @@ def _maker() -> str:
 
 @cache
 def code() -> str:
-    """A hash of the code that records go through before they are shown: of the packages that this one imports."""
+    """A hash of the packages that process records before they are shown."""
     found = hashlib.sha256()
     for package in ("bench", "methods", "attacks", "metrics"):
         for folder in (Path(place) for place in importlib.import_module(package).__path__):

@@ -1,4 +1,4 @@
-"""All pages of the site. The same records give the same bytes, with no network, server or clock."""
+"""All pages of the site: the same records give the same bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 def common(edition: Edition, root: str) -> dict[str, object]:
-    """What the frame of a page and its tables take.
+    """The variables of a page's frame and tables.
 
     Args:
         edition: The build.
@@ -71,7 +71,7 @@ def common(edition: Edition, root: str) -> dict[str, object]:
 
 
 def split(some: Sequence[T], most: int) -> Iterator[tuple[int, Sequence[T]]]:
-    """The sequence in parts of at most `most`, numbered from 1; an empty one is one part."""
+    """The sequence in parts of at most `most`, numbered from 1."""
     for number, start in enumerate(range(0, max(1, len(some)), most), 1):
         yield number, some[start : start + most]
 
@@ -130,7 +130,7 @@ def front(edition: Edition) -> Iterator[Page]:
 
 
 def picture(lines: Sequence[Line]) -> dict[str, object] | None:
-    """The first picture: of the data set and size with the most rows that can be drawn, of as many the first."""
+    """The first picture: the data set and size with the most points."""
     groups: dict[tuple[str, str, int], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.data, line.row.preset, line.row.seed), []).append(line)
@@ -151,7 +151,7 @@ MOST_FRONT = 300
 
 
 def front_parts(edition: Edition) -> list[tuple[str, Sequence[Line]]]:
-    """The pages of the board with the rows of each, reference methods and rows that do not apply left out.
+    """The board's pages with their rows, without references and inapplicable rows.
 
     The first is the front page. Where all rows of a board fit into one page, it is the only one.
     """
@@ -166,7 +166,7 @@ def further_scripts(edition: Edition) -> list[str]:
 
 
 def further(edition: Edition) -> Iterator[Page]:
-    """The further pages of the board and their scripts; none where the front page has all rows."""
+    """The board's further pages and their scripts, if one is not enough."""
     parts = front_parts(edition)
     names = [name for name, _ in parts]
     for number, (name, some) in enumerate(parts[1:], 2):
@@ -183,7 +183,7 @@ def _lines_script(told: dict[str, object]) -> str:
 
 
 class Tree(HTMLParser):
-    """Markup of ours as plain data, from which a script makes elements: name, attributes, and what it holds.
+    """HTML elements as plain data: name, attributes, children.
 
     Attributes:
         top: The outermost elements; text between elements that only indents them is left out.
@@ -250,7 +250,7 @@ def _dataset(edition: Edition, part: Section, lines: Sequence[Line]) -> Iterator
 
 
 def _draw(told: Mapping[str, object], lines: Sequence[Line], some: Sequence[Line]) -> str:
-    """The page of a data set with its pictures, which are drawn only where the page is."""
+    """The page of a data set with its pictures, drawn on demand."""
     return drawn(
         "dataset.html", **told, pictures=list(_pictures(lines)), budget=budget_plot([line.row for line in lines]),
         reasons=missing(line.row for line in some), more_reasons=0,
@@ -258,7 +258,7 @@ def _draw(told: Mapping[str, object], lines: Sequence[Line], some: Sequence[Line
 
 
 def _pictures(lines: Sequence[Line]) -> Iterator[tuple[str, object]]:
-    """Every picture of a data set, with the size that it speaks of: one size at a time."""
+    """Every picture of a data set, one a preset and seed."""
     groups: dict[tuple[str, int], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.row.preset, line.row.seed), []).append(line)
@@ -340,7 +340,7 @@ MOST_PARTS = 150
 
 
 def cells(edition: Edition) -> Iterator[Page]:
-    """The page and the data of every row, and the pictures of its records."""
+    """The page, data and pictures of every row."""
     for line in edition.lines:
         cell = line.row.cell
         pictured = {where: name for where, name in edition.pictured.items() if where[0] == cell}
@@ -380,7 +380,7 @@ def tools(edition: Edition) -> Iterator[Page]:
 
 
 def shards(edition: Edition) -> Iterator[Page]:
-    """Every row in a few figures, as scripts: pages opened from a disk may read nothing else."""
+    """A few figures of every row, as scripts for local pages."""
     titles = {part.slug: part.title for part in edition.parts}
     digits = {column.name: column.digits for column in edition.columns if column.name in DRAWN}
     for number, some in split(edition.lines, SHARD):
@@ -396,7 +396,7 @@ def _rows_script(lines: Sequence[Line], titles: Mapping[str, str], digits: Mappi
 
 
 def reproduction(edition: Edition) -> Iterator[Page]:
-    """The page `reproduction`, the same for every board: it quotes what the project published."""
+    """The page `reproduction`, which is the same for every board."""
     ledger = shipped()
     yield Page(
         "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.described, edition.dates),

@@ -1,4 +1,4 @@
-"""The attack panels of one cell: which attacks count, the strongest of them, and what may be said of the method.
+"""The attack panels of one cell: certified attacks, the strongest, the verdict.
 
 An attack counts ("certified") where its controls hold on the same data, preset and seed. One that matches pairs finds
 nearly every row of the method that hides nothing, and sits at chance on the one that keeps nothing, and on another
@@ -58,17 +58,17 @@ class Member:
 
     @property
     def certified(self) -> bool:
-        """Whether all controls hold."""
+        """True if all controls hold."""
         return all(control.state == "holds" for control in self.controls)
 
     @property
     def theirs(self) -> bool:
-        """Whether it is certified by controls that are the word of whoever handed in the row."""
+        """True if only the author of the row measured its controls."""
         return self.certified and any(control.theirs for control in self.controls)
 
     @property
     def standing(self) -> Literal["certified", "not certified", "controls not run"]:
-        """Whether the attack may support a claim, in words."""
+        """The attack's standing: may it support a claim?"""
         if self.certified:
             return "certified"
         failed = any(control.state == "fails" for control in self.controls)
@@ -77,7 +77,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Panel:
-    """All attacks of one kind on one cell, the strongest certified one, and the verdict: in two words, and in full.
+    """All attacks of one kind on one cell, with the verdict.
 
     `tries` is how many figures of certified attacks there are: chance has as many tries.
     """
@@ -89,7 +89,7 @@ class Panel:
     tries: int = 1
 
     def standing(self, evaluator: str) -> str:
-        """Whether that attack counts, in words."""
+        """The standing of that attack, in words."""
         return next(member.standing for member in self.members if member.evaluator == evaluator)
 
 
@@ -100,7 +100,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
         records: The cell's own.
         pool: All records of the results, where the controls are looked for.
         ladder: With the steps among the records (`leaderboard.reach.steps`), and those that came with this version.
-        theirs: Digests of controls that are the word of whoever handed in the row.
+        theirs: Digests of controls that only the author of the row measured.
     """
     attacks = [record for record in records if record.kind == PAIRS]
     members = tuple(_member(record, pool, theirs, ladder) for record in attacks)
@@ -116,7 +116,7 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
 
 
 def _not_certified(made: Panel, attacks: Sequence[Record], did: str, finds: Callable[[Record], bool]) -> Panel:
-    """The panel where an attack without controls `finds` people: that others do not find them says too little."""
+    """The panel if an attack without controls `finds` people: not certified."""
     finding = [each for each in attacks if made.standing(each.evaluator) == "controls not run" and finds(each)]
     if not finding:
         return made
@@ -126,17 +126,17 @@ def _not_certified(made: Panel, attacks: Sequence[Record], did: str, finds: Call
 
 
 def not_rated(made: Panel, why: str) -> Panel:
-    """The panel of a method whose word did not hold (`why`, in words; empty where it did): nothing is said for it."""
+    """The panel of a method that is not rated, for `why`."""
     if not why or not made.members:
         return made
     return replace(made, word="not rated", verdict=f"not rated ({why}): {made.verdict}")
 
 
 def _too_few(scored: Sequence[Record]) -> str:
-    """Why these attacks could not have broken anything, in words; empty where they could.
+    """The reason why these attacks could break nothing; empty if they could.
 
     Where an attack is right with its first guess under each of k keys, the interval of guesswork ends at the guesses
-    of which k firsts in a row come once in forty times (`metrics.guesswork.waiting_bounds`).
+    at which k firsts in a row come once in forty times (`metrics.guesswork.waiting_bounds`).
     """
     if any(
         record.keys > 0 and (1 - LEVEL) ** (-1 / record.keys) < line(record.scores["guesswork"]) for record in scored
@@ -178,7 +178,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
 
 
 def dumps(pairs: Panel, membership: Panel) -> str:
-    """Both panels as JSON with sorted keys: every attack with its controls and reach, the headlines and verdicts."""
+    """Both panels as JSON: attacks with controls and reach, headlines, verdicts."""
     content = {**_content(pairs), "membership": _content(membership)}
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
@@ -208,7 +208,7 @@ def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: La
 def _verdict(
     strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member], tries: int
 ) -> tuple[Word, str]:
-    """The verdict: `scored` are the certified attacks, with `tries` figures; `attacks` and `members` all."""
+    """The verdict, from certified attacks (`scored`) and all `attacks`."""
     if not attacks:
         return "no attack", "no attack ran"
     breaking = [record for record in attacks if breaks(record)]
@@ -242,9 +242,9 @@ def _uncertified(members: Sequence[Member]) -> str:
 
 
 def _one_in(strongest: Record) -> str:
-    """How likely the strongest attack guesses right at once, in words, where that is worth saying.
+    """The strongest attack's first-guess rate in words, if notable.
 
-    Where rows stand in groups of k that nobody tells apart, a sure attack is right with its first guess 1 time in k.
+    If rows form indistinguishable groups of k, a sure attack's first guess is right 1 time in k.
     Each key has but one first guess: of several attacks the luckiest would say too much.
     """
     first = strongest.scores["guesswork"].parts.get(FIRST)
@@ -258,15 +258,15 @@ def _name(record: Record) -> str:
 
 
 def _on(rung: Rung, record: Record) -> bool:
-    """Whether the rung is the record's own method."""
+    """True if the rung is the record's own method."""
     method = None if rung.step is None else rung.step.method
     return method is not None and (method.name, method.parameters) == (record.method.name, record.method.parameters)
 
 
 def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
-    """How far the attacks get on the encoders of the ladder, the method itself (`own`) left out.
+    """The attacks' reach on the ladder's encoders, without the method itself.
 
-    Encoders that nobody can break tell nothing of how weak the attacks are.
+    Unbreakable encoders say nothing of an attack's strength.
     """
     out = own | {rung.method for member in members for rung in member.rungs if not rung.breakable}
     tried = [rung for member in members for rung in member.rungs if rung.tried and rung.method not in out]
@@ -296,7 +296,7 @@ class Control:
         role: What the method is there for.
         state: Whether the attack did there what it must.
         text: The figures.
-        theirs: Whether they are the word of whoever handed in the row, and nobody measured them again.
+        theirs: Whether only the author of the row measured them.
     """
 
     role: Role
@@ -306,7 +306,7 @@ class Control:
 
 
 def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:
-    """How an attack's record fared on the reference method of a role, looked for among `pool`.
+    """An attack's record on the reference method of a role.
 
     `theirs` are digests of records that are their author's word: they count where there is no other with figures.
     """
@@ -342,14 +342,14 @@ def figure_text(record: Record, metric: str) -> str:
 
 
 def _at_chance(score: ScoreRecord) -> bool:
-    """Whether chance makes a figure like it at least once in a thousand times (or, unknown, inside its interval)."""
+    """True if chance gives such a figure with p >= 0.001."""
     if score.p is not None:
         return score.p >= RARE
     return score.null_low is None or score.null_high is None or score.null_low <= score.value <= score.null_high
 
 
 def _comparable(a: Record, b: Record) -> bool:
-    """Whether two records hold the same attack on the same data at the same size."""
+    """True if two records hold the same attack, data and size."""
     if a.attack is None or b.attack is None or a.dataset is None or b.dataset is None:
         return False
     if a.attack.name != b.attack.name:
@@ -364,7 +364,7 @@ TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's f
 
 
 def outcome(record: Record, tries: int) -> str:
-    """How a method stands after one attack of a panel with so many figures, in the words of verdicts.
+    """The outcome of one attack of a panel, in words of verdicts.
 
     The rule is the panel's own: no attack is said to harm a method more than the method's verdict says.
     """
@@ -376,25 +376,25 @@ def outcome(record: Record, tries: int) -> str:
 
 
 def breaks(record: Record) -> bool:
-    """Whether an attack on pairs breaks the method, as `leaderboard.reach.state` has it."""
+    """True if a matching attack breaks the method (`leaderboard.reach.state`)."""
     made = step(record)
     return made is not None and state(made) == "broken"
 
 
 def dents(record: Record, tries: int) -> bool:
-    """Whether any figure of an attack on pairs beats chance, in so many tries."""
+    """True if any figure of a matching attack beats chance."""
     return any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
 
 
 def tells(record: Record, tries: int) -> tuple[bool, bool]:
-    """Whether an attack tells members from others better than chance, and whether it does of a few members."""
+    """Two flags: members told better than chance, and a few members told."""
     auc, tpr = (record.scores.get(name) for name in TELLING)
     beats = [score is not None and beats_chance(of_tries(tries, score)) for score in (auc, tpr)]
     return beats[0], beats[1]
 
 
 def strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
-    """What breaks comes first, then what beats chance in so many tries.
+    """Sorting key: breaking attacks first, then those that beat chance.
 
     Attacks that read labels see fewer rows, so that chance needs fewer guesses.
     """

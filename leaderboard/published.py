@@ -1,4 +1,4 @@
-"""The rows that the project publishes: which records may be shown, and whether published ones are still intact.
+"""The rows that the project publishes: publishing and checking them.
 
 A row is published whole or not at all: leaving out a record could leave out the attack that broke the method.
 `leaderboard.packed_rows` says how rows lie on disk.
@@ -38,7 +38,7 @@ PUBLISHED = Path(__file__).parent / "published"
 
 @dataclass(frozen=True)
 class Publication:
-    """What became of a results folder.
+    """The outcome of publishing a results folder.
 
     Args:
         rows: Cells that are published now, with how many records.
@@ -52,7 +52,7 @@ class Publication:
 
 
 def publish(results: Results, folder: Path = PUBLISHED) -> Publication:
-    """Bring every row of `results` that may be shown into `folder`, and say by name what may not, and why.
+    """Publish every row of `results` that may be shown; report refusals.
 
     Failures and what does not apply are published with their reasons. A row that is there is replaced.
 
@@ -78,7 +78,7 @@ Pictures = dict[tuple[str, str], bytes]
 def examined(
     results: Results, *, current: bool
 ) -> tuple[dict[str, tuple[list[Record], Pictures]], list[tuple[str, str]]]:
-    """The cells of a results folder that may be shown, whole, and by name what may not, and why.
+    """The whole cells that may be shown, and reasons against the others.
 
     Args:
         results: Where the records lie.
@@ -115,7 +115,7 @@ def examined(
 
 
 def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
-    """Every published file that is not what was published, or should not be there, and why.
+    """Every published file that is altered, missing or superfluous, and why.
 
     Code moves on and published records stay: whether they are of the present code is not asked here.
     """
@@ -137,7 +137,7 @@ def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
 
 
 def published_row(records: Sequence[Record], pictures: Pictures) -> PackedRow:
-    """The row of some records, with how to repeat it and what computed it."""
+    """The row of some records, with its origin."""
     (row,) = rows(records)
     origin = Origin(
         cell=row.cell,
@@ -171,7 +171,7 @@ def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[
 
 
 def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str, str]]]:
-    """Every bundle in a folder as a source of records, without the rows that may not be shown; and these, with reasons.
+    """Submitted bundles as sources of records, and refusals with reasons.
 
     A bundle that is not what was packed is refused whole. Code moves on and bundles stay, as published records do.
     """

@@ -1,4 +1,4 @@
-"""What the ledger quotes, held against its sources: published records, the shipped reach of attacks, and tests."""
+"""The ledger's quotations checked against records, reach and tests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Misquoted:
 
 
 def misquoted(ledger: Reproduction, published: Results, steps: Sequence[Step], root: Path) -> Iterator[Misquoted]:
-    """Every figure of the ledger that differs from its source, or has none.
+    """Every figure of the ledger that differs from its source.
 
     Args:
         ledger: The ledger.
@@ -137,12 +137,12 @@ def _keys(count: int) -> str:
 
 
 def reach_name(step: Step) -> str:
-    """A step of the ladder in one line: method with its parameters, and attack."""
+    """A step of the ladder in one line."""
     return f"{step.method.name}[{parameters_text(step.method.parameters)}] / {step.attack.name} on {step.dataset}"
 
 
 def _check_test(name: str, states: str, root: Path) -> None:
-    """Raise LookupError where there is no such test, or where it does not state the figure in these words."""
+    """Raise LookupError unless the test exists and states the figure."""
     path, _, test = name.partition("::")
     try:
         text = (root / path).read_text(encoding="utf-8")
@@ -158,7 +158,7 @@ def _check_test(name: str, states: str, root: Path) -> None:
 
 
 def renewed(text: str, published: Results, steps: Sequence[Step], root: Path) -> str:
-    """The ledger's text with every figure as its source says it now; what people wrote stays.
+    """The ledger's text with its figures renewed from their sources.
 
     Raises:
         LookupError: A figure has no source.

@@ -1,4 +1,4 @@
-"""How far attacks get on the ladder: encoders that are known to be breakable, from the plainest up.
+"""The reach of attacks: which breakable encoders they break.
 
 An attack may pass its controls and still be weak. Its reach says which of these encoders it breaks, so that a method
 that it does not break can be put beside the encoders that it does not break either.
@@ -76,12 +76,12 @@ class Rung:
 
     @property
     def tried(self) -> bool:
-        """Whether the attack has an answer for it: neither left out nor stopped, nor of another kind of row."""
+        """True if the attack has a result on it."""
         return self.state in ("broken", "dented", "not broken")
 
     @property
     def breakable(self) -> bool:
-        """Whether some attack can break it, as far as that is known."""
+        """True if some attack is known to break it."""
         guesses = None if self.step is None else self.step.scores.get("guesswork")
         return self.possible is None or self.possible < (BROKEN if guesses is None else line(guesses))
 
@@ -93,7 +93,7 @@ class Rung:
 
 
 def step(record: Record) -> Step | None:
-    """The step that an attack's record stands for; None for other records and those without data."""
+    """The step of an attack's record; None without data or attack."""
     if record.kind != PAIRS or record.attack is None or record.dataset is None:
         return None
     return Step(
@@ -106,7 +106,7 @@ def step(record: Record) -> Step | None:
 
 
 def _bare(score: ScoreRecord) -> ScoreRecord:
-    """The figure without what other figures are compared with it by: a ladder's files would be ten times as large."""
+    """The figure without its replicates, which would fill the file."""
     return score.model_copy(update={"replicates": None, "parts": {}})
 
 
@@ -118,7 +118,7 @@ def steps(records: Iterable[Record]) -> list[Step]:
 
 @cache
 def rungs() -> tuple[str, ...]:
-    """The encoders of the ladder, from the plainest up, as the command line takes them."""
+    """The encoders of the ladder, from the plainest up."""
     text = (resources.files("bench") / "suites" / "ladder.yaml").read_text(encoding="utf-8")
     return tuple(yaml.safe_load(text)["methods"])
 
@@ -137,7 +137,7 @@ def dumps(found: Sequence[Step]) -> str:
 
 
 def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]) -> list[Rung]:
-    """How an attack fared on each rung: on the same data if that was measured and it applies there, else on other data.
+    """An attack's outcome on each rung, on the same data if measured.
 
     Args:
         attack: The attack with its parameters.
@@ -158,12 +158,12 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
 
 
 def _worth(one: Step, attack: PluginRecord, dataset: str) -> tuple[bool, bool, bool]:
-    """What says least of an attack last: steps that do not apply, of other data, by other code."""
+    """Sorting key: steps that say least of an attack come last."""
     return one.status == "not-applicable", one.dataset != dataset, one.attack.code != attack.code
 
 
 class Ladder:
-    """Known steps, of which the reach of an attack is looked for once, however many rows the attack stands in.
+    """Known steps; the reach of each attack is computed once.
 
     Args:
         known: From the same results, then `shipped()`.
@@ -182,7 +182,7 @@ class Ladder:
 
 
 def distinct(known: Sequence[Step]) -> list[Step]:
-    """The steps without those that `reach` would pass over for an earlier one: of large results a few are left."""
+    """The steps that `reach` may use; superseded ones are left out."""
     first: dict[tuple[object, ...], Step] = {}
     for place, one in enumerate(known):
         which = place if one.attack.name == OPTIMAL else 0  # of these the least of all is looked for
@@ -193,7 +193,7 @@ def distinct(known: Sequence[Step]) -> list[Step]:
 
 
 def possible(rung: str, measured: Step | None, known: Sequence[Step]) -> float | None:
-    """Guesswork of the best attack that there can be on a rung, for as many images as were measured; see `Rung`."""
+    """Guesswork of the best possible attack on a rung; see `Rung`."""
     if measured is None:
         return None
     exact = _in_closed_form(rung, measured.preset, measured.images)
@@ -216,13 +216,13 @@ def _in_closed_form(rung: str, preset: str, images: int) -> float | None:
 
 
 def same_release(one: Step, other: Step) -> bool:
-    """Whether two attacks saw releases of one method from the same rows."""
+    """True if two attacks saw releases of one method and rows."""
     told = [(each.method.name, each.method.parameters, each.preset, each.dataset, each.seed) for each in (one, other)]
     return told[0] == told[1]
 
 
 def state(one: Step) -> Condition:
-    """How an encoder stands after an attack."""
+    """Standing of an encoder after an attack."""
     if one.status != "ok":
         return "not applicable" if one.status == "not-applicable" else "failed"
     guesses = one.scores.get("guesswork")
@@ -232,10 +232,10 @@ def state(one: Step) -> Condition:
 
 
 def line(guesses: ScoreRecord) -> float:
-    """Guesses on the whole release below which an encoder is broken: its 95 % interval must end there.
+    """Guesses on the whole release below which an encoder is broken.
 
-    `BROKEN`, or a twentieth of what chance takes where that is less. A release in which every row stands among k that
-    nobody tells apart takes about k guesses, and is no more than dented from k of 5 on.
+    `BROKEN`, or a twentieth of the guesses of chance if that is less. A release whose rows form indistinguishable
+    groups of k takes about k guesses, and is at most dented from k = 5 on.
     """
     return BROKEN if guesses.null is None else min(BROKEN, guesses.null / SOONER)
 

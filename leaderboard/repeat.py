@@ -1,4 +1,4 @@
-"""The command that repeats a row of the board, and what the row cost to compute."""
+"""The command that repeats a row, and what the row cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from leaderboard.names import OWN
 
 
 def command(row: Row) -> str:
-    """The command line that repeats a row: its method, the choice of data, its attacks and its metrics.
+    """The command line that repeats a row.
 
     Words in capitals stand for paths, which no record holds.
     """
@@ -34,7 +34,7 @@ def command(row: Row) -> str:
 
 
 def method_and_choice(record: Record) -> list[str]:
-    """The words of a command line that name a record's method, its choice of data and its device."""
+    """Command-line words for a record's method, data choice and device."""
     return [
         "--method",
         as_today(record.method, record.preset),
@@ -45,10 +45,10 @@ def method_and_choice(record: Record) -> list[str]:
 
 
 def as_today(method: PluginRecord, preset: str) -> str:
-    """A method as the command line takes it, with every parameter at which it ran and that is another by default now.
+    """A method as the command line takes it, with moved defaults.
 
     A method from outside this project, or that there is no longer, stands as it was written: a record may say of a file
-    that it is this project's, and nobody's files are run here.
+    that it is this project's, and no file of others is run here.
     """
     if method.origin != OWN or ".py:" in method.written:
         return method.written

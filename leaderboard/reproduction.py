@@ -1,4 +1,4 @@
-"""Which tables and figures of the four papers were reproduced: the ledger in `reproduction.yaml`, read and checked.
+"""The ledger of the papers' results and our reproductions of them.
 
 Every row says what the paper says, what was measured here (figures, each with the record that it is quoted from), and
 what follows: reproduced, refuted or open. `leaderboard.quotation` holds the quoted figures against their sources.
@@ -25,7 +25,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
 
 
 class ReproductionError(ValueError):
-    """A ledger that cannot be read; the text says where it lies, what was expected and what came."""
+    """An unreadable ledger; the text names place, expectation and value."""
 
 
 class _Entry(BaseModel):
@@ -38,8 +38,8 @@ class Measured(_Entry):
     Args:
         what: What it is a figure of, beside the method that the row speaks of.
         record: A published record, as DATA SET/CELL/EVALUATOR; None where the figure comes from elsewhere.
-        reach: A step of the ladder, as METHOD / ATTACK; None likewise.
-        test: A test that holds the figure, as FILE::TEST; None likewise.
+        reach: A step of the ladder, as METHOD / ATTACK; else None.
+        test: A test that holds the figure, as FILE::TEST; else None.
         reads: Of a test, the figure in a reader's words; None where `value` is given.
         score: A metric of the record or step, or of a record "scheme: NOTE", what the fitted method says of itself;
             of a test the words in which its code states the figure.
@@ -71,12 +71,12 @@ class Measured(_Entry):
         return self
 
     def at(self, preset: str) -> bool:
-        """Whether it was measured at that preset."""
+        """True if it was measured at that preset."""
         return f"preset {preset}" in self.budget
 
     @property
     def source(self) -> str:
-        """Where it is quoted from."""
+        """The source of the quotation."""
         return self.record or self.reach or self.test or ""
 
 
@@ -124,12 +124,12 @@ class Table(_Entry):
     rows: tuple[Row, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
-        """How many of its rows are so."""
+        """Number of its rows with that verdict."""
         return sum(row.verdict == verdict for row in self.rows)
 
 
 class Paper(_Entry):
-    """A paper: how it is cited, and its tables and figures in order."""
+    """A paper: its citation, and its tables and figures."""
 
     id: Name
     title: Text
@@ -137,7 +137,7 @@ class Paper(_Entry):
     tables: tuple[Table, ...] = Field(min_length=1)
 
     def count(self, verdict: Verdict) -> int:
-        """How many of its rows are so."""
+        """Number of its rows with that verdict."""
         return sum(table.count(verdict) for table in self.tables)
 
 
@@ -168,7 +168,7 @@ class Reproduction(_Entry):
 
 
 def stated(one: Measured) -> str:
-    """A figure of ours in a line of text, with what it was measured with."""
+    """Our figure in a line of text, with its budget."""
     score = "" if one.value is None else f" {one.score.removeprefix(NOTE)}"
     return f"{briefly(one)}{score} ({one.budget})"
 
@@ -215,7 +215,7 @@ def _checked(told: object, where: str) -> Reproduction:
 
 
 def _named(told: object, place: tuple[int | str, ...]) -> str:
-    """A place in the ledger by the names that stand there, in place of numbers.
+    """A place in the ledger, by names instead of numbers.
 
     >>> _named({"papers": [{"id": "syfer", "tables": [{"place": "Table 1"}]}]}, ("papers", 0, "tables", 0, "rows"))
     'syfer, Table 1, rows'

@@ -1,4 +1,4 @@
-"""A row as plain data, for scripts of the pages: what a row opens to, and what is drawn, chosen from and compared."""
+"""A row as plain data for the pages' scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRAWN = (
 
 
 def brief(line: Line) -> dict[str, JsonValue]:
-    """A row in a few words and figures: every row of a board is held in memory so.
+    """A row in a few figures; scripts hold all rows so.
 
     Of a figure: value, interval, chance; whether the attack that gave it is certified; what an attack that is not found
     beyond it, null where none did; and whether an attack stopped that might have. `useful` names the figure that stands
@@ -48,7 +48,7 @@ def brief(line: Line) -> dict[str, JsonValue]:
 
 
 def _beyond(row: Row, entry: Entry) -> float | None:
-    """The worst figure of the attacks that do not count, where it is worse for the owner than the one that counts."""
+    """The worst figure of uncertified attacks, if worse than the certified one."""
     if not entry.attacked or not entry.certified or entry.score is None:
         return None
     name, sign = entry.column.name, 1 if entry.column.better == "higher" else -1
@@ -60,7 +60,7 @@ def _beyond(row: Row, entry: Entry) -> float | None:
 
 
 def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, JsonValue]:
-    """A row with all its figures and the reasons for those it lacks.
+    """A row with all its figures, and reasons for missing ones.
 
     Args:
         line: The row.
@@ -92,7 +92,7 @@ def full(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> 
 
 
 def dumped(value: JsonValue) -> str:
-    """JSON in ASCII that may stand in a script's file or in a page, its text as a page may have it."""
+    """ASCII JSON that may stand in a script or a page."""
     return json.dumps(_harmless(value), sort_keys=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""A row of the board as data. Table, JSON, CSV, parquet, feed, badges and the pages' scripts all derive from it.
+"""The schema of a board row, for every table, file and badge.
 
 `Field(title=...)` names a field's column in the CSV and parquet tables.
 """
@@ -25,7 +25,7 @@ Value = str | int | float | None
 
 
 class Figure(Part):
-    """The weakest figure of a metric over the attacks that count, or why there is none.
+    """The weakest figure of a metric over certified attacks, or why none.
 
     Args:
         by: The evaluator that gave it.
@@ -57,7 +57,7 @@ class Figure(Part):
 
 
 class RowName(Part):
-    """What identifies a row, and how far it was checked.
+    """A row's identity, and its tier.
 
     Args:
         id: Its name in every address.
@@ -78,7 +78,7 @@ class RowName(Part):
 
 
 class RowHead(RowName):
-    """What the index says of a row.
+    """A row as the index lists it.
 
     Args:
         file: Of the row, relative to the board.
@@ -135,7 +135,7 @@ class BoardRow(RowHead):
 
     @property
     def claimed(self) -> dict[str, Value]:
-        """The columns of its formal claim; a bound that does not exist is infinite."""
+        """The columns of its formal claim; a missing bound is infinite."""
         if self.claim is None:
             return dict.fromkeys(CLAIM)
         bounds = (math.inf if bound is None else bound for bound in (self.claim.epsilon, self.claim.derived))
@@ -143,7 +143,7 @@ class BoardRow(RowHead):
 
     @property
     def table(self) -> dict[str, Value]:
-        """Its columns in tables, without those of metrics, in the order of `COLUMNS`."""
+        """Its values in tables, in the order of `COLUMNS`."""
         values = {title: getattr(self, name) for name, title in TITLES.items()}
         return {name: None if values.get(name) == "" else (values | self.claimed)[name] for name in COLUMNS}
 
@@ -191,7 +191,7 @@ def figure(entry: Entry) -> Figure:
 
 
 def marks(row: Row) -> list[str]:
-    """What a reader of a row should know beside its figures: records of earlier code, of several versions."""
+    """Notes beside a row's figures: earlier code, several versions."""
     earlier = [f"earlier code: {', '.join(sorted(row.earlier))}"] if row.earlier else []
     return [*earlier, *filter(None, [mixed(row.records)])]
 
@@ -202,5 +202,5 @@ def row_address(row: Row) -> str:
 
 
 def record_address(row: Row, evaluator: str) -> str:
-    """The address of a record, byte for byte as it was written, relative to the board."""
+    """The address of a record, relative to the board."""
     return f"api/records/{row.id}/{slug(evaluator)}.json"

@@ -1,4 +1,4 @@
-"""Utility against another figure of the rows of one data set and size, as a picture that needs no script.
+"""Utility against another figure, as an SVG without scripts.
 
 An SVG within the page: its colours are those of the page's style sheet, light and dark, and every mark leads to the
 page of its row.
@@ -26,7 +26,7 @@ SHAPES = {"broken": "cross", "dented": "diamond", "members told": "diamond", "no
 
 @dataclass(frozen=True)
 class Plane:
-    """What a picture shows: utility upwards, another figure to the right, both better for the data owner that way.
+    """The two axes of a picture: utility up, another figure across.
 
     Args:
         across, up: Metrics.
@@ -50,7 +50,7 @@ LOGARITHMIC = frozenset({"guesswork"})
 
 @dataclass(frozen=True)
 class Point:
-    """One row of the board in the plane: by which name, what is said of it, and whether its figure across counts."""
+    """One row of the board in the plane."""
 
     line: Line
     label: str
@@ -75,7 +75,7 @@ def points(lines: Sequence[Line], shown: Plane) -> list[Point]:
 
 
 def _unusual(line: Line, lines: Sequence[Line]) -> Mapping[str, JsonValue]:
-    """The parameters that tell a row from others of its method, without those at a value that most of them have."""
+    """Parameters that distinguish a row from most of its method."""
     twins = [other.row.parameters for other in lines if other.row.method == line.row.method]
 
     def usual(name: str, value: JsonValue) -> bool:
@@ -86,10 +86,10 @@ def _unusual(line: Line, lines: Sequence[Line]) -> Mapping[str, JsonValue]:
 
 
 def front(shown: Sequence[Point]) -> list[Point]:
-    """The Pareto front: points that no other beats in one figure without being worse in the other.
+    """The Pareto front of the points.
 
     References are apart, and so are figures that no certified attack gave, for they support no claim, and rows that
-    nobody but their author measured.
+    only their author measured.
     """
     told = [point for point in shown if not point.line.reference and point.line.row.vouched]
     mine = [point for point in told if point.certified]
@@ -174,7 +174,7 @@ def _whiskers(point: Point, x: Axis, y: Axis) -> str:
 
 
 def _labels(drawn: Sequence[Point], x: Axis, y: Axis) -> list[str]:
-    """Names beside the marks, each in the first place that covers no mark and no other name; without one, none."""
+    """Names beside the marks, each in its first free place."""
     places = [(x.at(point.across.value), y.at(point.up.value)) for point in drawn]
     taken = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
     found = []
@@ -217,7 +217,7 @@ def frame(x: Axis, y: Axis) -> str:
 
 
 def titles(across: str, up: str) -> str:
-    """What stands on the axes, as SVG; both texts are escaped by the caller."""
+    """The axis titles as SVG; the caller escapes both texts."""
     return (
         f'<text class="title" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
         f'<text class="title" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
@@ -239,7 +239,7 @@ LEAST, MOST = 1e-9, 1e100  # what is drawn: smaller ones of a logarithmic axis a
 
 @dataclass(frozen=True)
 class Axis:
-    """Where figures stand.
+    """The place of figures on an axis.
 
     Args:
         low, high: The range of figures, on the logarithmic axis their logarithms.
@@ -258,7 +258,7 @@ class Axis:
     flipped: bool
 
     def at(self, value: float) -> float:
-        """Where a figure stands; what lies beyond the range stands at its end."""
+        """The place of a figure, clamped to the range."""
         share = (min(max(_scaled(value, self.log), self.low), self.high) - self.low) / (self.high - self.low)
         return self.start + (1 - share if self.flipped else share) * (self.end - self.start)
 

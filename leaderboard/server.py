@@ -1,4 +1,4 @@
-"""A look at built pages on this machine: one folder, to this machine's own browser, and nothing else."""
+"""A local server that shows built pages to this machine only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pages(SimpleHTTPRequestHandler):
     """
 
     def send_head(self) -> BytesIO | None:
-        """What was asked for, or an error."""
+        """The requested file, or an error."""
         asked = self.headers.get("Host", "")
         if asked.rpartition(":")[0] not in NAMES and asked not in NAMES:
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"expected a host of {', '.join(sorted(NAMES))}")
@@ -32,7 +32,7 @@ class Pages(SimpleHTTPRequestHandler):
         return super().send_head()  # type: ignore[return-value]
 
     def _inside(self) -> bool:
-        """Whether what is asked for lies in the folder, wherever links lead."""
+        """True if the requested file lies in the folder, links resolved."""
         try:
             asked = Path(self.translate_path(self.path)).resolve()
         except ValueError:  # a name with a null byte is none
@@ -44,7 +44,7 @@ class Pages(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND)
 
     def end_headers(self) -> None:
-        """With what keeps a browser from doing more with a page than show it."""
+        """Add headers that restrict a browser to showing the page."""
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("Cache-Control", "no-store")
@@ -52,7 +52,7 @@ class Pages(SimpleHTTPRequestHandler):
 
 
 def server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server for `folder` on this machine's own address; port 0 takes any that is free."""
+    """A server for `folder` on localhost; port 0 takes a free one."""
     return ThreadingHTTPServer((HOST, port), partial(Pages, directory=str(folder)))
 
 

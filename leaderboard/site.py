@@ -1,4 +1,4 @@
-"""The pages as files: what a build writes, what it removes of earlier builds, and what was altered since."""
+"""The pages as files: writing, removing and checking them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build(
     results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = (),
     refused: Sequence[tuple[str, str]] = (),
 ) -> Path:  # fmt: skip
-    """Write the pages for the records of `results`, and of `more`, into `site` and return the index page.
+    """Write the pages into `site` and return the index page.
 
     The newest protocol's board stands at the root, earlier ones at the address of their protocol. Files that an earlier
     build wrote and this one does not are removed; anything else in `site` is left alone.
@@ -79,7 +79,7 @@ def build(
 
 
 def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) -> None:
-    """Make a folder that no build has written into this board's, if nothing of anybody else's is in the way.
+    """Claim a new folder for this board; refuse existing files.
 
     The empty ledger says from the first page on whose they are, also where the build is killed.
     """
@@ -101,7 +101,7 @@ def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) ->
 def _made_from(
     sources: Sequence[Results], verdicts: Sequence[Verdict], refused: Sequence[tuple[str, str]]
 ) -> str:  # fmt: skip
-    """A hash of all that a site is made from: records, pictures, verdicts, and the code that reads and shows them."""
+    """A hash of everything that a site is made from."""
     held = [[source.fingerprint(), sorted(source.trusted or ()), source.trusted is None] for source in sources]
     told = [verdict.model_dump(mode="json") for verdict in verdicts]
     return inputs("site", code(), held, told, list(map(list, refused)), can_write_parquet())
@@ -125,7 +125,7 @@ def files(taken: Intake) -> dict[str, Page]:
 
 
 def _kept(path: Path, page: Page, said: JsonValue) -> JsonValue:
-    """What the manifest says of a page that need not be drawn again; None where it must be.
+    """The manifest's entry of a page that is still current; else None.
 
     It stays where it would be made from the same as before, and is what was written then.
     """
@@ -138,7 +138,7 @@ def _kept(path: Path, page: Page, said: JsonValue) -> JsonValue:
 
 
 def _littered(folder: Path) -> bool:
-    """Whether a killed build may have left something there: looked for once a folder, not once a file."""
+    """True if a killed build may have left files in a folder."""
     return folder.is_dir() and any(path.name.startswith(".") for path in folder.iterdir())
 
 
@@ -151,7 +151,7 @@ def _written(path: Path, page: Page, *, sweep: bool) -> JsonValue:
 
 
 def altered(site: Path) -> list[tuple[str, str]]:
-    """Which files of a built site are not what was written, and why; none where there is no site."""
+    """The altered files of a built site, and why; none without one."""
     try:
         written = Ledger.read(site)
     except FileNotFoundError as error:
@@ -179,7 +179,7 @@ def altered(site: Path) -> list[tuple[str, str]]:
 
 
 def _inside(root: Path, name: str) -> Path | None:
-    """What a ledger, which anybody can write, names of a site; None where that lies outside, or can be no file."""
+    """The path of a ledger's entry; None if outside the site."""
     try:
         path = (root / name).resolve()
     except (OSError, ValueError, RuntimeError):  # a NUL, half a surrogate pair, links in a ring
@@ -192,7 +192,7 @@ def _hash(content: bytes) -> str:
 
 
 def _ledger(site: Path) -> Ledger:
-    """What an earlier build wrote; nothing where there was none, or where nobody vouches for its word."""
+    """The ledger of an earlier build; empty if absent or unreadable."""
     try:
         return Ledger.read(site)
     except (OSError, AlteredError):
@@ -200,7 +200,7 @@ def _ledger(site: Path) -> Ledger:
 
 
 def _sweep(site: Path, old: Mapping[str, JsonValue], keep: Mapping[str, Page]) -> None:
-    """Remove what an earlier build listed in its ledger and this one does not make."""
+    """Remove files of an earlier build that this one does not write."""
     root = site.resolve()
     for name in old:
         if name not in keep and (target := _inside(root, name)) is not None and target.is_file():

@@ -1,4 +1,4 @@
-"""What may be said of a row in two words, with a sign, over both panels of attacks."""
+"""The verdict on a row in two words, with a sign."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Standing:
 
     @property
     def place(self) -> int:
-        """Where it stands among verdicts: 0 is best for a data owner."""
+        """Its place among verdicts: 0 is best for the data owner."""
         return list(SIGNS).index(self.word)
 
 

@@ -1,4 +1,4 @@
-"""The front page's summaries: verdicts a data set, and the matrix of methods against data sets."""
+"""The front page's summaries: verdicts by data set and by method."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Short:
 
     @property
     def withstood(self) -> bool:
-        """Whether any row was not broken."""
+        """True if any row was not broken."""
         return any(one.standing.word in GOOD for one in self.told)
 
     @property
     def rest(self) -> int:
-        """How many rows were given no verdict, though figures were made."""
+        """Number of rows with figures but no verdict."""
         return self.count - sum(one.count for one in self.told)
 
 
 def in_short(lines: Sequence[Line]) -> list[Short]:
-    """Each data set with a row that attacks came to a verdict about; reference methods are left out."""
+    """Each data set with a verdict; reference methods are left out."""
     sets: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         if not line.reference and not line.idle:
@@ -72,7 +72,7 @@ def in_short(lines: Sequence[Line]) -> list[Short]:
 
 
 def _useful(line: Line) -> float:
-    """How useful a row is: by how much its figure exceeds chance; 0 where that is not sure."""
+    """Utility above chance; 0 if that is not significant."""
     score = None if line.utility is None else line.utility.score
     if score is None or score.null is None or score.low is None or score.low <= score.null:
         return 0.0
@@ -141,6 +141,6 @@ def _place(lines: Sequence[Line]) -> Place:
 
 
 def _gravity(line: Line) -> int:
-    """How grave a verdict is: what says something comes before what says nothing."""
+    """Gravity of a verdict; verdicts that say nothing come last."""
     grave = ("broken", "members told", "dented", "not broken", "members not told", "not certified", "not rated")
     return len(grave) - grave.index(line.standing.word) if line.standing.word in grave else 0

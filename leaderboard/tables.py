@@ -1,4 +1,4 @@
-"""The board as tables for programs: one wide line a row, one long line a figure, as CSV and parquet, in parts."""
+"""The board as CSV and parquet: a wide and a long table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TablePart:
 
     Args:
         stem: The file's name without its ending: the table's own where one file holds all of it, else with a number, so
-            that nobody takes a part for the whole.
+            that a part is not taken for the whole.
         ending: "csv", or "csv.gz" where it is compressed.
         table: Its lines.
         content: The same as bytes: UTF-8, commas, a header; text that a spreadsheet would run as a formula gets an
@@ -80,7 +80,7 @@ def of_scores(lines: Iterable[ScoreLine]) -> Table:
 
 
 def in_parts(name: str, table: Table, most: int = MOST_BYTES) -> list[TablePart]:
-    """The table as CSV, in files of at most so many bytes; a line that is longer is a part alone."""
+    """The table as CSV in files of at most `most` bytes."""
     head, *texts = _csv_lines(table)
     return _named(
         name,
@@ -94,7 +94,7 @@ def in_parts(name: str, table: Table, most: int = MOST_BYTES) -> list[TablePart]
 
 
 def packed(name: str, table: Table, most: int = MOST_PACKED, most_bytes: int = MOST_BYTES) -> list[TablePart]:
-    """The table as compressed CSV, in files of at most so many bytes before that, and after."""
+    """The table as compressed CSV in files of bounded size."""
     head, *texts = _csv_lines(table)
 
     def compressed(low: int, high: int) -> list[tuple[int, int, bytes]]:
@@ -155,12 +155,12 @@ def _ended(line: str) -> bytes:
 
 
 def can_write_parquet() -> bool:
-    """Whether the package that writes parquet is installed."""
+    """True if pyarrow, which writes parquet, is installed."""
     return find_spec("pyarrow") is not None
 
 
 def parquet_bytes(table: Table) -> bytes:
-    """A parquet file, compressed; the same table gives the same bytes under one version of pyarrow."""
+    """A compressed parquet file; deterministic under one version of pyarrow."""
     import pyarrow  # only here: it is an extra, and takes half a second
     import pyarrow.parquet
 
@@ -173,7 +173,7 @@ def parquet_bytes(table: Table) -> bytes:
 
 
 def wide(rows: Sequence[BoardRow], columns: Sequence[Column]) -> Table:
-    """The wide table; five columns a metric: figure, interval, its evaluator, and why there is none."""
+    """The wide table: one line a row, five columns a metric."""
     kinds: dict[str, Kind] = dict(COLUMNS)
     for column in columns:  # a metric that is called like a column of the row itself is told from it
         name = f"{column.name} (metric)" if column.name in COLUMNS else column.name
@@ -191,7 +191,7 @@ def wide(rows: Sequence[BoardRow], columns: Sequence[Column]) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreLine:
-    """A figure, or a place without one, with everything that tells it from others.
+    """One line of the long table: a figure, or a gap.
 
     Args:
         row: The row of the board: its address, and its name in the static API.
@@ -244,7 +244,7 @@ class ScoreLine:
 
 
 def score_lines(records: Iterable[tuple[str, Record]]) -> Iterator[ScoreLine]:
-    """One line a figure; a metric or an evaluator without a figure has a line with its status and reason instead.
+    """One line a figure; gaps have a line with status and reason.
 
     Args:
         records: Each with the name of its row.
@@ -266,7 +266,7 @@ def score_lines(records: Iterable[tuple[str, Record]]) -> Iterator[ScoreLine]:
 
 
 def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]]:
-    """A score and all its parts, each with its path: "" for the whole, then "Edema", "Edema / test"."""
+    """A score and its parts, each with its path ("Edema / test")."""
     yield path, score
     for name, part in score.parts.items():
         yield from flat(part, f"{path} / {name}" if path else name)

@@ -1,4 +1,4 @@
-"""Which records were computed by earlier code than others of the same results."""
+"""Records computed by earlier code than others of the same results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.workbench.inputs import is_code
 
 
 def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
-    """Cell and name of the records behind which some plug-in, or the judge, had other code than in the newest record.
+    """Cell and name of the records that older code computed.
 
     Pages cannot know the code that is installed; what they can see is that two records of one method, attack, evaluator
     or metric were not computed alike.
@@ -27,12 +27,12 @@ def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
 
 
 def versions_text(record: Record) -> str:
-    """What a record was computed with: Python and the packages that figures depend on."""
+    """The versions of Python and packages behind a record."""
     return ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))
 
 
 def _codes(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
-    """What has code behind a record, by kind and name, with its hash."""
+    """Code hashes behind a record, by kind and name."""
     of = {
         "method code": _plugin(record.method),
         "attack code": "" if record.attack is None else _plugin(record.attack),
@@ -44,6 +44,6 @@ def _codes(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _plugin(found: PluginRecord) -> str:
-    """What tells plug-ins apart that have code of their own: a plug-in within another brings its code with it."""
+    """The identity of a plug-in with code of its own."""
     nested = any(isinstance(value, str) and "[" in value for value in found.parameters.values())
     return f"{found.origin} {found.written if nested else found.name}"

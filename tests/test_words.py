@@ -48,7 +48,6 @@ UNFINISHED: set[str] = {
     "bench/wire",
     "bench/workbench",
     "docs",
-    "leaderboard",
     "methods",
     "metrics",
 }

@@ -116,7 +116,7 @@
       else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + per);
       else if (wish.claim === "audited" && shown === null) against.push("no audit was held against its claim");
     }
-    if (!nothing(wish) && !row.vouched) doubts.push("nobody but its author measured it (" + row.tier + ")");
+    if (!nothing(wish) && !row.vouched) doubts.push("only its author measured it (" + row.tier + ")");
     return { against, doubts };
   }
 
