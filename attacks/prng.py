@@ -25,11 +25,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from bench.eve.key_space import KeySpace, survey
 from bench.progress import report, stage
@@ -38,13 +37,16 @@ from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, Key, NotApplicable, PairScores, Parameter, Release, View
 from bench.validation import at_least
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 FEW = 16
 TIMED = 8  # releases that are timed where no key can be tried
 VERIFIED = 4  # keys that are looked at closely, of those whose rows seem to be there
 REPORTED = 1 << 10
 ROWS = 256  # that are hashed at a time
 YEAR = 365.25 * 24 * 3600.0
-Marks = NDArray[np.uint64]
+Marks: TypeAlias = "NDArray[np.uint64]"
 
 
 @dataclass(frozen=True)

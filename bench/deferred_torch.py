@@ -16,8 +16,8 @@ from threading import RLock
 from types import ModuleType
 
 PACKAGES = frozenset({
-    "FrEIA", "matplotlib", "numba", "opacus", "pandas", "safetensors.torch", "scipy", "seaborn", "sklearn", "timm",
-    "torch", "torchvision",
+    "FrEIA", "matplotlib", "numba", "numpy", "opacus", "pandas", "safetensors.torch", "scipy", "seaborn", "sklearn",
+    "timm", "torch", "torchvision",
 })  # fmt: skip
 ROOMS = frozenset({"bench.bob", "bench.nets"})
 """Our own packages of which every module defines networks, or may: their modules are deferred as well."""

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 TILE = 32
 """Rows of either side that are worked through together, so that they stay in the cache."""
 
-Rows = NDArray[np.float64]
+Rows: TypeAlias = "NDArray[np.float64]"
 
 
 def pair_distances(a: torch.Tensor, b: torch.Tensor, power: Literal[1, 2]) -> torch.Tensor:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from bench.audit import canaries
 from bench.audit.audit_inputs import Pair, input_pairs, usual
@@ -44,10 +44,13 @@ from bench.randomness import Secret
 from bench.statistics.epsilon_bounds import lower_bound
 from bench.types import Dataset, PrivacyClaim, Scheme
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 HUGE = 1e300
 ENDS, BETWEEN, GAPS = 10, 24, 12  # candidate thresholds: at the ends, in between, in wide gaps
-Values = NDArray[np.float64]
-Coins = NDArray[np.bool_]
+Values: TypeAlias = "NDArray[np.float64]"
+Coins: TypeAlias = "NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, eq=False)

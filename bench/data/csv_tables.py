@@ -7,16 +7,16 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import nan
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError
 from bench.data.image_files import impostor
 from bench.data.subjects import spelling
 
-MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": np.nan, "-1": np.nan, "": np.nan}
+MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": nan, "-1": nan, "": nan}
 
 
 def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:

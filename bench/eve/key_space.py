@@ -11,13 +11,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from bench.randomness import SECRET_BYTES, Secret
 from bench.types import Key, Scheme, State
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DRAWN, FEWEST_DRAWN = 1024, 64
 NUMBERS = 1 << 22  # of all states that are looked at: fewer of large ones
@@ -28,7 +31,7 @@ SECRET_BITS = 8 * SECRET_BYTES
 WHOLE = 62  # bits of a number that patterns are counted by
 UNFIT = (ValueError, IndexError, RuntimeError)  # what a key may raise that a changed state describes
 
-Bytes = NDArray[np.uint8]
+Bytes: TypeAlias = "NDArray[np.uint8]"
 Shown = Callable[[Key], bytes]
 
 

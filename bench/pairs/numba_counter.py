@@ -7,15 +7,17 @@ there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 import numba
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from bench.pairs.score_blocks import Block
 from bench.pairs.score_histogram import Census, Counter, Tally, open_tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 STRIP = 256
 LANES = 16
@@ -23,7 +25,7 @@ MOST_PENDING = 2**31 - 1
 """Scores that 32-bit counts can hold."""
 P = ParamSpec("P")
 R = TypeVar("R")
-Numbers = NDArray[np.int32]
+Numbers: TypeAlias = "NDArray[np.int32]"
 NONE = np.empty((0, 0))
 
 

@@ -19,12 +19,15 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Numbers = NDArray[np.float64]
-Maker = Callable[[NDArray[np.uint64]], Numbers]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Numbers: TypeAlias = "NDArray[np.float64]"
+Maker: TypeAlias = "Callable[[NDArray[np.uint64]], Numbers]"
 
 LN_2 = 0.6931471805599453
 TERMS = 12  # of the series of the logarithm: what is left out is below 2^-60
@@ -103,9 +106,9 @@ def _polynomial(at: Numbers, coefficients: Sequence[float]) -> Numbers:
     return found
 
 
-Bytes = Callable[[int], NDArray[np.uint8]]
-Words = Callable[[int], NDArray[np.uint64]]
-Whole = NDArray[np.int64]
+Bytes: TypeAlias = "Callable[[int], NDArray[np.uint8]]"
+Words: TypeAlias = "Callable[[int], NDArray[np.uint64]]"
+Whole: TypeAlias = "NDArray[np.int64]"
 
 PRECISION = 200  # bits of a probability: one byte, then three words
 EXACT = Context(prec=110)

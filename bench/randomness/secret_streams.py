@@ -14,7 +14,7 @@ import math
 import secrets
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -24,9 +24,11 @@ from cryptography.hazmat.primitives.ciphers.modes import CTR
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from cryptography.hazmat.primitives.poly1305 import Poly1305
-from numpy.typing import NDArray
 
 from bench.randomness.distributions import Maker, discrete_gaussian, discrete_laplace, exponential, normal, uniform
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 CHUNK = 1 << 16  # numbers that are made at a time: they stay in the processor's cache
 

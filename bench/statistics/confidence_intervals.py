@@ -17,14 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy
-from numpy.typing import ArrayLike, NDArray
 
 from bench.contract.replicates import Scale
 from bench.types import Replicates, Score
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
 RARE = 0.001
 """Significance level of a verdict: one false alarm in 1000 measurements."""
@@ -32,7 +34,7 @@ UNLIKELY = 0.05
 """Significance level of a comparison: 5 %."""
 
 
-Rates = NDArray[np.float64]
+Rates: TypeAlias = "NDArray[np.float64]"
 
 
 def clopper_pearson(hits: ArrayLike, trials: ArrayLike, level: float) -> tuple[Rates, Rates]:
@@ -67,7 +69,7 @@ def _counts(hits: ArrayLike, trials: ArrayLike) -> tuple[Rates, Rates]:
 LEVEL = 0.975
 """Of the t quantile: a 95 % interval."""
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
 
 from bench.statistics.confidence_intervals import lower_proportion, upper_proportion
 
-Rates = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+Rates: TypeAlias = "NDArray[np.float64]"
 SPARED = 0.1
 """Share of the error probability spent on delta: more releases revealing their input than expected."""
 MOST_EPSILON = 60.0

@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 import torch
 
@@ -26,10 +25,13 @@ from bench.statistics.bootstrap import ONE_EACH, draw_weights, name_of
 from bench.statistics.confidence_intervals import clopper_pearson, with_interval
 from bench.types import Attributes, Dataset, NotApplicable, Replicates, Score
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 ALPHA = 0.05
 DRAWS = 200
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True, eq=False)

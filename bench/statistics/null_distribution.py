@@ -9,14 +9,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from bench.evidence import PairEvidence
 from bench.seeds import generator
 from bench.statistics.bootstrap import ENDS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 DRAWS = 1000
 MEANS = 9999
@@ -24,9 +27,9 @@ MOST_TRIES = 1024
 TOGETHER = 10
 """Data samples whose 2^10 subsets are enumerated at once."""
 
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+Bools: TypeAlias = "npt.NDArray[np.bool_]"
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Integers: TypeAlias = "npt.NDArray[np.int64]"
 
 
 @dataclass(frozen=True)
