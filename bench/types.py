@@ -10,6 +10,7 @@ from bench.contract.claim import PrivacyClaim
 from bench.contract.dataset import Dataset
 from bench.contract.evaluator import Evaluator, Measurement, Picture
 from bench.contract.extractor import Embedding, Extractor
+from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
 from bench.contract.mechanism import Mechanism
 from bench.contract.method import CAVEAT, Classifier, Key, Method, Role, Scheme
 from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
@@ -33,6 +34,9 @@ __all__ = [
     "Extractor",
     "Generator",
     "Key",
+    "Keyless",
+    "KeylessKey",
+    "KeylessScheme",
     "Measurement",
     "Mechanism",
     "Method",

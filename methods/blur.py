@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.randomness import Secret
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
+from bench.types import Dataset, Keyless, KeylessScheme, NotApplicable, by_blocks
 from bench.validation import positive_and_finite
 
 SIDE = 64
@@ -22,7 +21,7 @@ ROWS = 256
 
 
 @dataclass(frozen=True)
-class Blur(Method):
+class Blur(Keyless):
     """Gaussian blur, without a key and without a guarantee.
 
     Args:
@@ -31,7 +30,6 @@ class Blur(Method):
 
     name: ClassVar[str] = "blur"
     source: ClassVar[str] = "reference row: Gaussian filter"
-    needs_public: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset({"sigma"})
 
     sigma: float = 2.0
@@ -39,43 +37,13 @@ class Blur(Method):
     def __post_init__(self) -> None:
         positive_and_finite(sigma=self.sigma)
 
-    def fit(self, public: Dataset, seed: int) -> BlurScheme:
+    def fit(self, public: Dataset, seed: int) -> KeylessScheme:
         """Nothing to learn. Raises NotApplicable for tables."""
         if public.samples.ndim != 4:
             raise NotApplicable(f"blur smooths images: the columns of {public.name}, a table, have no neighbours")
-        return self.load({})
+        return super().fit(public, seed)
 
-    def load(self, state: State) -> BlurScheme:
-        """The scheme, which has no state."""
-        return BlurScheme(self.sigma)
-
-
-@dataclass(frozen=True)
-class BlurScheme(Scheme):
-    """Has one key only."""
-
-    sigma: float
-
-    def sample_key(self, secret: Secret) -> BlurKey:
-        """The key, which holds no secret."""
-        return BlurKey(self.sigma)
-
-    def load_key(self, state: State) -> BlurKey:
-        """The key."""
-        return BlurKey(self.sigma)
-
-
-@dataclass(frozen=True)
-class BlurKey(Key):
-    """Blurs by `sigma` pixels of 64."""
-
-    sigma: float
-
-    def release(self, private: Dataset) -> Release:
-        """Blurred images (n, c, h, w), labels as they are."""
-        return paired(self.query(private.samples), private.labels)
-
-    def query(self, samples: torch.Tensor) -> torch.Tensor:
+    def transform(self, samples: torch.Tensor) -> torch.Tensor:
         """Blurred images (n, c, h, w)."""
         # Takes seconds to import: only where something is blurred.
         from torchvision.transforms.v2.functional import gaussian_blur
@@ -86,7 +54,3 @@ class BlurKey(Key):
         reach = [min(math.ceil(REACH * sigma), side - 1) for side in (w, h)]
         sizes = [2 * pixels + 1 for pixels in reach]
         return by_blocks(samples, lambda rows: gaussian_blur(rows, sizes, [sigma, sigma]), ROWS)
-
-    def state(self) -> State:
-        """Nothing secret."""
-        return {}

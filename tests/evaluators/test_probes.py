@@ -11,9 +11,9 @@ from made.cells import opened
 
 from bench.evaluators.probes import MARKS, Probes, _send, deal, flip, paint_block
 from bench.evidence import ProbeEvidence
-from bench.types import Dataset, NotApplicable, Release
+from bench.types import Dataset, KeylessKey, NotApplicable, Release
 from bench.workbench.workbench import Workbench
-from methods.identity import IdentityKey
+from methods.identity import Identity
 from metrics.probe_auc import ProbeAUC
 
 
@@ -68,7 +68,7 @@ def test_half_of_the_people_carry_the_mark_in_all_their_images_and_the_others_in
     assert torch.equal(deal(data, MARKS[name], 5).rows.samples, dealt.rows.samples)
 
 
-class Reversing(IdentityKey):
+class Reversing(KeylessKey):
     """Releases the rows from the last to the first."""
 
     def release(self, private: Dataset) -> Release:
@@ -78,7 +78,7 @@ class Reversing(IdentityKey):
 
 def test_rows_released_in_another_order_stay_with_their_marks(tmp_path: Path) -> None:
     dealt = deal(images(30), paint_block, 5)
-    (sent,) = _send(workbench("identity", tmp_path), [dealt], [Reversing()])
+    (sent,) = _send(workbench("identity", tmp_path), [dealt], [Reversing(Identity())])
     assert torch.equal(sent.rows.samples, dealt.rows.samples)
     assert torch.equal(sent.carried, dealt.carried)
     assert torch.equal(sent.origin, torch.arange(30))

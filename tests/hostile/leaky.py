@@ -14,8 +14,18 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.evidence import SetEvidence
 from bench.progress import report, stage
-from bench.types import Column, Evaluator, Measurement, Metric, NotApplicable, Picture, PrivacyClaim, Score
-from methods.identity import Identity, IdentityScheme
+from bench.types import (
+    Column,
+    Evaluator,
+    KeylessScheme,
+    Measurement,
+    Metric,
+    NotApplicable,
+    Picture,
+    PrivacyClaim,
+    Score,
+)
+from methods.identity import Identity
 
 WIDTH = 16
 
@@ -63,15 +73,15 @@ class LeakyMethod(Identity):
         text = seen(public.samples)
         say(text)
         fail(self.leak, text)
-        return LeakyScheme(text)
+        return LeakyScheme(Identity(), text)
 
     def load(self, state: Any) -> Any:
-        return LeakyScheme(bytes(state["text"].tolist()).decode("latin-1"))
+        return LeakyScheme(Identity(), bytes(state["text"].tolist()).decode("latin-1"))
 
 
-class LeakyScheme(IdentityScheme):
-    def __init__(self, text: str) -> None:
-        self.text = text
+@dataclass(frozen=True)
+class LeakyScheme(KeylessScheme):
+    text: str
 
     def state(self) -> Any:
         return {"text": torch.tensor(list(self.text.encode("latin-1")), dtype=torch.uint8)}

@@ -28,8 +28,8 @@ import torch
 from attacks.chance import Chance, ChanceAttacker
 from bench.evidence import SetEvidence
 from bench.progress import report, stage
-from bench.types import Column, Metric, NotApplicable, PrivacyClaim, Score
-from methods.identity import Identity, IdentityKey, IdentityScheme
+from bench.types import Column, KeylessKey, KeylessScheme, Metric, NotApplicable, PrivacyClaim, Score
+from methods.identity import Identity
 
 LONG = 1000.0  # seconds, and longer than any run of the matrix
 ODD = "../../odd\x1b[2J\x1b[31m<script>alert(1)</script>[bold red]\u202e\x07\r"
@@ -317,21 +317,21 @@ class Hostile(Identity):
     place: str = "fit"
 
     def fit(self, *given: Any) -> Any:
-        return misbehave((self.mode, self.place), "fit", lambda: HostileScheme((self.mode, self.place)))
+        return misbehave((self.mode, self.place), "fit", lambda: HostileScheme(Identity(), (self.mode, self.place)))
 
     def load(self, state: Any) -> Any:
-        return HostileScheme((self.mode, self.place))
+        return HostileScheme(Identity(), (self.mode, self.place))
 
 
-class HostileScheme(IdentityScheme):
-    def __init__(self, asked: tuple[str, str]) -> None:
-        self.asked = asked
+@dataclass(frozen=True)
+class HostileScheme(KeylessScheme):
+    asked: tuple[str, str]
 
     def sample_key(self, *given: Any) -> Any:
-        return HostileKey(self.asked)
+        return HostileKey(self.method, self.asked)
 
     def load_key(self, state: Any) -> Any:
-        return HostileKey(self.asked)
+        return HostileKey(self.method, self.asked)
 
     def notes(self) -> Any:
         return misbehave(self.asked, "notes", lambda: {"bits": 1})
@@ -340,9 +340,9 @@ class HostileScheme(IdentityScheme):
         return misbehave(self.asked, "claim", lambda: PrivacyClaim("image", 1.0, 0.0, "none", "a test"))
 
 
-class HostileKey(IdentityKey):
-    def __init__(self, asked: tuple[str, str]) -> None:
-        self.asked = asked
+@dataclass(frozen=True)
+class HostileKey(KeylessKey):
+    asked: tuple[str, str]
 
     def release(self, private: Any) -> Any:
         return misbehave(self.asked, "release", lambda: super(HostileKey, self).release(private))

@@ -22,9 +22,8 @@ from bench.randomness import Secret
 from bench.runs import tasks
 from bench.runs.tasks import EvaluateTask, FitTask, evaluate_task, fit_task
 from bench.seeds import generator
-from bench.types import Dataset, Method
+from bench.types import Dataset, KeylessKey, Method
 from bench.workbench.cell import Planned
-from methods.blur import BlurKey
 
 DEVICE = tasks.SHORT[SMALLER]
 
@@ -105,7 +104,7 @@ def test_no_rows_are_one_block() -> None:
 
 
 def test_records_say_that_the_memory_ran_out(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key, device = BlurKey, Device(20)
+    key, device = KeylessKey, Device(20)
     release = key.release
 
     def halved(self: object, private: Dataset) -> object:

@@ -101,8 +101,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 import torch
-from bench.types import Method, PrivacyClaim, Scheme, paired
-from methods.identity import IdentityKey
+from bench.types import KeylessKey, Method, PrivacyClaim, Scheme, paired
+from methods.identity import Identity
 
 @dataclass(frozen=True)
 class Claims(Method):
@@ -124,9 +124,9 @@ class ClaimsScheme(Scheme):
     epsilon: float
     learned: dict
     def sample_key(self, secret):
-        return IdentityKey()
+        return KeylessKey(Identity())
     def load_key(self, state):
-        return IdentityKey()
+        return KeylessKey(Identity())
     def state(self):
         return self.learned
     def claim(self):
