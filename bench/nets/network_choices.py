@@ -34,7 +34,7 @@ def check_sizes(*, width: int, blocks: int, depth: int) -> None:
 
 @dataclass(frozen=True)
 class CVAECourse:
-    """How a conditional variational autoencoder is trained.
+    """Training of a conditional variational autoencoder.
 
     Args:
         formula: Of the divergence.
