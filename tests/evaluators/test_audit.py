@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +16,6 @@ from made.toy_seed import toy_seed
 from scipy.stats import binom
 from torch import Tensor
 
-from bench.audit.audit_inputs import input_pairs
 from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
 from bench.audit.game_plays import ONE_BY_ONE
 from bench.cli import main
@@ -41,12 +40,6 @@ def table(d: int, n: int = 12) -> Dataset:
     samples = torch.rand(n, d, generator=generator(1))
     samples[0], samples[1] = 0, 1
     return Dataset("table", samples, None, None, (), False, True)
-
-
-def images() -> Dataset:
-    samples = torch.rand(6, 1, 4, 4, generator=generator(2))
-    labels = torch.tensor([[math.nan, 1.0], [0.0, 1.0]] * 3)
-    return Dataset("images", samples, labels, torch.arange(6), ("a", "b"), False, True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,39 +263,6 @@ def test_the_same_seed_gives_the_same_audit() -> None:
         audit(Noisy(inside, 1.0, 2), claim(1.0), table(2), trials=200, secret=Secret.of_seed(5)) for _ in range(2)
     )
     assert first == again
-
-
-def test_both_inputs_of_a_pair_have_the_same_known_labels_and_no_subject() -> None:
-    for pair in input_pairs(None, claim(1.0, unit="image"), images()):
-        assert pair.first.labels is not None
-        assert pair.second.labels is not None
-        assert torch.equal(pair.first.labels.nan_to_num(9), pair.second.labels.nan_to_num(9))
-        assert pair.first.subjects is pair.second.subjects is None
-        assert not torch.equal(pair.first.samples, pair.second.samples)
-    dark = input_pairs(None, claim(1.0, unit="image"), images())[0]
-    assert dark.first.labels is not None
-    assert bool(dark.first.labels.isfinite().all())
-
-
-def test_a_claim_per_pixel_is_audited_on_inputs_that_differ_in_one_pixel() -> None:
-    for pair in input_pairs(None, claim(1.0, unit="pixel"), images()):
-        assert int((pair.first.samples != pair.second.samples).sum()) == 1
-
-
-def test_columns_that_no_witnesses_differ_in_are_outside_the_claim() -> None:
-    scheme = Noisy(inside, 1.0, 3, pairs=opposite(torch.tensor([1.0, 0.0, 1.0])))
-    for pair in input_pairs(scheme.mechanism(), claim(1.0), table(3)):
-        assert not bool((pair.first.samples != pair.second.samples)[0, 1])
-
-
-def test_a_pair_that_is_a_witness_already_is_played_once() -> None:
-    dark, bright = (
-        replace(images().take(torch.tensor([1])), samples=torch.full((1, 1, 4, 4), end)) for end in (0.0, 1.0)
-    )
-    scheme = Noisy(inside, 1.0, 16, pairs=[(dark, bright)])
-    names = [pair.name for pair in input_pairs(scheme.mechanism(), claim(1.0, unit="image"), images())]
-    assert names[:2] == ["witness 1", "public rows far apart"]
-    assert "all dark, all bright" not in names
 
 
 # Each has an infinite epsilon, and claims 1.
