@@ -8,15 +8,7 @@ import torch
 
 from bench.audit.audit_inputs import Pair
 from bench.audit.game_plays import Owner, RowPlay, Tosses
-from bench.audit.leak_statistics import (
-    SPARE,
-    _common,
-    classifier,
-    grid_residue,
-    learn,
-    linear_discriminant,
-    nearness,
-)
+from bench.audit.leak_statistics import SPARE, _common, classifier, grid_residue, learn, linear_discriminant, nearness
 from bench.contract.mechanism import Mechanism
 from bench.randomness import Secret
 from bench.seeds import generator

@@ -155,9 +155,7 @@ def test_they_equal_nothing_but_numbers(other: object) -> None:
         pytest.param(lambda t, other: torch.cat((t.flatten(1), other)), id="joined"),
     ],
 )
-def test_a_tensor_that_is_written_to_before_they_are_read_is_an_error(
-    use: Callable[[Tensor, Tensor], Tensor],
-) -> None:
+def test_a_tensor_that_is_written_to_before_they_are_read_is_an_error(use: Callable[[Tensor, Tensor], Tensor]) -> None:
     other = torch.ones(90, 64)
     made = use(rows(WHOLE), other)
     assert torch.equal(made, use(PLAIN, other))
