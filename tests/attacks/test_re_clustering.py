@@ -246,7 +246,7 @@ class Narrowing(Keyless):
 
 def test_releases_without_links_or_of_another_width_are_not_applicable() -> None:
     private = table(20)
-    with pytest.raises(NotApplicable, match="does not release one row a raw row"):
+    with pytest.raises(NotApplicable, match="does not release one row per raw row"):
         ReClustering().fit(View(private, Unlinked(), private, private), 0)
     with pytest.raises(NotApplicable, match="Eve's own release have 4 numbers, those of this release 2"):
         scored(ReClustering(), Narrowing(), private)

@@ -133,7 +133,7 @@ def test_densities_are_trained_anew_where_this_module_calls_other_rows_normal(
 
 
 def test_tables_and_mixed_rows_are_not_applicable(tmp_path: Path) -> None:
-    with pytest.raises(NotApplicable, match="instahide does not release one row a raw row"):
+    with pytest.raises(NotApplicable, match="instahide does not release one row per raw row"):
         detect(workbench("instahide", tmp_path))
     bench = workbench("identity", tmp_path)
     with pytest.raises(NotApplicable, match="a table's"):

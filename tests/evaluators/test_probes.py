@@ -109,5 +109,5 @@ def test_a_picture_shows_the_marks_before_and_after(tmp_path: Path) -> None:
 def test_tables_and_rows_without_an_original_are_not_applicable(tmp_path: Path) -> None:
     with pytest.raises(NotApplicable, match="a table's"):
         Probes().measure(workbench("identity", tmp_path, "diabetes"))
-    with pytest.raises(NotApplicable, match="instahide does not release one row a raw row"):
+    with pytest.raises(NotApplicable, match="instahide does not release one row per raw row"):
         Probes().measure(workbench("instahide", tmp_path))
