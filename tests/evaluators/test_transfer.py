@@ -157,7 +157,7 @@ def test_rows_of_another_shape_are_not_tested_on(bench: Workbench) -> None:
     assert taken["p/p"] > 0.95
 
 
-@pytest.mark.parametrize(("key", "reason"), [("UnlinkedKey", "one row a raw row"), ("OnceKey", "labels are needed")])
+@pytest.mark.parametrize(("key", "reason"), [("UnlinkedKey", "one row per raw row"), ("OnceKey", "labels are needed")])
 def test_released_test_rows_that_cannot_be_had_are_left_out_with_the_reason(
     bench: Workbench, key: str, reason: str
 ) -> None:
