@@ -1,4 +1,4 @@
-"""A sandbox, by bubblewrap: which files a process sees, and that it sees nothing else.
+"""Sandbox by bubblewrap: a process sees the files named here only.
 
 What is not named here is not there: no home folder, no data roots, no results, no network, no other process.
 """
@@ -23,7 +23,7 @@ from typing import Literal
 from bench.shadowing import HOME, PACKAGES
 
 Isolation = Literal["sandbox", "processes", "none"]
-"""Where methods and attacks work. `sandbox`: processes inside bubblewrap. `processes`: of their own, but with this
+"""Isolation of methods and attacks. `sandbox`: processes inside bubblewrap. `processes`: of their own, but with this
 user's rights. `none`: the judge's own process, for debugging and for tests."""
 FROM_WEAKEST: tuple[Isolation, ...] = ("none", "processes", "sandbox")
 BWRAP = shutil.which("bwrap")
@@ -38,7 +38,7 @@ KEPT_VARIABLES = (
 KEPT_PREFIXES = ("OMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "ATEN_", "NUMBA_", "CUDA_", "CUBLAS_", "NVIDIA_")
 SECONDS = 60.0
 ROOM = "/room"
-"""Where a sandboxed process finds what is handed over: its true place says whose run it is."""
+"""The place of exchanged files in a sandbox: their true place would tell whose run it is."""
 NVIDIA = ("/dev/nvidia*", "/dev/nvidia-caps/*")
 
 
@@ -86,7 +86,7 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
 
 
 def environment(*, sandbox: bool) -> dict[str, str]:
-    """The variables of an isolated process: how libraries work, and nothing that says whose run it is."""
+    """Environment variables of an isolated process; none tells whose run it is."""
     kept = {
         name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
@@ -99,7 +99,7 @@ def environment(*, sandbox: bool) -> dict[str, str]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill an isolated process; without a sandbox, its whole session, also where the process has ended by itself.
+    """Kill an isolated process and, without a sandbox, its whole session.
 
     (A sandbox ends with the process that holds it.)
     """
@@ -122,15 +122,15 @@ def python() -> Iterator[Path]:
 
 
 def _path() -> list[Path]:
-    """The entries of PYTHONPATH, wherever a process that reads them works; an empty one is no folder of packages."""
+    """The absolute entries of PYTHONPATH, without empty ones."""
     return [Path(entry).absolute() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
 
 @cache
 def _installed(entry: Path) -> tuple[Path, ...]:
-    """What installers put into a folder, as modules of a cluster and `pip install --target` do, by their own lists.
+    """Packages that installers put into a folder, by their RECORD files.
 
-    Whatever else lies there stays hidden: the folder may be somebody's home.
+    All else stays hidden: the folder may be a home folder.
     """
     found: dict[str, None] = {}
     for record in sorted(entry.glob("*.dist-info/RECORD")):
@@ -141,7 +141,7 @@ def _installed(entry: Path) -> tuple[Path, ...]:
 
 @cache
 def why_not() -> str | None:
-    """Why there is no sandbox on this machine; None where there is."""
+    """The reason why sandboxes do not work here, or None."""
     if BWRAP is None:
         return "the program bwrap (of the package bubblewrap) is not installed"
     try:

@@ -1,4 +1,4 @@
-"""Somebody else's module under the name of one of this project's packages, found before it is imported in its place."""
+"""Guard against foreign modules under the names of this project's packages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class ShadowedError(ImportError):
 
 
 def guard() -> None:
-    """Check where this project's packages would be imported from; nothing is imported for that.
+    """Check the places from which this project's packages would be imported.
 
     Raises:
-        ShadowedError: What was found where, what was expected, and what to do.
+        ShadowedError: The place found, the place expected, and the remedy.
     """
     shadowed = {name: place for name in PACKAGES if (place := _place(name)) != HOME / name}
     if shadowed:
@@ -38,7 +38,7 @@ def guard() -> None:
 
 
 def _place(name: str) -> Path | None:
-    """The folder of a package or the file of a module that `import name` would take; None where there is neither."""
+    """The folder or file that `import name` would take, or None."""
     spec = find_spec(name)
     if spec is None:
         return None

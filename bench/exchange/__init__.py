@@ -1,4 +1,4 @@
-"""Records that leave a machine and arrive on another: exported, checked, packed, verified, merged.
+"""Records that leave a machine and arrive on another.
 
 A folder is carried by rsync, rclone or `aws s3 sync`; a bundle is one signed file for the leaderboard.
 """

@@ -114,7 +114,7 @@ def _tiers(
     bundle: Bundle, checked: Checked, secret: Secret | None, *, rerun: int, again: Again | None,
     recheck: Recheck | None,
 ) -> tuple[dict[str, Judged], set[str]]:  # fmt: skip
-    """The tier of every record by its digest, and the cells whose method was fitted again."""
+    """The tier of each record by digest, and the refitted cells."""
     records = checked.records
     held: dict[str, str] = {}  # by name, why a record stays self-reported
     for finding in checked.findings:
@@ -146,7 +146,7 @@ def _tiers(
 
 
 def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Secret) -> bool:
-    """Judge a record's evidence again; False without evidence. Raises _Refused if its figures differ."""
+    """Judge a record's evidence again. Returns False if it has none."""
     content = bundle.results.evidence(record)
     if content is None:
         return False
@@ -162,7 +162,7 @@ def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Se
 
 
 def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
-    """Compare the data and the fitted method of records with those obtained here."""
+    """Compare stated data and fitted methods with those obtained here."""
     records = {name: record for name, record in cell.records.items() if held.get(name, NO_EVIDENCE) == NO_EVIDENCE}
     if not records or (here := recheck(next(iter(records.values())))) is None:
         return
@@ -175,7 +175,7 @@ def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
 def _measure_again(
     cells: Mapping[str, _Cell], held: dict[str, str], secret: Secret, rerun: int, again: Again | None
 ) -> None:
-    """Measure again: `rerun` random records of every cell, their controls, and all that is "not applicable"."""
+    """Measure random records, their controls, and "not applicable" ones again."""
     chosen: dict[str, Record] = {}
     for cell in cells.values():
         for name, record in cell.records.items():
@@ -202,7 +202,7 @@ def _measure_again(
 
 
 def _draw_controls(cell: _Cell, references: Sequence[_Cell], held: Mapping[str, str]) -> None:
-    """Draw the controls of the drawn attacks, too: an attack counts only with them."""
+    """Draw the controls of drawn attacks: these count only with them."""
     attacks = {cell.records[name].evaluator for name in cell.drawn if cell.records[name].attack is not None}
     choice = next(iter(cell.records.values())).choice
     for other in references:
@@ -277,14 +277,14 @@ def verdict_on(
 
 
 def _protocol(records: Sequence[Record]) -> int:
-    """The protocol number of all records; 0, which no verdict speaks of, if they differ or give none."""
+    """The protocol number of all records, or 0 if they differ."""
     numbers = {record.inputs.get("protocol") for record in records}
     (number,) = numbers if len(numbers) == 1 else (0,)
     return number if isinstance(number, int) else 0
 
 
 def _controls(record: Record, cells: Mapping[str, Sequence[Record]]) -> Iterator[str]:
-    """The cells of reference methods on the same choice of data; none for a reference method itself."""
+    """The cells of reference methods on the same choice of data."""
     if record.method.role is None:
         for cell, (other, *_) in cells.items():
             if other.method.role is not None and other.choice == record.choice:
@@ -292,7 +292,7 @@ def _controls(record: Record, cells: Mapping[str, Sequence[Record]]) -> Iterator
 
 
 def unchecked(records: Sequence[Record], tiers: Mapping[str, Judged], *, refitted: bool) -> Iterator[str]:
-    """The parts of a row that stay its author's word; none for a sealed row, which the verifier measured."""
+    """The parts of a row that stay its author's word."""
     levels = {tiers[str(record.digest)].tier for record in records}
     if levels == {Tier.SEALED}:
         return

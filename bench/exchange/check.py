@@ -1,4 +1,4 @@
-"""Faults of records that are to be submitted, or were: each by name, with the remedy."""
+"""Faults of submitted records, by name, with the remedy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Checked:
 
 
 def check(results: Results) -> Checked:
-    """Look for faults in all records of a results folder or a bundle."""
+    """Look for faults in a results folder or a bundle."""
     findings = [
         Finding("altered", name, f"{results.bare(name, reason)}; take it out and run again")
         for name, reason in results.refused()
@@ -84,7 +84,7 @@ def check(results: Results) -> Checked:
 
 
 def summary(findings: Sequence[Finding]) -> list[str]:
-    """The findings in words, one line for all records with the same reason."""
+    """The findings in words, one line per reason."""
     names: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
         names.setdefault((finding.kind, finding.reason), []).append(finding.name)
@@ -139,7 +139,7 @@ def _mixed(records: Mapping[str, Record]) -> Iterator[Finding]:
 
 
 def misdescriptions(record: Record) -> Iterator[str]:
-    """Statements of a record about itself that the installed code contradicts; no data are opened.
+    """Statements of a record that contradict the installed code.
 
     The record's code must be that installed here. A record whose data were never opened is not checked.
     """
@@ -174,7 +174,7 @@ def _plugin_differences(kind: str, stated: PluginRecord, installed: PluginRecord
 
 
 def _contradictions(records: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
-    """Records of one row that differ in a field of `SHARED`: the name, and the fields."""
+    """Records of one row that differ in a field of `SHARED`."""
     cells: dict[str, list[tuple[str, Record]]] = {}
     for name, record in records.items():
         cells.setdefault(record.cell, []).append((name, record))
@@ -191,7 +191,7 @@ def _contradictions(records: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
 
 
 def required(choice: Choice) -> list[Planned]:
-    """The measurements of a complete row: those `bench run` makes by itself, with this project's own plug-ins.
+    """The measurements of a complete row: those `bench run` makes by default.
 
     An author who chose the attacks could leave out the one that broke the method.
     """

@@ -1,4 +1,4 @@
-"""Figures and row order computed again from stored evidence, and compared with the record.
+"""Figures and row order computed again from stored evidence.
 
 The owner's rows are sealed, and Eve's candidates ordered, by streams of the run secret whose names hold the method, its
 parameters and the data. Evidence of another run, method or secret stands in another order. Keys are derived again for
@@ -39,7 +39,7 @@ def evidence_of(record: Record, content: bytes) -> dict[str, object]:
 
 
 def differences(record: Record, evidence: dict[str, object]) -> Iterator[str]:
-    """Every figure of the record that does not follow from the evidence, in words."""
+    """Figures of the record that do not follow from the evidence."""
     for name, described in record.metrics.items():
         metric = cast("Metric[object]", cast(Any, registry.load("metrics", described.written))())
         stated = record.scores.get(name)
@@ -59,7 +59,7 @@ def differences(record: Record, evidence: dict[str, object]) -> Iterator[str]:
 
 
 def _difference(a: JsonValue, b: JsonValue, place: str) -> str | None:
-    """The first place in which two figures differ by more than rounding; None if they agree."""
+    """The first place in which two figures differ beyond rounding."""
     if isinstance(a, dict) and isinstance(b, dict):
         if a.keys() != b.keys():
             return f"{place} its parts"
@@ -80,7 +80,7 @@ def _is_number(value: JsonValue) -> bool:
 
 
 def order_follows(record: Record, evidence: dict[str, object], secret: Secret) -> bool | None:
-    """True if all evidence stands in the order that the secret gives; None if no part shows an order.
+    """True if all evidence stands in the order of the secret.
 
     Pair evidence shows it if released row i belongs to raw row i, or rows belong to no single person; membership
     evidence always does. Other evidence has no secret order.
@@ -122,7 +122,7 @@ def _pairs_follow(bench: Workbench, evidence: PairEvidence) -> bool | None:
 
 
 def _is_sealed_order(bench: Workbench, evidence: PairEvidence, order: torch.Tensor, key: int) -> bool:
-    """True if the rows released under that key stand in its sealed order, each with its own person."""
+    """True if the rows of a key stand in its sealed order."""
     sealed = bench.secret("seal", key).stream("order").permutation(len(order))
     rows = order.argsort()[sealed]  # the candidate behind each sealed row
     if key == 0:

@@ -1,4 +1,4 @@
-"""Copies of records and artefacts that may leave this machine, in a folder that any tool can carry.
+"""Copies of records and artefacts that may leave this machine.
 
 The folder is a results folder without a run secret, logs, plans, pages and prepared data.
 """
@@ -19,7 +19,7 @@ from bench.results.signed_json import AlteredError
 
 
 def export(results: Results, folder: Path, *, restricted: bool = False) -> Outcomes:
-    """Copy what may leave into a folder; of two records of one name the newer one stands there.
+    """Copy what may leave into a folder; newer records replace older ones.
 
     Args:
         results: The results folder.

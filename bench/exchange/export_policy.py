@@ -1,4 +1,4 @@
-"""Rules for what may leave this machine: data known to be shareable, and no path or patient's number.
+"""Rules for records and artefacts that leave this machine.
 
 Data that no record here calls shareable are treated as restricted. Their owner can let figures and fitted models of
 restricted data leave; releases, pictures, evidence and a plug-in's words about them never do.
@@ -46,7 +46,7 @@ class ExportPolicy:
         return "" if known or self.restricted else RESTRICTED
 
     def artefact_objection(self, artefact: ArtefactFolder) -> str:
-        """The reason why an artefact stays; empty if it may leave. Raises AlteredError."""
+        """The reason why an artefact stays; empty if it may leave."""
         inputs = artefact.inputs
         if reason := text_objection(artefact.text):
             return reason
@@ -58,7 +58,7 @@ class ExportPolicy:
 
 
 def text_objection(text: str) -> str:
-    """The first path, address or patient's number in a text, in words; empty if there is none."""
+    """The first path, address or patient's number in a text, in words."""
     return next(_private_words(text), "")
 
 

@@ -1,4 +1,4 @@
-"""Records and artefacts of a results folder, read without trusting it: no links, bounded sizes, plain formats."""
+"""Records and artefacts of a stranger's results folder, checked while read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CELL, NAME, KEY = re.compile(rf"{PART}/{PART}"), re.compile(PART), re.compile(r"
 
 @dataclass(frozen=True)
 class Content:
-    """A record with its pictures by name, and its evidence if the file is there."""
+    """A record with its pictures by name and its evidence, if present."""
 
     record: Record
     pictures: dict[str, bytes] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class RecordFile:
         return png
 
     def _check_plain(self, name: str, most: int) -> None:
-        """Check that a file is plain, behind no link, and within its bound. Raises RecordError."""
+        """Check that a file is plain, no link, and within its bound."""
         _, *paths = accumulate(Path(name).parts, truediv, initial=self.results.root)
         if any(path.is_symlink() for path in paths):
             raise RecordError(f"{name} is a link, or lies behind one")
@@ -114,7 +114,7 @@ class ArtefactFolder:
         return f"artefacts/{self.kind}/{self.key}"
 
     def check(self) -> None:
-        """Raise AlteredError if it is not an artefact as the store writes one."""
+        """Raise AlteredError unless it is an artefact of the store."""
         if any(folder.is_symlink() for folder in (self.root, self.path.parent, self.path)):
             raise AlteredError("it is a link, or lies behind one")
         if not self.path.is_dir() or only(self.path, {MANIFEST, DATA}) is None:
@@ -145,7 +145,7 @@ class ArtefactFolder:
         return (self.path / MANIFEST).read_text(encoding="utf-8", errors="replace") + header(head)
 
     def copy_into(self, results: Results) -> bool:
-        """Copy it into a results folder after `check`; False if it is there and intact."""
+        """Copy it into a results folder; False if it is there, intact."""
         inputs = self.inputs
         if results.store.has(self.kind, inputs) and store.problem(results.store.root / self.kind / self.key) is None:
             return False
@@ -175,7 +175,7 @@ def artefact_folders(results: Results) -> Iterator[ArtefactFolder]:
 
 
 def check_names(record: Record) -> None:
-    """Raise RecordError if a record's own words would not make safe file names."""
+    """Raise RecordError if names in a record are unsafe as file names."""
     if not (CELL.fullmatch(record.cell) and NAME.fullmatch(record.evaluator)):
         raise RecordError(f"it names a file that no record has: {record.cell!a:.60}, {record.evaluator!a:.60}")
     if odd := [name for name in record.pictures if NAME.fullmatch(name) is None]:

@@ -135,7 +135,7 @@ def copy_records(into: Results, offers: Iterable[Offer], prefer: Prefer | None, 
 
 
 def copy_artefact(artefact: ArtefactFolder, into: Results, outcomes: Outcomes) -> None:
-    """Copy an artefact into a folder, if it is what the store writes."""
+    """Copy an intact artefact into a folder."""
     try:
         artefact.check()
         outcomes.add(artefact.kind, artefact.name, "copied" if artefact.copy_into(into) else "present")
@@ -154,7 +154,7 @@ def _check(sources: Sequence[Results], into: Results) -> None:
 
 
 def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None) -> tuple[Results, Secret] | None:
-    """The run secret for the joined folder and its origin; None if it has one, or no source has."""
+    """The run secret for the joined folder, and its origin."""
     if secret_of is not None:
         if (secret := run_secret.kept(secret_of.secret_file)) is None:
             raise UsageError(f"there is no run secret in {secret_of.root}")
@@ -182,7 +182,7 @@ def _offers(sources: Sequence[Results], outcomes: Outcomes) -> Iterator[Offer]:
 
 
 def _present(into: Results, name: str) -> list[Offer]:
-    """The record of that name in the folder, if there is one. Raises RecordError if it cannot be read."""
+    """The record of that name in the folder, if there is one."""
     try:
         return [Offer.of(into.record(*cell_and_evaluator(name)), RecordFile(into, name))]
     except FileNotFoundError:
@@ -224,7 +224,7 @@ def _copy_record(into: Results, offer: Offer, outcomes: Outcomes) -> None:
 
 
 def _secret_notes(into: Results, offers: Iterable[Offer]) -> Iterator[str]:
-    """Remarks about records that were made under another run secret than the folder's."""
+    """Remarks about records under another run secret than the folder."""
     kept = into.commitment
     others = Counter(offer.secret for offer in offers if offer.secret != kept)
     if others and kept is None:
@@ -257,7 +257,7 @@ def _merge_plans(source: Results, into: Journal, outcomes: Outcomes) -> None:
 
 
 def _joined_plan(old: str | None, new: str) -> str:
-    """Two plans of one cell as one with the evaluators of both; the old plan wins if they differ."""
+    """Two plans of one cell as one; the old plan wins conflicts."""
     after = parsed_plan(new)
     if old is None:
         return new

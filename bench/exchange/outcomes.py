@@ -1,4 +1,4 @@
-"""Outcomes of an export or a merge, record by record and artefact by artefact."""
+"""Outcomes of an export or a merge."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Outcomes:
         return sum(outcome.fate == fate for outcome in self.all)
 
     def summary(self, fate: Fate) -> str:
-        """The number of each kind with that fate, as `3 records, 2 schemes`."""
+        """The number of each kind, as `3 records, 2 schemes`."""
         counts = Counter(outcome.kind.removesuffix("s") for outcome in self.all if outcome.fate == fate)
         return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in sorted(counts.items())) or "nothing"
 
     def reasons(self, fate: Fate) -> list[str]:
-        """One line per reason, with the first name and the number of others."""
+        """One line per reason: the first name and the number of others."""
         names: dict[str, list[str]] = {}
         for outcome in self.all:
             if outcome.fate == fate:

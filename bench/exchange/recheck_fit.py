@@ -1,4 +1,4 @@
-"""A record compared with its data, its fitted method and its measurement as they come out here."""
+"""A record compared with its data, fit and measurement made again here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.workbench.place import Place
 
 @dataclass(frozen=True)
 class Refitted:
-    """The data and the fitted method of a cell, as they come out here.
+    """The data and the fitted method of a cell, obtained here.
 
     Args:
         data: The data that were opened.
@@ -40,7 +40,7 @@ class Refitted:
 
 
 def recheck_fit(record: Record, place: Place) -> Refitted | None:
-    """Open the data of a record and fit its method on the public rows; no key and no release is made.
+    """Open a record's data and fit its method on public rows.
 
     None for methods of other authors, which run in a sandbox only, when something is measured again.
 
@@ -59,7 +59,7 @@ def recheck_fit(record: Record, place: Place) -> Refitted | None:
 
 
 def misfits(record: Record, here: Refitted) -> Iterator[str]:
-    """Statements of a record about its data and fitted method that are wrong here, in words."""
+    """Wrong statements of a record about its data and fitted method."""
     if record.dataset != here.data:
         yield "its data are not those that its choice of data gives here"
     if here.fitted is None:
@@ -85,7 +85,7 @@ def _differences(what: str, stated: dict[str, JsonValue], here: dict[str, JsonVa
 
 
 def disagreement(record: Record, measured: Record | None) -> str | None:
-    """The first difference between a record and its measurement here beyond the tolerance; None if there is none."""
+    """The first difference from a new measurement beyond the tolerance, or None."""
     if measured is None:
         return "it could not be measured here"
     if measured.status != record.status:

@@ -1,4 +1,4 @@
-"""A bundle packed from a results folder: records, pictures, evidence, environment, lock file, maybe the run secret."""
+"""A bundle packed from a results folder."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _beside(results: Results, record: Record) -> Mapping[str, bytes]:
 
 
 def environment(records: Sequence[Record]) -> dict[str, JsonValue]:
-    """The machines and versions that the records name, each once; no host name and no path."""
+    """The distinct machines and versions of the records, without host names."""
 
     def distinct(values: list[JsonValue]) -> list[JsonValue]:
         return [json.loads(text) for text in sorted({json.dumps(value, sort_keys=True) for value in values})]
@@ -101,7 +101,7 @@ def lock() -> str:
 
 
 def misplaced(bundle_file: Bundle, records: Mapping[str, Record]) -> Iterator[Finding]:
-    """Files of a bundle that no record names, and an environment or lock file that contradicts the records."""
+    """Files of a bundle that contradict its records, or belong to none."""
     known = {*bundle.PARTS, *records, *(name for record in records.values() for name in names_beside(record))}
     for name in sorted(bundle_file.files.keys() - known):
         yield Finding(

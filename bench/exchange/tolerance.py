@@ -1,4 +1,4 @@
-"""Tolerances between a figure in a record and the same figure measured again under the same keys.
+"""Tolerances between a recorded figure and the same figure measured again.
 
 On a machine of the same kind both agree to the last bit. Elsewhere sums round differently, and a training that
 amplifies this may end at another value within the interval. Intervals in a record are its author's word, so the
@@ -53,7 +53,7 @@ def _close(a: float, b: float) -> bool:
 
 
 def score_difference(stated: ScoreRecord, here: ScoreRecord) -> str | None:
-    """The first difference between a figure in a record and that found here, beyond its tolerance; None without one.
+    """The first difference of two figures beyond the tolerance, or None.
 
     The rules, on a log scale if replicates are on one:
 
@@ -70,7 +70,7 @@ def score_difference(stated: ScoreRecord, here: ScoreRecord) -> str | None:
 
 
 def _differences(stated: ScoreRecord, here: ScoreRecord, scale: Scale, whole: float | None) -> Iterator[str]:
-    """Differences in words; `whole` is the width of the whole's interval, None for a whole."""
+    """Differences in words; `whole` is the width of the whole's interval."""
     for name in ("n", "better", "unit"):
         if getattr(stated, name) != getattr(here, name):
             yield f"its {name} is {getattr(stated, name)} in the record, and {getattr(here, name)} here"
@@ -113,7 +113,7 @@ def _differences(stated: ScoreRecord, here: ScoreRecord, scale: Scale, whole: fl
 
 
 def _holds(score: ScoreRecord, value: float) -> bool:
-    """True if a value lies in the interval of a figure, extended past an end that is the figure itself.
+    """True if a value lies in a figure's extended interval.
 
     The extension is half the other side. The bound of an audit, which has no other end, gets 2 % of the figure; a
     figure without an interval gets rounding.
@@ -125,7 +125,7 @@ def _holds(score: ScoreRecord, value: float) -> bool:
 
 
 def _as_wide(stated: list[float], here: list[float], scale: Scale) -> bool:
-    """True if two intervals, each a figure and its ends, reach about as far from their figures."""
+    """True if two intervals reach about as far from their figures."""
     if min(*stated, *here) <= 0:
         scale = _identity
     sides = [[scale(end) - scale(figure) for end in ends] for figure, *ends in (stated, here)]
@@ -134,7 +134,7 @@ def _as_wide(stated: list[float], here: list[float], scale: Scale) -> bool:
 
 
 def _p_agrees(stated: ScoreRecord, here: ScoreRecord, scale: Scale) -> bool:
-    """True if p is missing on one side, or about the same in standard deviations."""
+    """True if p is missing or about the same in standard deviations."""
     if stated.p is None or here.p is None:
         return True
     tolerance = DEVIATIONS
@@ -148,7 +148,7 @@ def _p_agrees(stated: ScoreRecord, here: ScoreRecord, scale: Scale) -> bool:
 
 
 def _same_replicates(stated: ReplicatesRecord | None, here: ReplicatesRecord | None, width: float) -> bool:
-    """True if replicates are missing on one side, or of the same people and about the same figures."""
+    """True if replicates are missing, or of the same people and figures."""
     if stated is None or here is None:
         return True
     if (stated.people, stated.scale, len(stated.by_key)) != (here.people, here.scale, len(here.by_key)):

@@ -1,4 +1,4 @@
-"""A bundle verified for the leaderboard, with measurements made again if asked for, and its verdict written."""
+"""A bundle verified, measured again on request, and its verdict written."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def verify(
     """
     bundle = Bundle.open(path)
     if place.results.trusted is not None and bundle.signer not in place.results.trusted:
-        raise UsageError(f"{path} is signed by {bundle.signer or 'nobody'}, and by none of the --trusted keys")
+        raise UsageError(f"{path} is signed by {bundle.signer or 'no key'}, and by none of the --trusted keys")
     out = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
     _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.REPLAYED, signer)
     differences: list[str] = []
@@ -94,7 +94,7 @@ def verify(
 
 
 def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> None:
-    """Raise UsageError if a verdict of this tier would replace one that is worth more."""
+    """Raise UsageError if this verdict would replace one that is worth more."""
     try:
         standing = verdict.standing(path)
     except verdict.VerdictError as error:
@@ -103,7 +103,7 @@ def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> Non
         return
     old, by = standing
     if by is not None and (signer is None or signer.public != by):
-        reason = f"is signed by the key {by[:16]}, and the new one by {signer.public[:16] if signer else 'nobody'}"
+        reason = f"is signed by the key {by[:16]}, and the new one by {signer.public[:16] if signer else 'no key'}"
     elif (signer is None or by is not None) and old > tier:
         reason = f"says {old.word}, and the new one {tier.word} at most"
     else:
@@ -158,7 +158,7 @@ def _run_spec(records: Sequence[Record]) -> RunSpec:
 
 
 def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[str]]:
-    """Measure everything in a bundle under the verifier's own secret: records that replace the author's on the board.
+    """Measure everything in a bundle under the verifier's own secret.
 
     Args:
         bundle: The bundle.
@@ -187,7 +187,7 @@ def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[s
 
 
 def _sealed_tier(record: Record, incomplete: str | None) -> Judged:
-    """A row with attacks of its author's choice is not comparable, even if the verifier measured it."""
+    """The tier of a sealed record; a row must be complete."""
     reason = incomplete if record.status in DONE else f"{record.status}: {record.reason}"
     tier = Tier.SEALED if reason is None else Tier.SELF_REPORTED
     return Judged(digest=str(record.digest), tier=tier, reason=reason or "measured under secret keys")

@@ -1,10 +1,10 @@
-"""Methods and attacks in processes of their own, which see what their role sees and nothing else.
+"""Methods and attacks in processes that see only what their role needs.
 
 The judge (`bench.runs`, `bench.evaluators`) holds rows, links, results and the run secret. A method runs as the owner:
 she gets the rows that are handed to her, and secrets for her keys. An attack runs as Eve: she gets her view and sealed
-releases. Both are files that can only be read; what comes back is length-capped JSON and safetensors, checked on
-arrival. Where bubblewrap works, either process has no network, no other process, and no file beyond Python, this
-project's packages and the plug-in itself.
+releases. Both come as read-only files; answers are length-capped JSON and safetensors, checked on arrival. With
+bubblewrap either process has no network, no other process, and no file beyond Python, this project's packages and the
+plug-in itself.
 """
 
 __figures__ = False

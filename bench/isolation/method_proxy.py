@@ -1,12 +1,12 @@
-"""A method from outside as Eve runs it: in a process of its own, which the judge asks for her.
+"""Proxy for another author's method when Eve calls its scheme.
 
-Whose code runs in Eve's process could change what she computes, and would know that it is Eve who asks: it could show
-her another scheme than the owner's. So what she asks goes to the judge, and the judge passes it on to a room that is as
-the owner's is. Methods of this project are loaded beside her.
+A method's code in Eve's process could change her results, and would know that Eve calls it: it could show her another
+scheme than the owner's. So her calls go to the judge, who passes them on to a room like the owner's. Methods of this
+project are loaded in her process.
 
-A process may still guess who asks, by how much is asked. So what Eve was refused, and some of what she was released, is
-asked again of a fresh process, of which nothing else was asked: as an owner asks once. The k-th release is asked again
-with probability 1/k: of N releases whoever cheats from the m-th on gets away with it with probability (m - 1)/N.
+A process may still guess the caller by the number of calls. So Eve's refusals and a sample of her releases are repeated
+in a fresh process that gets no other call, as with an owner. The k-th release is repeated with probability 1/k: a
+method that cheats from the m-th of N releases on escapes with probability (m - 1)/N.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release, State
 
 
-class Errands:
-    """The judge's end: what Eve asks of the scheme that she knows, asked in a room that opens with the first question.
+class MethodProxy:
+    """The judge's end: passes Eve's calls on to the method's room.
 
     Args:
         scheme: As the judge holds it.
-        pairs: Whether Eve matches pairs, to whom a release without links is none.
+        pairs: Eve matches pairs, so a release without links counts as a refusal.
     """
 
     def __init__(self, scheme: RemoteScheme, *, pairs: bool) -> None:
@@ -43,60 +43,60 @@ class Errands:
         self._released: dict[int, tuple[RemoteKey, Dataset]] = {}
         self._fetched = 0
         self.refused = False
-        """Whether the method has refused Eve anything since it last gave her a release."""
+        """True if the method has refused Eve something since her last release."""
 
     def generator(self, state: Mapping[str, torch.Tensor]) -> Generator:
         """A release's generator, by its state."""
         return self._scheme.load_generator(state)
 
-    def ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
-        """What comes of a question. Raises what `bench.isolation.room.Room.ask` does.
+    def ask(self, target: int | None, name: str, values: Sequence[Value]) -> Value:
+        """Pass a call on. Raises as `bench.isolation.room.Room.ask` does.
 
         Raises:
             UnlikeError: A fresh process gives something else.
         """
-        if whom is None and what not in ("load", "hold"):
-            raise ContractError(f"an attack may use the scheme that it knows, and not ask its method for {what}")
-        asked = None if whom is None else self._known(whom)
-        given = [self._known(value.number) if isinstance(value, Handle) else value for value in values]
+        if target is None and name not in ("load", "hold"):
+            raise ContractError(f"an attack may use the scheme that it knows, and not ask its method for {name}")
+        handle = None if target is None else self._known(target)
+        arguments = [self._known(value.number) if isinstance(value, Handle) else value for value in values]
         try:
-            found = self._scheme.method.line().ask(asked, what, *given, generator=self.generator)
+            result = self._scheme.method.line().ask(handle, name, *arguments, generator=self.generator)
         except NotApplicable as refusal:
             self.refused = True
-            if what == "release" and whom in self._keys:
-                self._ask_again(self._keys[whom], self._given(values[0]), refusal)
+            if name == "release" and target in self._keys:
+                self._ask_again(self._keys[target], self._given(values[0]), refusal)
             raise
-        if isinstance(found, Handle):
-            self._handles[found.number] = found
-            self._note(found.number, whom, what, values)
-        if isinstance(found, Release) and whom in self._released:
-            self.refused = self._pairs and not (found.links is not None and len(found.links))
+        if isinstance(result, Handle):
+            self._handles[result.number] = result
+            self._note(result.number, target, name, values)
+        if isinstance(result, Release) and target in self._released:
+            self.refused = self._pairs and not (result.links is not None and len(result.links))
             self._fetched += 1
             if SystemRandom().randrange(self._fetched) == 0:
-                self._ask_again(*self._released[whom], found)
-        return found
+                self._ask_again(*self._released[target], result)
+        return result
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Let go what Eve asks for no more."""
+        """Drop objects that Eve no longer uses."""
         for number in numbers:
-            for kept in (self._handles, self._keys, self._rows, self._released):
-                kept.pop(number, None)
+            for objects in (self._handles, self._keys, self._rows, self._released):
+                objects.pop(number, None)
 
-    def _note(self, number: int, whom: int | None, what: str, values: Sequence[Value]) -> None:
-        """Remember what a release was made of, as long as Eve may ask for it."""
-        if what == "hold":
+    def _note(self, number: int, target: int | None, name: str, values: Sequence[Value]) -> None:
+        """Keep the origin of a release while Eve may fetch it."""
+        if name == "hold":
             self._rows[number] = cast(Dataset, values[0])
-        elif what in ("sample_key", "load_key"):
-            made_by: MadeBy = "sample_key" if what == "sample_key" else "load_key"
+        elif name in ("sample_key", "load_key"):
+            made_by: MadeBy = "sample_key" if name == "sample_key" else "load_key"
             self._keys[number] = RemoteKey(self._scheme, made_by, cast("Secret | State", values[0]))
-        elif what == "release" and whom in self._keys:
-            self._released[number] = self._keys[whom], self._given(values[0])
+        elif name == "release" and target in self._keys:
+            self._released[number] = self._keys[target], self._given(values[0])
 
     def _given(self, rows: Value) -> Dataset:
         return self._rows[rows.number] if isinstance(rows, Handle) else cast(Dataset, rows)
 
     def _ask_again(self, key: RemoteKey, rows: Dataset, first: Release | NotApplicable) -> None:
-        """Raise UnlikeError where a process that is asked nothing else gives another release, or refuses another."""
+        """Raise UnlikeError if a fresh process releases or refuses otherwise."""
         with closing(RemoteMethod(self._scheme.method, self._scheme.method.tenant)) as method:
             fresh = RemoteKey(method.load(self._scheme.learned), key.made_by, key.of)
             again: Release | NotApplicable
@@ -107,13 +107,13 @@ class Errands:
             if not _alike(first, again):
                 raise UnlikeError(
                     f"a method must do for Eve what it does for an owner: the same key and {len(rows)} rows gave her "
-                    f"{_said(first)}, and an owner's process {_said(again)}"
+                    f"{_named(first)}, and an owner's process {_named(again)}"
                 )
 
     def close(self) -> None:
         """End the process."""
-        for kept in (self._handles, self._keys, self._rows, self._released):
-            kept.clear()
+        for objects in (self._handles, self._keys, self._rows, self._released):
+            objects.clear()
         self._scheme.method.close()
 
     def _known(self, number: int) -> Handle:
@@ -123,22 +123,22 @@ class Errands:
 
 
 def _alike(first: Release | NotApplicable, again: Release | NotApplicable) -> bool:
-    """Whether two processes do the same but for rounding."""
+    """True if two processes give the same but for rounding."""
     if isinstance(first, NotApplicable) or isinstance(again, NotApplicable):
         return isinstance(first, NotApplicable) and isinstance(again, NotApplicable)
     parts = ("samples", "labels", "links", "primary")
-    return all(same_but_rounding(getattr(first, name), getattr(again, name)) for name in parts)
+    return all(same_but_rounding(getattr(first, part), getattr(again, part)) for part in parts)
 
 
-def _said(found: Release | NotApplicable) -> str:
-    return f"a refusal ({found})" if isinstance(found, NotApplicable) else f"a release of {len(found)} rows"
+def _named(result: Release | NotApplicable) -> str:
+    return f"a refusal ({result})" if isinstance(result, NotApplicable) else f"a release of {len(result)} rows"
 
 
 class KnownMethod(RemoteMethod):
-    """Eve's end: a method that is asked over one line, whatever for. Her own keys need not be kept from her.
+    """Eve's end: a method whose calls all go to the judge.
 
     Args:
-        line: To the judge.
+        line: The connection to the judge.
     """
 
     def __init__(self, line: Line) -> None:
@@ -146,15 +146,15 @@ class KnownMethod(RemoteMethod):
         self._rooms, self._held, self.own = {}, None, None
 
     def line(self, part: Part = "release") -> Line:
-        """The line."""
+        """The connection to the judge."""
         return self._line
 
 
-class Relay:
-    """A line that sends every question to the judge.
+class JudgeLine:
+    """A connection that sends every call to the judge.
 
     Args:
-        ask: Sends one, with what was forgotten since the last, and waits for what comes of it.
+        ask: Sends a call and waits for its result.
     """
 
     open = True
@@ -163,8 +163,8 @@ class Relay:
         self._ask = ask
 
     def ask(
-        self, whom: Handle | None, what: str, *values: Value, generator: Generators | None = None,
+        self, target: Handle | None, name: str, *values: Value, generator: Generators | None = None,
         training: object = None,
     ) -> Value:  # fmt: skip
         """As `bench.isolation.room.Room.ask`; nothing is fitted this way."""
-        return self._ask(whom, what, values, generator)
+        return self._ask(target, name, values, generator)

@@ -1,4 +1,4 @@
-"""The process in which a plug-in works: it builds the plug-in, then answers what the judge asks, one thing at a time.
+"""Host process of a plug-in: builds it, then answers calls in order.
 
 Started by `bench.isolation.room`. Neither rows nor secrets are here before they are handed over, and
 owner, benchmark and release ask in the same words.
@@ -27,7 +27,7 @@ from pydantic import JsonValue
 from bench.checkpoint import save_checkpoints
 from bench.contract.seal import ContractError, check
 from bench.determinism import exact, register
-from bench.isolation.method_proxy import KnownMethod, Relay
+from bench.isolation.method_proxy import JudgeLine, KnownMethod
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.rpc_codec import MESSAGE_BYTES, Generators, Handle, Learned, Value, pack, raise_told, told, unpack
 from bench.memory.memory_budget import Budget
@@ -64,17 +64,17 @@ ASKED: Mapping[type, frozenset[str]] = {
     Attacker: frozenset({"score", "membership", "notes"}),
     PairScores: frozenset({"shape", "block", "factors"}),
 }  # fmt: skip
-"""What of an object may be asked for, by the type of the contract that it has."""
+"""Names that may be called, by the type of the contract."""
 EXPECTED = NotApplicable, ContractError, TensorsError, MemoryError
 OWN = ("query", "decode", "classifier")
 
 
 Exchange = Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
-"""Sends the judge a question, and waits for the answer."""
+"""Sends the judge a call, and waits for the answer."""
 
 
-class Inside:
-    """The objects of this process, and what is done with them."""
+class PluginHost:
+    """The objects of this process, and the calls to them."""
 
     def __init__(
         self, group: Group, spec: str, preset: str, device: torch.device, folder: Path, memory: int,
@@ -88,91 +88,93 @@ class Inside:
         self._numbers = itertools.count(1)
 
     def answer(self, request: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """What becomes of a request: {"number", "ok"} or {"number", "error"}."""
+        """The answer to a request: {"number", "ok"} or {"number", "error"}."""
         number = self._asked = cast(int, request["number"])
         try:
             values = [self._unpacked(part) for part in cast("list[JsonValue]", request["with"])]
-            found = self._ask(cast("int | None", request["whom"]), str(request["what"]), values)
-            packed = self._packed(self._shown(found))
-        except BaseException as error:  # whatever a plug-in raises becomes an answer; the log has the rest
+            result = self._ask(cast("int | None", request["whom"]), str(request["what"]), values)
+            packed = self._packed(self._shown(result))
+        except BaseException as error:  # any error of a plug-in becomes an answer; the log has its trace
             if not isinstance(error, EXPECTED):
                 traceback.print_exc()
             return {"number": number, "error": told(error)}
         return {"number": number, "ok": packed}
 
     def _packed(self, value: Value) -> JsonValue:
-        """A value as JSON, its tensors in the file that goes with the question being answered."""
-        beside: dict[str, torch.Tensor] = {}
+        """A value as JSON; its tensors go into the answer's file."""
+        tensors: dict[str, torch.Tensor] = {}
 
         def keep(part: torch.Tensor) -> JsonValue:
-            name = f"t{len(beside)}"
-            beside[name] = part
+            name = f"t{len(tensors)}"
+            tensors[name] = part
             return name
 
         packed = pack(value, keep)
-        if beside:
-            pack_tensors(beside, self._folder / "out" / f"{self._asked}.safetensors")
+        if tensors:
+            pack_tensors(tensors, self._folder / "out" / f"{self._asked}.safetensors")
         return packed
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Let objects go that the judge asks for no more."""
+        """Drop objects that the judge no longer uses."""
         for number in numbers:
             self._objects.pop(number, None)
 
-    def _ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
-        if what == "hold":
-            return self._held(cast(Dataset, values[0]), "Dataset")
-        if whom is None:
+    def _ask(self, target: int | None, name: str, values: Sequence[Value]) -> Value:
+        if name == "hold":
+            return self._handle(cast(Dataset, values[0]), "Dataset")
+        if target is None:
             plugin = _plugin(self._group, self._spec, self._preset)
             if isinstance(plugin, Attack):
                 public, learned, candidates, control, seed = values
                 scheme = self._scheme(cast(Learned, learned))
                 view = View(cast(Dataset, public), scheme, cast(Dataset, candidates), cast(Dataset, control))
                 return plugin.fit(view, cast(int, seed))
-            target: object = to_fit(plugin) if what == "fit" else plugin
+            callee: object = to_fit(plugin) if name == "fit" else plugin
         else:
-            target = self._objects[whom]
-        allowed = next((names for kind, names in ASKED.items() if isinstance(target, kind)), frozenset())
-        if what == "call" and callable(target):
-            return target(*values)
-        if what == "fetch":
-            return self._objects.pop(cast(int, whom))
-        if what not in allowed:
-            raise ContractError(f"nobody may ask {type(target).__name__} for {what}")
-        if what == "own":  # of what a key may leave as it is
-            return [name for name in OWN if getattr(type(target), name) is not getattr(Key, name)]
-        found = getattr(target, what)
-        if what == "block":
+            callee = self._objects[target]
+        allowed = next((names for kind, names in ASKED.items() if isinstance(callee, kind)), frozenset())
+        if name == "call" and callable(callee):
+            return callee(*values)
+        if name == "fetch":
+            return self._objects.pop(cast(int, target))
+        if name not in allowed:
+            raise ContractError(f"{name} of a {type(callee).__name__} may not be called")
+        if name == "own":  # the functions that a key overrides
+            return [own for own in OWN if getattr(type(callee), own) is not getattr(Key, own)]
+        attribute = getattr(callee, name)
+        if name == "block":
             top, bottom, left, right = cast("list[int]", values)
             values = [slice(top, bottom), slice(left, right)]
-        if isinstance(target, Method) and what == "fit":
+        if isinstance(callee, Method) and name == "fit":
             with save_checkpoints(self._folder / "kept", earlier=self._folder / "in"):
-                return target.fit(cast(Dataset, values[0]), cast(int, values[1]))
-        result = found(*values) if callable(found) else found
-        if isinstance(target, Key) and what == "release":
+                return callee.fit(cast(Dataset, values[0]), cast(int, values[1]))
+        result = attribute(*values) if callable(attribute) else attribute
+        if isinstance(callee, Key) and name == "release":
             return self._checked(result, cast(Dataset, values[0]))
         return result
 
     def _scheme(self, learned: Learned) -> Scheme:
-        """The scheme that Eve knows: loaded here, or asked by the judge in a process of its own."""
+        """The scheme Eve knows, loaded here or called through the judge."""
         if learned.method is None:
-            self._known: Scheme = RemoteScheme(KnownMethod(Relay(self._relayed)), learned.state)
+            self._known: Scheme = RemoteScheme(KnownMethod(JudgeLine(self._relayed)), learned.state)
         else:
             self._known = choose("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
         return self._known
 
-    def _relayed(self, whom: Handle | None, what: str, values: Sequence[Value], generator: Generators | None) -> Value:
-        """What comes of a question to the judge, who waits for an answer of this process meanwhile."""
-        gone: list[JsonValue] = []
+    def _relayed(
+        self, target: Handle | None, name: str, values: Sequence[Value], generator: Generators | None
+    ) -> Value:
+        """Call the judge, who awaits this process's answer meanwhile."""
+        dropped: list[JsonValue] = []
         while self._forgotten:
-            gone.append(self._forgotten.pop())
-        found = self._exchange({
-            "asks": what, "whom": None if whom is None else whom.number, "with": self._packed(list(values)),
-            "forgot": gone,
+            dropped.append(self._forgotten.pop())
+        answer = self._exchange({
+            "asks": name, "whom": None if target is None else target.number, "with": self._packed(list(values)),
+            "forgot": dropped,
         })  # fmt: skip
-        if "error" in found:
-            raise_told(found["error"])
-        value = unpack(found["ok"], self._find, generator or self._known.load_generator)
+        if "error" in answer:
+            raise_told(answer["error"])
+        value = unpack(answer["ok"], self._find, generator or self._known.load_generator)
         if isinstance(value, Handle):
             weakref.finalize(value, self._forgotten.append, value.number).atexit = False
         return value
@@ -193,25 +195,25 @@ class Inside:
         kind = next((kind.__name__ for kind in ASKED if isinstance(value, kind)), None)
         if kind is None and callable(value):
             kind = "Classifier"
-        return value if kind is None else self._held(value, kind)
+        return value if kind is None else self._handle(value, kind)
 
-    def _held(self, value: object, kind: str) -> Handle:
+    def _handle(self, value: object, kind: str) -> Handle:
         number = next(self._numbers)
         self._objects[number] = value
         return Handle(number, kind)
 
     def _checked(self, result: object, private: Dataset) -> Handle:
-        """A release that stays here until it is fetched: its way to the judge is no part of the time that it takes."""
+        """Check a release and keep it here: transfer is not timed."""
         if not isinstance(result, Release):
             raise ContractError(f"a key must release a Release, got {type(result).__name__}")
         check(result, private)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        return self._held(result, "Release")
+        return self._handle(result, "Release")
 
 
 def main() -> NoReturn:
-    """Answer until the judge is gone."""
+    """Answer calls until the judge is gone."""
     gc.freeze()
     gc.enable()
     group, spec, preset, device, threads, requests, answers, folder, memory = sys.argv[1:]
@@ -236,15 +238,15 @@ def main() -> NoReturn:
             for answer in list(reader.messages()):  # no more than one is due
                 return answer
 
-    inside = Inside(cast(Group, group), spec, preset, exact(device), Path(folder), int(memory), exchange)
+    host = PluginHost(cast(Group, group), spec, preset, exact(device), Path(folder), int(memory), exchange)
     while True:
         select.select([reading], [], [])
         try:
-            for request in list(reader.messages()):  # to the end: what answers one reads others
+            for request in list(reader.messages()):  # all of them: answering one may read others
                 if "forget" in request:
-                    inside.forget(cast("list[int]", request["forget"]))
+                    host.forget(cast("list[int]", request["forget"]))
                 else:
-                    _reply(writing, inside.answer(request))
+                    _reply(writing, host.answer(request))
         except EOFError:
             sys.exit(0)
 
@@ -259,13 +261,13 @@ def _reply(writing: int, answer: dict[str, JsonValue]) -> None:
     try:
         send(writing, answer, MESSAGE_BYTES)
     except WireError as error:
-        said = f"what a plug-in hands over must be plain JSON of bounded size: {error}"
-        send(writing, {"number": answer["number"], "error": ["contract", said]}, MESSAGE_BYTES)
+        reason = f"what a plug-in hands over must be plain JSON of bounded size: {error}"
+        send(writing, {"number": answer["number"], "error": ["contract", reason]}, MESSAGE_BYTES)
 
 
 def _end_with_judge(reading: int) -> None:
-    """End this process when the other end of its line is closed, also while a plug-in computes."""
+    """End this process when the judge closes its end."""
     watch = select.poll()
-    watch.register(reading, 0)  # only what is always told: that the line is broken
+    watch.register(reading, 0)  # reports a broken connection, and nothing else
     watch.poll()
     os._exit(1)

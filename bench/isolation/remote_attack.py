@@ -1,4 +1,4 @@
-"""An attack in a process of its own, Eve's: she gets her view and sealed releases, and answers with scores."""
+"""Proxy of an attack in Eve's process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast
 import torch
 
 from bench.contract.seal import ContractError
-from bench.isolation.method_proxy import Errands
+from bench.isolation.method_proxy import MethodProxy
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
 from bench.isolation.rpc_codec import Handle, Value, notes, tensor
@@ -22,11 +22,11 @@ SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_la
 
 
 class RemoteAttack(Attack):
-    """The attack `plugin`, which trains and scores in a room of its own.
+    """The attack `plugin`, which trains and scores in a room.
 
     Args:
         plugin: The attack as built here, for what it says of itself.
-        tenant: Where the work is done. Each `fit` has a new room, which ends with the attacker's `close`; the first
+        tenant: The room to work in. Each `fit` has a new room, which ends with the attacker's `close`; the first
             opens at once, so that its process starts while the judge opens the data.
     """
 
@@ -35,16 +35,16 @@ class RemoteAttack(Attack):
             setattr(self, name, getattr(plugin, name))
         self.tenant = tenant
         self.room, self._used = Room(tenant), False
-        self._errands: Errands | None = None
+        self._proxy: MethodProxy | None = None
 
     def close(self) -> None:
         """End its process, and that of the method which ran for it."""
         self.room.close()
-        if self._errands is not None:
-            self._errands.close()
+        if self._proxy is not None:
+            self._proxy.close()
 
     def fit(self, view: View, seed: int) -> RemoteAttacker:
-        """Train in Eve's process. Of the scheme goes what is public; she loads it herself, or asks for what it does."""
+        """Train in Eve's process, which gets the public part of the scheme."""
         if not isinstance(view.scheme, RemoteScheme):
             raise TypeError(f"a scheme must be able to travel to Eve's process, got {type(view.scheme).__name__}")
         if self._used:
@@ -52,13 +52,13 @@ class RemoteAttack(Attack):
             self.room = Room(self.tenant)
         self._used = True
         learned = view.scheme.travelling
-        self._errands = self.room.errands = (
-            Errands(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
+        self._proxy = self.room.proxy = (
+            MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
         )
-        found = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed)
-        if not isinstance(found, Handle) or found.kind != "Attacker":
+        result = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed)
+        if not isinstance(result, Handle) or result.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
-        return RemoteAttacker(self.room, found)
+        return RemoteAttacker(self.room, result)
 
 
 class RemoteAttacker(Attacker):
@@ -68,11 +68,11 @@ class RemoteAttacker(Attacker):
         self._room, self._handle = room, handle
 
     def score(self, sealed: Release) -> RemoteScores:
-        """Scores that stay in Eve's process; their blocks come when they are read."""
-        found = self._room.ask(self._handle, "score", replace(sealed, links=None, primary=None))
-        if not isinstance(found, Handle) or found.kind != "PairScores":
+        """Scores in Eve's process; blocks are fetched when read."""
+        result = self._room.ask(self._handle, "score", replace(sealed, links=None, primary=None))
+        if not isinstance(result, Handle) or result.kind != "PairScores":
             raise ContractError("an attacker must give PairScores")
-        return RemoteScores(self._room, found)
+        return RemoteScores(self._room, result)
 
     def membership(self, sealed: Release) -> torch.Tensor:
         """As the attacker scores them."""
@@ -86,7 +86,7 @@ class RemoteAttacker(Attacker):
 
 
 class RemoteScores(PairScores):
-    """Scores of Eve's process, read in blocks. The judge reads all of them, in order."""
+    """Scores in Eve's process, which the judge reads in blocks, in order."""
 
     def __init__(self, room: Room, handle: Handle) -> None:
         self._room, self._handle = room, handle
@@ -97,27 +97,27 @@ class RemoteScores(PairScores):
         self._factors = self._read_factors(room.ask(handle, "factors"))
 
     def block(self, rows: slice, cols: slice) -> torch.Tensor:
-        """A block, as it came; of factors that came, their products, which are the same."""
+        """A block of scores; computed here if factors came."""
         if self._factors is not None and isinstance(self._factors[0], Rows):
             a, b = self._factors
             return all_products(rows_at(a, rows), rows_at(b, cols))
-        found = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
+        result = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
         wanted = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
-        if tuple(found.shape) != wanted:
-            raise ContractError(f"a block of scores must have shape {wanted}, got {tuple(found.shape)}")
-        return found
+        if tuple(result.shape) != wanted:
+            raise ContractError(f"a block of scores must have shape {wanted}, got {tuple(result.shape)}")
+        return result
 
     def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """As the scores say."""
         return self._factors
 
     @staticmethod
-    def _read_factors(found: Value) -> tuple[torch.Tensor, torch.Tensor] | None:
-        if found is None:
+    def _read_factors(result: Value) -> tuple[torch.Tensor, torch.Tensor] | None:
+        if result is None:
             return None
-        if not isinstance(found, Sequence) or len(found) != 2:
+        if not isinstance(result, Sequence) or len(result) != 2:
             raise ContractError("factors of scores must be two tensors or None")
-        a, b = (tensor(part, "a factor of scores") for part in found)
+        a, b = (tensor(part, "a factor of scores") for part in result)
         return a, b
 
 

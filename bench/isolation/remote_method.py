@@ -1,4 +1,4 @@
-"""A method in the owner's process: evaluators call its schemes, keys, generators and mechanisms there."""
+"""Proxies of a method and its objects in the owner's process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bench.types import (
 
 
 class RemoteMechanism(Mechanism):
-    """A mechanism of the owner's process, which `ask` asks for a function or a property of it."""
+    """A mechanism in the owner's process, called through `ask`."""
 
     def __init__(self, ask: Callable[..., Value]) -> None:
         self._ask = ask
@@ -83,7 +83,7 @@ class RemoteMechanism(Mechanism):
 
 
 SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels", "equal_classes")
-"""What a method says of itself that its stand-in repeats. (What `fit` does not read is dealt with where it runs.)"""
+"""Attributes of a method that its proxy repeats."""
 
 
 Part = Literal["fit", "release", "query", "decode"]
@@ -94,11 +94,11 @@ MadeBy = Literal["sample_key", "load_key"]
 
 
 class RemoteMethod(Method):
-    """The method `plugin`, whose work is done in rooms that open when they are first needed.
+    """The method `plugin`, whose work is done in rooms opened on demand.
 
     Args:
         plugin: The method as built here, for what it says of itself.
-        tenant: Where the work is done.
+        tenant: The room to work in.
     """
 
     def __init__(self, plugin: Method, tenant: Tenant) -> None:
@@ -107,10 +107,10 @@ class RemoteMethod(Method):
         self.tenant = tenant
         self._rooms: dict[Part, Room] = {}
         self._held: tuple[Dataset, Line, Handle] | None = None
-        self.own: Sequence[str] | None = None  # of keys, where it is known (`RemoteScheme.own`)
+        self.own: Sequence[str] | None = None  # of keys, once known (`RemoteScheme.own`)
 
     def room(self, part: Part = "release") -> Room:
-        """The owner's process for a part of her work; after it has died, a new one. That which fitted ends first."""
+        """The owner's process for a part; opened anew after it died."""
         if part != "fit":
             self._end_fitting()
         if part not in self._rooms or not self._rooms[part].open:
@@ -118,12 +118,12 @@ class RemoteMethod(Method):
         return self._rooms[part]
 
     def line(self, part: Part = "release") -> Line:
-        """What the owner's process for a part of her work is asked over."""
+        """The connection to the owner's process for a part."""
         return self.room(part)
 
     @property
     def speaker(self) -> Part:
-        """The process that says what a scheme says of itself: that which fitted, as long as there is no other."""
+        """The process to ask about a scheme: while alive, that which fitted."""
         return "fit" if "fit" in self._rooms else "release"
 
     def _end_fitting(self) -> None:
@@ -137,7 +137,7 @@ class RemoteMethod(Method):
         self._rooms.clear()
 
     def hold(self, rows: Dataset) -> Handle:
-        """Rows that the owner's process keeps; the same rows are handed over once."""
+        """Rows kept in the owner's process; the same rows are sent once."""
         line = self.line()
         if self._held is None or self._held[0] is not rows or self._held[1] is not line:
             self._held = None  # those before go first
@@ -145,7 +145,7 @@ class RemoteMethod(Method):
         return self._held[2]
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
-        """Fit in a process that sees public rows alone: releases are asked of one that has not fitted."""
+        """Fit in a process that sees public rows only and never releases."""
         training = None if (place := checkpoint_folder()) is None else KeptTraining(place)
         self._end_fitting()
         fitting = self.room("fit")
@@ -153,7 +153,7 @@ class RemoteMethod(Method):
         return RemoteScheme(self, tensors(fitting.ask(handle, "state")))
 
     def load(self, state: State) -> RemoteScheme:
-        """The scheme, which the owner's process loads when it is first asked something."""
+        """The scheme, loaded in the owner's process on first use."""
         return RemoteScheme(self, state)
 
 
@@ -171,12 +171,12 @@ class RemoteScheme(Scheme):
     _handles: dict[Line, Handle] = field(default_factory=dict)
 
     def state(self) -> State:
-        """What was learned."""
+        """The learned state."""
         return self.learned
 
     @property
     def travelling(self) -> Learned:
-        """As it is handed to Eve, in whose process no code from outside but the attack's own is loaded."""
+        """The scheme as sent to Eve, without code of other authors."""
         spec = self.method.tenant.spec
         return Learned(None if is_outside("methods", parse(spec)) else spec, self.learned)
 
@@ -213,12 +213,12 @@ class RemoteScheme(Scheme):
         return None if found is None else RemoteMechanism(partial(self.ask, handle_of(found, "Mechanism")))
 
     def own(self) -> list[str]:
-        """What of queries, predictions and classifiers its keys do by themselves, by their own word.
+        """The functions of `OWN` that its keys override, by their own word.
 
         A key that leaves something as it is need not be asked for it, nor have a process for it.
         """
         key = self._ask("sample_key", Secret.of_seed(0, "no key of anybody's"))
-        return _names(self._ask("own", whom=handle_of(key, "Key")))
+        return _names(self._ask("own", target=handle_of(key, "Key")))
 
     def handle(self, part: Part = "release") -> Handle:
         """The scheme in the process for that part."""
@@ -227,18 +227,18 @@ class RemoteScheme(Scheme):
             self._handles[line] = handle_of(line.ask(None, "load", self.learned), "Scheme")
         return self._handles[line]
 
-    def _ask(self, what: str, *values: Value, whom: Handle | None = None) -> Value:
+    def _ask(self, what: str, *values: Value, target: Handle | None = None) -> Value:
         part = self.method.speaker
-        return self.ask(whom or self.handle(part), what, *values, part=part)
+        return self.ask(target or self.handle(part), what, *values, part=part)
 
-    def ask(self, whom: Handle, what: str, *values: Value, part: Part = "release") -> Value:
-        """What an object of this scheme gives."""
-        return self.method.line(part).ask(whom, what, *values, generator=self.load_generator)
+    def ask(self, target: Handle, what: str, *values: Value, part: Part = "release") -> Value:
+        """Call an object of this scheme."""
+        return self.method.line(part).ask(target, what, *values, generator=self.load_generator)
 
 
 @dataclass(frozen=True, eq=False)
 class RemoteKey(Key):
-    """A key of the owner's processes: one releases, one encodes queries, one decodes predictions.
+    """A key in three processes: for releases, for queries, for predictions.
 
     A process that has seen the private rows could answer for Bob, and one that has seen the queries as well.
 
@@ -267,7 +267,7 @@ class RemoteKey(Key):
         return self._handles[line]
 
     def release(self, private: Dataset) -> Release:
-        """The release, as it came out of the owner's process; `bench.contract.seal.check` looks at it."""
+        """The release from the owner's process, not yet checked."""
         return self.fetch(self.kept_release(private))
 
     def kept_release(self, private: Dataset) -> Handle:
@@ -286,19 +286,19 @@ class RemoteKey(Key):
         return found
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """As the key encodes them; as they are where it says that it leaves them so."""
+        """Encoded samples; unchanged if the key does not override `query`."""
         if "query" not in self._own("query"):
             return samples
         return tensor(self.scheme.ask(self.handle("query"), "query", samples, part="query"), "a query")
 
     def decode(self, scores: torch.Tensor) -> torch.Tensor:
-        """As the key decodes them; as they are where it says that it leaves them so."""
+        """Decoded scores; unchanged if the key does not override `decode`."""
         if "decode" not in self._own("decode"):
             return scores
         return tensor(self.scheme.ask(self.handle("decode"), "decode", scores, part="decode"), "decoded predictions")
 
     def classifier(self, private: Dataset) -> Classifier | None:
-        """The classifier of the owner's process; None where it says that it has none."""
+        """The classifier of the owner's process, or None."""
         if "classifier" not in self._own("release"):
             return None
         found = self.scheme.ask(self.handle(), "classifier", private)
@@ -312,7 +312,7 @@ class RemoteKey(Key):
         return tensors(self.scheme.ask(self.handle(), "state"))
 
     def _own(self, part: Part) -> Sequence[str]:
-        """As `RemoteScheme.own`; where that is not known, this key is asked in the process for that part."""
+        """As `RemoteScheme.own`, asked of this key if not known yet."""
         if self.scheme.method.own is None:
             self.handle(part)
         return self.scheme.method.own or ()

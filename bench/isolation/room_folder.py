@@ -1,4 +1,4 @@
-"""Folder in which a room and the judge exchange files, with the lock that marks it as used.
+"""Folder through which a room and the judge exchange files.
 
 The judge writes `in`; the room writes its answers into `out`, and checkpoints of a training into `kept`.
 """
@@ -24,7 +24,7 @@ from bench.wire.tensor_file import TensorsError, unpack_tensors
 
 
 def new_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder with `in`, `out` and `kept`, and the lock that says that somebody uses it; those nobody uses go."""
+    """Make a locked folder with `in`, `out` and `kept`; remove unused ones."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _nobody_else_makes(parent):
         _remove_unused(parent)
@@ -37,7 +37,7 @@ def new_folder(parent: Path) -> tuple[Path, int]:
 
 
 def remove_unused(parent: Path) -> None:
-    """Remove the folders of rooms whose judge was killed: what had been handed over may be private rows."""
+    """Remove the folders of rooms whose judge was killed."""
     if parent.is_dir():
         with _nobody_else_makes(parent):
             _remove_unused(parent)
@@ -45,7 +45,7 @@ def remove_unused(parent: Path) -> None:
 
 @contextlib.contextmanager
 def _nobody_else_makes(parent: Path) -> Iterator[None]:
-    """Hold the folder of all rooms, so that a room without a lock is one that nobody will ever lock."""
+    """Lock the parent folder, so that an unlocked room is abandoned."""
     whole = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(whole, fcntl.LOCK_EX)
@@ -71,7 +71,7 @@ def _remove_unused(parent: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, what was handed over first, the lock last; a plug-in may have filled it however it liked.
+    """Remove a folder: exchanged files first, the lock last.
 
     What cannot be removed (files of a network that somebody still has open) goes with the next room that is made.
     """
@@ -81,7 +81,7 @@ def remove(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, however deep: what lies in a folder within it is moved up, so that no path grows."""
+    """Remove a folder of any depth by moving inner folders up."""
     if not folder.is_dir():
         return
     folder.chmod(0o700)
@@ -102,7 +102,7 @@ def _remove(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class KeptTraining:
-    """Where the judge keeps the trainings of a fit.
+    """Storage of a fit's training checkpoints on the judge's side.
 
     Args:
         folder: It; made with the first file. Nothing that a room could still change stands there.

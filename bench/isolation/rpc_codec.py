@@ -1,4 +1,4 @@
-"""Values, object references and errors that judge, owner and Eve exchange: JSON, with tensors in a file beside it."""
+"""Codec of calls between processes: values, object references and errors as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ mapping (with text as keys) of such."""
 
 @dataclass(frozen=True)
 class Handle:
-    """An object that stays in the other process; `kind` is the type of the contract that it has."""
+    """A reference to an object of the other process, of type `kind`."""
 
     number: int
     kind: str
@@ -34,10 +34,10 @@ class Handle:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """A scheme as it travels to Eve: what wrote it, and what it learned. She loads it herself.
+    """A scheme as sent to Eve, who loads it.
 
     Args:
-        method: The method's canonical spec; None where it is not hers to load (`bench.isolation.method_proxy`).
+        method: The method's canonical spec; None if she may not load it (`bench.isolation.method_proxy`).
         state: `Scheme.state`.
     """
 
@@ -55,7 +55,7 @@ CLAIM: Mapping[str, tuple[type, ...]] = {
 
 
 def pack(value: Value, keep: Callable[[torch.Tensor], JsonValue]) -> JsonValue:
-    """A value as JSON. `keep` puts a tensor beside it and says where it lies.
+    """A value as JSON; `keep` stores a tensor and returns its place.
 
     Raises:
         ContractError: A value that no process may hand to another.
@@ -101,7 +101,7 @@ def unpack(
 
     Args:
         found: What came.
-        find: The tensor that lies where `keep` said.
+        find: Returns the tensor at a place that `keep` gave.
         generator: Makes a release's generator of its state.
 
     Raises:
@@ -139,7 +139,7 @@ def unpack(
             return _release(values, generator)
         return RECORDS[sign.removeprefix("$")](**_checked(sign, values))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ContractError(f"a plug-in handed over what nobody can read ({type(error).__name__})") from error
+        raise ContractError(f"a plug-in handed over invalid data ({type(error).__name__})") from error
 
 
 def _as_stored(found: torch.Tensor, divisor: float | None, kind: str) -> torch.Tensor:
@@ -176,7 +176,7 @@ def handle_of(value: Value, kind: str) -> Handle:
 
 
 def notes(value: Value) -> dict[str, int | float | str]:
-    """Notes of a plug-in. Raises ContractError for anything but plain numbers and texts by name."""
+    """Notes of a plug-in: numbers and texts by name."""
     if not isinstance(value, dict) or not all(isinstance(part, int | float | str) for part in value.values()):
         raise ContractError("notes must be numbers and texts by name")
     return value
@@ -194,7 +194,7 @@ def _release(values: dict[str, Value], generator: Callable[[Mapping[str, torch.T
 
 
 def _labels(found: torch.Tensor | None) -> torch.Tensor | None:
-    """Labels as they came, but for the 22 bits that a NaN may carry beside its meaning, "not known"."""
+    """The labels, without the 22 spare bits that a NaN may carry."""
     if found is None:
         return None
     check_labels(found)
@@ -218,11 +218,11 @@ Generators: TypeAlias = "Callable[[Mapping[str, torch.Tensor]], Generator]"
 
 
 class Line(Protocol):
-    """What objects of another process are asked over."""
+    """A connection over which objects of another process are called."""
 
     @property
     def open(self) -> bool:
-        """Whether it answers."""
+        """True while it answers."""
 
     def ask(
         self, whom: Handle | None, what: str, *values: Value, generator: Generators | None = None,
@@ -231,13 +231,13 @@ class Line(Protocol):
         """As `bench.isolation.room.Room.ask`."""
 
 
-class Answering(Protocol):
-    """What a process may ask the judge while it is asked something itself (`bench.isolation.method_proxy`)."""
+class CallBack(Protocol):
+    """The judge's answers to a process that calls back (`bench.isolation.method_proxy`)."""
 
     refused: bool
 
     def ask(self, whom: int | None, what: str, values: Sequence[Value]) -> Value:
-        """What an object gives; None stands for what makes the first one."""
+        """Call an object; None stands for the method itself."""
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Let objects go."""
@@ -247,15 +247,15 @@ class Answering(Protocol):
 
 
 class OutsideError(Exception):
-    """A plug-in failed in its own process with an error of a kind of its own; the text names the kind first."""
+    """A plug-in failed with an error of its own kind, named first."""
 
 
 class RefusedError(NotApplicable):
-    """A method refuses rows, or an attack does not apply after a method from outside refused it something."""
+    """A method refused rows or, through an attack, a request."""
 
 
 class UnlikeError(ContractError):
-    """A method does something else for Eve than for an owner; it is told to the judge, and never to Eve's process."""
+    """A method treats Eve unlike an owner; only the judge learns it."""
 
 
 ERRORS: Mapping[str, type[Exception]] = {
@@ -290,7 +290,7 @@ def raise_told(error: JsonValue) -> NoReturn:
 
 
 def _bounded(error: BaseException) -> str:
-    """What an error says, as UTF-8 of bounded length; an error that cannot be printed says so."""
+    """An error's text as UTF-8 of bounded length."""
     try:
         text = str(error)[:TEXT_CHARACTERS]
     except Exception:

@@ -1,4 +1,4 @@
-"""The isolation level of a run, and the plug-in that works in a room with the files it needs."""
+"""Isolation level of a run, and the plug-in of a room."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bench.plugins.spec import UsageError
 from bench.sandbox import Isolation, python, why_not
 
 VARIABLE = "BENCH_ISOLATION"
-"""In the environment: what `auto` stands for in place of the strongest."""
+"""Environment variable: the level that `auto` stands for."""
 
 
 def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
-    """The level that a run gets: the one asked for, `auto` standing for the strongest that works here.
+    """The isolation level for a wish; `auto` takes the strongest that works.
 
     Raises:
         UsageError: `sandbox` was asked for and does not work; the text says what to install.
@@ -41,14 +41,14 @@ def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
 
 @dataclass(frozen=True)
 class Tenant:
-    """Who works in a room.
+    """The plug-in of a room.
 
     Args:
         group, spec, preset: The plug-in, which the process builds by itself.
         device: "cpu" or "cuda".
         sandbox: Within bubblewrap, or only in a process of its own.
-        files: What it must read: its own code and weights, and those of a method whose scheme it loads.
-        folder: Where rooms are made; its owner alone can enter it.
+        files: Its code and weights, and those of a method whose scheme it loads.
+        folder: The folder of all rooms; only its owner can enter it.
         memory: Bytes that a job may hold, all of its processes together; None for no bound.
     """
 
@@ -63,20 +63,20 @@ class Tenant:
 
     @property
     def budget(self) -> Budget | None:
-        """What rows may take of that on the judge's side."""
+        """The memory for rows on the judge's side."""
         return None if self.memory is None else Budget(self.memory, self.folder.parent)
 
 
 def tenant(
     chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path, memory: int | None = None
 ) -> Tenant:
-    """The tenant that a chosen plug-in is; `beside` are others that it loads where they are this project's."""
-    loaded = (chosen, *(each for each in beside if not is_outside(each.group, each.spec)))
-    files = dict.fromkeys(path for each in loaded for path in files_of(each.group, each.spec))
+    """The tenant of a chosen plug-in and of those `beside` it."""
+    loaded = (chosen, *(other for other in beside if not is_outside(other.group, other.spec)))
+    files = dict.fromkeys(path for plugin in loaded for path in files_of(plugin.group, plugin.spec))
     if shown := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
             f"{chosen.spec.shown} may not be shown {shown[0]}, in which the results lie: name files, not that"
         )
     if shown := [path for path in python() if sandbox and folder.resolve().is_relative_to(path.resolve())]:
-        raise UsageError(f"every plug-in is shown {shown[0]}, where Python lies, and the results lie in it: move them")
+        raise UsageError(f"the results lie in {shown[0]}, which holds Python and is shown to every plug-in: move them")
     return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)

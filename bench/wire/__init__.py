@@ -1,3 +1,3 @@
-"""What crosses between processes that do not trust one another: length-capped JSON, and tensors in files."""
+"""Messages and tensors between processes that do not trust one another."""
 
 __figures__ = False

@@ -1,4 +1,4 @@
-"""Messages between two processes: JSON objects of bounded depth and length over a pipe or socket.
+"""Messages between processes: bounded JSON objects over a pipe or socket.
 
 A message is its length in four bytes, highest first, then that many bytes of JSON. Reading it runs no foreign code.
 """
@@ -24,7 +24,7 @@ MOST_DIGITS = 40  # of an integer: numbers that no record needs cost quadratic t
 
 
 class WireError(Exception):
-    """What came, or was to be sent, is no message; `reason` names why, and the text never quotes what came."""
+    """Content is no message; `reason` names why, without quoting it."""
 
     def __init__(self, reason: Reason, text: str) -> None:
         super().__init__(text)
@@ -32,7 +32,7 @@ class WireError(Exception):
 
 
 def encode(message: Message, cap: int) -> bytes:
-    """The message as UTF-8 JSON. Raises WireError where it is none, or where it would take more than `cap` bytes."""
+    """The message as UTF-8 JSON of at most `cap` bytes. Raises WireError."""
     _check(message)
     try:
         content = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
@@ -63,7 +63,7 @@ def decode(content: bytes) -> dict[str, JsonValue]:
 
 
 def _check(message: object) -> None:
-    """Raise WireError for what a message may not hold; a loop in it counts as too deep."""
+    """Raise WireError for an invalid message; a loop counts as too deep."""
     if not isinstance(message, dict):
         raise WireError("not-an-object", f"a message must be an object, got {_kind(message)}")
     values = 0
@@ -83,7 +83,7 @@ def _check(message: object) -> None:
 
 
 def _parts(value: object) -> list[object]:
-    """What lies within a value, names included."""
+    """The parts of a value, names included."""
     if isinstance(value, dict):
         if not all(isinstance(name, str) for name in value):
             raise WireError("not-json", "the names of an object must be text")
@@ -124,7 +124,7 @@ def _constant(name: str) -> NoReturn:
 
 
 def _kind(value: object) -> str:
-    """The kind of a value; of a class that is none of Python's own its name, which is anybody's text, is not said."""
+    """The type's name of a value; foreign class names are not quoted."""
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else "an object of another class"
 
@@ -151,11 +151,11 @@ def _too_many() -> WireError:
 
 _HEAD = 4
 _CHUNK = 1 << 16
-_CHUNKS = 4  # a look: a writer that never stops must not hold whoever looks
+_CHUNKS = 4  # per call: a writer that never stops must not hold the reader
 
 
 class Reader:
-    """What has come over a descriptor, message by message; it never waits, and holds little more than `cap` bytes.
+    """Reader of messages that never waits and holds little beyond `cap` bytes.
 
     The descriptor stays its owner's to close. After a WireError nothing more can be read from it: where the next
     message would begin is not known.
@@ -171,7 +171,7 @@ class Reader:
         self._held = bytearray()
 
     def messages(self) -> Iterator[dict[str, JsonValue]]:
-        """Every whole message that is there now, or of a flood the first; look again whenever there is more to read.
+        """Every whole message available now, or the first of a flood.
 
         Raises:
             WireError: Not a message, or a longer one than `cap`; those before it have been given.
@@ -207,11 +207,11 @@ class Reader:
 
 
 def send(descriptor: int, message: Message, cap: int) -> None:
-    """Write a whole message, waiting as long as the other end takes it.
+    """Write a whole message, waiting until the other end takes it.
 
     Raises:
         WireError: It is none, or takes more than `cap` bytes; nothing was written.
-        BrokenPipeError: Nobody reads any more.
+        BrokenPipeError: The other end is closed.
     """
     content = encode(message, cap)
     left = memoryview(len(content).to_bytes(_HEAD, "big") + content)

@@ -1,4 +1,4 @@
-"""Tensors in safetensors files: written in blocks, and checked on arrival from another process.
+"""Tensors in safetensors files: written in blocks, checked on arrival.
 
 Nothing is unpickled, and no link is followed.
 """
@@ -38,14 +38,14 @@ BLOCK_BYTES = 16 << 20
 
 
 class Written(Protocol):
-    """What takes the bytes of a file in order."""
+    """A file that takes bytes in order."""
 
     def write(self, content: bytes | memoryview, /) -> int:
         """Take some more."""
 
 
 def write_tensors(file: Written, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors, of which `Rows` are read block by block, as they are stored.
+    """Write tensors; `Rows` are read and written block by block.
 
     Raises:
         ValueError: A kind of number that the format has no name for.
@@ -88,14 +88,14 @@ class _Hashed:
 
 
 def stored_as(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
-    """In what kind of number a tensor is written, and in which shape."""
+    """The stored dtype and shape of a tensor."""
     if isinstance(tensor, Rows) and tensor.stored is not None:
         return tensor.stored.raw(torch.arange(min(1, len(tensor)))).dtype, tuple(tensor.shape)
     return tensor.dtype, tuple(tensor.shape)
 
 
 def read_tensors(path: Path, budget: Budget | None) -> dict[str, torch.Tensor]:
-    """The tensors of a file that stays as it is: with memory of their own, or as `Rows` over it where they are large.
+    """The tensors of an unchanging file, large ones as `Rows` over it.
 
     Args:
         path: Of the file, which may go afterwards.
@@ -138,7 +138,7 @@ MOST_DIMENSIONS = 16
 
 
 class TensorsError(Exception):
-    """A file, or a mapping, does not hold the tensors that may cross between processes."""
+    """A file or mapping holds tensors that may not cross between processes."""
 
 
 def pack_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -161,7 +161,7 @@ def pack_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
 
 
 def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> dict[str, torch.Tensor]:
-    """The tensors of a file, on the CPU, with memory or a file of their own: the file may change afterwards.
+    """Tensors of a file on the CPU, copied: the file may change.
 
     Args:
         path: As for `pack_tensors`.
@@ -206,7 +206,7 @@ def _read(read: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor
 
 
 def _read_copy(file: IO[bytes], length: int, budget: Budget) -> dict[str, torch.Tensor]:
-    """The tensors of so many bytes, from a copy that nobody else can write."""
+    """The tensors of so many bytes, from a private copy."""
     with tempfile.NamedTemporaryFile(dir=budget.made_folder()) as own:
         left = length
         while left and (part := file.read(min(left, COPIED))):

@@ -1,4 +1,4 @@
-"""Text from outside made fit for a record and for a terminal: bounded, printable, without paths."""
+"""Foreign text made fit for records and terminals: bounded, printable, without paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOT = re.compile(r"(?<![\w<])/.")
 
 
 def plain(text: str, most: int = MOST) -> str:
-    r"""At most `most` characters of `text`, without escape codes, control characters and halves of surrogate pairs.
+    r"""At most `most` characters of `text` without control characters and escape codes.
 
     >>> plain("done\x1b[31m \ud800\x07", 40)
     'done ??'
@@ -43,7 +43,7 @@ def line(text: str, most: int = MOST) -> str:
 
 
 def scrub(text: str, most: int = MOST) -> str:
-    """`text` made plain, without paths, which have no place in a record. Its time grows with `most` alone.
+    """`text` made plain and without paths, in time bounded by `most`.
 
     >>> scrub("cannot read '/home/me/My Images/x.png': truncated, see files/p10/p10000032/y.jpg")
     'cannot read <path>: truncated, see <path>'
@@ -91,7 +91,7 @@ def plain_json(value: JsonValue) -> JsonValue:
 
 
 def said(error: BaseException) -> str:
-    """What an exception says of itself, made plain; a class of somebody else's may fail at that, too."""
+    """An exception's text, made plain; foreign classes may fail to give one."""
     try:
         return plain(str(error))
     except Exception:

@@ -428,8 +428,8 @@ ENDS: dict[str, tuple[type[Exception], str]] = {
     "beyond": (ContractError, "links must lie"),
     "labelled": (ContractError, "got list"),
     "senseless": (NotApplicable, "because"),
-    "garbage": (DiedError, "nobody can read"),
-    "twice": (DiedError, "nobody had asked"),
+    "garbage": (DiedError, "sent an invalid answer"),
+    "twice": (DiedError, "an answer came to no question"),
     "linked": (DiedError, "and no other"),
 }
 
