@@ -131,7 +131,7 @@ def test_what_was_fitted_again_is_no_longer_the_authors_word(handed: Handed, tmp
 
 def test_a_made_up_control_is_found_by_measuring_again(handed: Handed, tmp_path: Path) -> None:
     """Evidence of `noise` under the name of `hidden-control`, and of a weak attack under that of `identity`."""
-    again = partial(submissions.again, tmp_path / "again", handed.cache)
+    again = partial(submissions.again, handed.folder / "again", handed.cache)
     one, other = (
         next(each for each in own(handed, name) if each.evaluator.endswith(end))
         for name, end in (("identity", "nearest-neighbour"), ("identity", "chance"))

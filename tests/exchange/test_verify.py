@@ -45,8 +45,8 @@ def target(handed: Handed, end: str = NEAREST) -> str:
     return f"{own(handed, end).cell}/{end}"
 
 
-def again(handed: Handed, tmp_path: Path) -> Any:
-    return partial(submissions.again, tmp_path / "again", handed.cache)
+def again(handed: Handed) -> Any:
+    return partial(submissions.again, handed.folder / "again", handed.cache)
 
 
 def put(content: dict[str, Any], *path: str, value: object) -> None:
@@ -62,8 +62,8 @@ def refusal(found: Any) -> str:
     return "; ".join(map(str, found.refused))
 
 
-def test_an_honest_bundle_is_replayed_and_measured_again(handed: Handed, tmp_path: Path) -> None:
-    found = judged(handed.bundle, rerun=1, again=again(handed, tmp_path))
+def test_an_honest_bundle_is_replayed_and_measured_again(handed: Handed) -> None:
+    found = judged(handed.bundle, rerun=1, again=again(handed))
     assert found.refused == found.notes == ()
     assert set(tiers(found).values()) == {"re-run"}
     assert {each.tier for each in found_of(found)} == {Tier.RE_RUN}
@@ -128,14 +128,14 @@ def test_cherry_picked_measurements_leave_the_row_incomplete(handed: Handed) -> 
     assert "on the control that keeps nothing" in str(found.notes[0])
 
 
-def test_an_attack_that_is_said_not_to_apply_is_tried_again(handed: Handed, tmp_path: Path) -> None:
+def test_an_attack_that_is_said_not_to_apply_is_tried_again(handed: Handed) -> None:
     def change(record: dict[str, Any]) -> None:
         record |= {"status": "not-applicable", "code": "not-applicable", "reason": "no", "scores": {}}
         del record["evidence"]
 
     bundle = forged(handed, {target(handed): change})
     assert tiers(judged(bundle))[NEAREST] == "self-reported"
-    assert "it says not-applicable, and here it is ok" in refusal(judged(bundle, again=again(handed, tmp_path)))
+    assert "it says not-applicable, and here it is ok" in refusal(judged(bundle, again=again(handed)))
 
 
 def swapped(handed: Handed, evidence: dict[str, object], end: str = NEAREST) -> Any:
@@ -177,10 +177,10 @@ def evidence(handed: Handed, end: str, method: str = METHOD) -> dict[str, object
     ],
 )
 def test_what_belongs_to_no_record_is_refused_by_name(
-    handed: Handed, tmp_path: Path, name: str, content: bytes | None, said: str
+    handed: Handed, name: str, content: bytes | None, said: str
 ) -> None:
     bundle = forged(handed, {}, **{name: content})
-    for found in (judged(bundle), seal(bundle, Secret.of_seed(1), again(handed, tmp_path))[0]):
+    for found in (judged(bundle), seal(bundle, Secret.of_seed(1), again(handed))[0]):
         assert said in refusal(found)
         assert [finding.name for finding in found.refused] == [name]
 
@@ -192,29 +192,27 @@ def test_evidence_that_is_swapped_alone_is_refused(handed: Handed) -> None:
     assert "not the evidence that the record speaks of" in refusal(found)
 
 
-def test_a_record_without_evidence_is_measured_again_or_stays_the_authors_word(handed: Handed, tmp_path: Path) -> None:
+def test_a_record_without_evidence_is_measured_again_or_stays_the_authors_word(handed: Handed) -> None:
     bare = evidence_name(own(handed, NEAREST))
     bundle = packed(handed, {name: text for name, text in handed.bundle.files.items() if name != bare})
     assert tiers(judged(bundle))[NEAREST] == "self-reported"
-    assert set(tiers(judged(bundle, rerun=9, again=again(handed, tmp_path))).values()) == {"re-run"}
+    assert set(tiers(judged(bundle, rerun=9, again=again(handed))).values()) == {"re-run"}
 
 
-def test_figures_without_evidence_are_not_excused_by_an_interval_that_is_made_up(
-    handed: Handed, tmp_path: Path
-) -> None:
+def test_figures_without_evidence_are_not_excused_by_an_interval_that_is_made_up(handed: Handed) -> None:
     def wide(record: dict[str, Any]) -> None:
         del record["evidence"]
         record["scores"]["reid-auc"] |= {"value": 0.5, "low": 0.0, "high": 1.0, "p": 0.5, "parts": {}}
 
-    found = judged(forged(handed, {target(handed): wide}), rerun=9, again=again(handed, tmp_path))
+    found = judged(forged(handed, {target(handed): wide}), rerun=9, again=again(handed))
     assert "it comes out otherwise: reid-auc" in refusal(found)
 
 
-def test_evidence_of_a_weaker_attack_is_found_out_by_measuring_again(handed: Handed, tmp_path: Path) -> None:
+def test_evidence_of_a_weaker_attack_is_found_out_by_measuring_again(handed: Handed) -> None:
     """Whoever forges all of it is believed to have measured it, until it is measured: so replayed is a low tier."""
     bundle = swapped(handed, evidence(handed, CHANCE))
     assert set(tiers(judged(bundle)).values()) == {"replayed"}
-    assert "it comes out otherwise: reid-auc" in refusal(judged(bundle, rerun=9, again=again(handed, tmp_path)))
+    assert "it comes out otherwise: reid-auc" in refusal(judged(bundle, rerun=9, again=again(handed)))
 
 
 def test_evidence_of_another_method_stands_in_another_order(handed: Handed) -> None:
@@ -275,16 +273,16 @@ def test_code_that_is_not_installed_here_keeps_records_at_their_authors_word(han
     assert "other than what is installed here: attack code" in str(found.notes[0])
 
 
-def test_sealed_are_the_verifiers_own_records_and_never_an_authors(handed: Handed, tmp_path: Path) -> None:
+def test_sealed_are_the_verifiers_own_records_and_never_an_authors(handed: Handed) -> None:
     """Keys that an author picked (of many secrets the luckiest) reach re-run at most: sealed keys he never held."""
     mine = Secret.of_seed(3, "the verifier's")
-    found, apart = seal(handed.bundle, mine, again(handed, tmp_path))
+    found, apart = seal(handed.bundle, mine, again(handed))
     assert {each.tier for each in found_of(found)} == {Tier.SEALED}
     authors = {record.digest for _, record in handed.bundle.results.records() if isinstance(record, Record)}
     assert not authors & {each.digest for each in found_of(found)}
     assert apart == []
     with pytest.raises(UsageError, match="the author's records were made under this very secret"):
-        seal(handed.bundle, handed.results.keep_secret(), again(handed, tmp_path))
+        seal(handed.bundle, handed.results.keep_secret(), again(handed))
 
 
 def test_sealed_needs_a_sandbox(handed: Handed) -> None:

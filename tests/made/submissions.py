@@ -100,8 +100,8 @@ def handed_in(folder: Path, cache: Path) -> Results:
 
 
 def again(folder: Path, cache: Path, records: Sequence[Record], secret: Secret) -> Mapping[str, Record]:
-    """As `bench.exchange.verify.run_again`, in this process."""
-    where = place_of(folder, cache)
+    """As `bench.exchange.verify.run_again`, in this process; results under a secret are kept."""
+    where = place_of(folder / secret.commitment()[:12], cache)
     where.results.keep_secret(secret)
     for record in records:
         cell, planned = planned_of(record)
