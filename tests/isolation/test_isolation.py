@@ -59,7 +59,6 @@ def test_figures_are_the_same_wherever_a_plugin_works(tmp_path: Path, isolation:
 
 MUTING = """
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -579,7 +578,6 @@ def test_a_process_that_never_began_is_no_fault_of_the_module(
 
 LIES = """
 import sys
-import tempfile
 if any("bench.plugins.describe" in word for word in sys.orig_argv):
     import os
     from bench.wire.message import send
@@ -671,7 +669,7 @@ def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
 def test_results_within_an_environment_of_python_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))  # `python -m venv .` in the folder of a project
     chosen = choose("attacks", "chance", "smoke")
-    with pytest.raises(UsageError, match="where Python lies, and the results lie in it: move them"):
+    with pytest.raises(UsageError, match="which holds Python and is shown to every plug-in: move them"):
         tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "results" / "rooms")
     assert tenant(chosen, device="cpu", sandbox=False, folder=tmp_path / "results" / "rooms").files == ()
 
