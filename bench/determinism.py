@@ -14,6 +14,8 @@ from typing import TypeAlias
 
 import torch
 
+Chosen: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
+
 
 def exact(device: torch.device | str) -> torch.device:
     """Make this process deterministic on a device, before its first use.
@@ -29,9 +31,6 @@ def exact(device: torch.device | str) -> torch.device:
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cuda.matmul.allow_tf32 = False
     return device
-
-
-Chosen: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 
 
 @cache

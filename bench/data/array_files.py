@@ -23,6 +23,25 @@ from bench.data.image_files import impostor
 from bench.data.picture import enlarged
 from bench.data.sample_array import resize
 
+MOST_BYTES = 1 << 28
+"""Of a file, and of the array."""
+_SECONDS = 300
+_READ = """
+import io, resource, sys
+import numpy
+from scipy.io import loadmat
+path, name, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_AS, (16 * most,) * 2)
+found = loadmat(path, variable_names=[name]).get(name)
+if not isinstance(found, numpy.ndarray) or found.dtype.kind not in "iuf" or found.nbytes > most:
+    sys.exit(f"no array of numbers called {name!r} of at most {most} bytes")
+whole = io.BytesIO()
+numpy.save(whole, found, allow_pickle=False)
+sys.stdout.buffer.write(whole.getvalue())
+"""
+_BLOCK = 128
+
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
     """Read an .npy file, or a member of an .npz.
@@ -52,25 +71,6 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
-MOST_BYTES = 1 << 28
-"""Of a file, and of the array."""
-_SECONDS = 300
-_READ = """
-import io, resource, sys
-import numpy
-from scipy.io import loadmat
-path, name, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_AS, (16 * most,) * 2)
-found = loadmat(path, variable_names=[name]).get(name)
-if not isinstance(found, numpy.ndarray) or found.dtype.kind not in "iuf" or found.nbytes > most:
-    sys.exit(f"no array of numbers called {name!r} of at most {most} bytes")
-whole = io.BytesIO()
-numpy.save(whole, found, allow_pickle=False)
-sys.stdout.buffer.write(whole.getvalue())
-"""
-
-
 def read_matlab(path: Path, name: str) -> np.ndarray:
     """The array of numbers of that name.
 
@@ -92,9 +92,6 @@ def read_matlab(path: Path, name: str) -> np.ndarray:
         ]
         raise ValueError(errors[-1])
     return read_array(io.BytesIO(done.stdout), len(done.stdout))
-
-
-_BLOCK = 128
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,9 @@ from bench.data.image_files import impostor
 from bench.data.subjects import spelling
 
 MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": nan, "-1": nan, "": nan}
+VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
+"""The frontal views by the word that chooses them."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
@@ -34,10 +37,6 @@ def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
     return cells.map(MARKS).astype(float)
 
 
-VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
-"""The frontal views by the word that chooses them."""
-
-
 def tasks_of(text: str, noun: str = "findings") -> tuple[str, ...]:
     """Split a text into column names.
 
@@ -53,7 +52,7 @@ def tasks_of(text: str, noun: str = "findings") -> tuple[str, ...]:
     return tasks
 
 
-def lines(path: Path, obtain: str) -> list[str]:
+def read_list(path: Path, obtain: str) -> list[str]:
     """The non-blank lines of a text file; DataError without the file."""
     if not path.exists():
         raise DataError(f"expected {path}, found none. {obtain}")
@@ -64,9 +63,6 @@ def lines(path: Path, obtain: str) -> list[str]:
         return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected a list, found bytes that are no text ({error}). {obtain}") from error
-
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def read_table(

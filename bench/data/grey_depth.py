@@ -19,12 +19,6 @@ from bench.contract.source import DataError
 FEWEST, MOST = 8, 16
 _SIZES, _PRECISION = b"\xff\x4f\xff\x51", 42  # a JPEG 2000's first markers; bits less one stand so far behind
 _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 258, 262, 0
-
-
-class RefusedError(DataError):
-    """A refused, undamaged image; the text repeats nothing of it."""
-
-
 UNSTATED = (
     "more than 8 bits a value, and the file does not say how many count: state them, as folder:PATH[bits=12] does"
 )
@@ -33,6 +27,10 @@ BEYOND = "a value needs more bits than were stated: raise `bits`"
 NEGATIVE = "negative grey values, whose range is not known: store 8 or 16 bits from 0"
 FLOATING = "floating-point pixels, whose range is not known: store 8 or 16 bits"
 COLOUR = "colours of 16 bits a channel are taken only if all 16 count: store 8, or state bits=16 if they do"
+
+
+class RefusedError(DataError):
+    """A refused, undamaged image; the text repeats nothing of it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,12 @@ from bench.contract.source import DataError
 from bench.data.dicom import is_dicom
 from bench.data.subjects import spelling
 
+ENDINGS = (
+    ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2",
+    ".j2k", ".dcm", ".dicom",
+)  # fmt: skip
+_DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
+
 
 def impostor(path: Path) -> str | None:
     """The kind of a file that is no data; None otherwise.
@@ -108,13 +114,6 @@ def links_note(paths: Sequence[Path], folder: Path | None) -> Iterator[str]:
         outside += top is not None and not real.startswith(top)
     if linked or outside:
         yield f"{linked} of {len(paths)} images are reached through links, and {outside} lie outside the set's folder"
-
-
-ENDINGS = (
-    ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2",
-    ".j2k", ".dcm", ".dicom",
-)  # fmt: skip
-_DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
 
 
 def is_image(path: Path) -> bool:

@@ -54,6 +54,11 @@ from bench.validation import at_least, within
 _LONGEST = 200
 ATTRIBUTE = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 """What an attribute may be called."""
+__all__ = ["Prepared", "Report", "prepare", "verify"]
+SIDE = 8192  # most pixels that images are resized to, a side
+_LISTED = 20
+_LEFT = "left out"
+"""In meta.json: the state of each corrupt image that a data set was prepared without."""
 
 
 def check_scan(source: Source, scan: Scan, size: int | None) -> None:
@@ -124,14 +129,6 @@ def _check_findings(source: Source, findings: Sequence[str]) -> None:
         raise DataError(
             f"{source.name}: two findings or classes are called {again[0]!r}, whether or not in capitals: rename one"
         )
-
-
-__all__ = ["Prepared", "Report", "prepare", "verify"]
-
-SIDE = 8192  # most pixels that images are resized to, a side
-_LISTED = 20
-_LEFT = "left out"
-"""In meta.json: the state of each corrupt image that a data set was prepared without."""
 
 
 def prepare(

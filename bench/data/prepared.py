@@ -26,6 +26,11 @@ from bench.types import Dataset
 
 STATES = "files"
 """The name of the array in the folder of a prepared data set."""
+SCHEMA = 5
+FLOAT_BYTES = 4
+ARRAYS = ("samples", "labels", "subjects", "marks", "groups", "digests", "attributes", "parts")
+FILES = {"meta.json", *(f"{name}.npy" for name in (*ARRAYS, STATES))}
+"""What the folder of a prepared data set holds."""
 
 
 def states(paths: Sequence[Path | str]) -> np.ndarray:
@@ -50,13 +55,6 @@ def changed(folder: Path, paths: Sequence[Path]) -> int:
     before, now = np.load(folder / f"{STATES}.npy"), states(paths)
     both = min(len(before), len(now))
     return int((now[:both] != before[:both]).any(axis=1).sum()) + abs(len(now) - len(before))
-
-
-SCHEMA = 5
-FLOAT_BYTES = 4
-ARRAYS = ("samples", "labels", "subjects", "marks", "groups", "digests", "attributes", "parts")
-FILES = {"meta.json", *(f"{name}.npy" for name in (*ARRAYS, STATES))}
-"""What the folder of a prepared data set holds."""
 
 
 class DamagedError(DataError):

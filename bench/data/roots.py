@@ -16,6 +16,10 @@ from bench.data.yaml_text import YamlError, read_yaml
 VARIABLE = "BENCH_DATA"
 DATA_ROOTS = "data_roots"
 """The one key of the user's configuration file."""
+STAY = (
+    "The data stay on your machine; this program never downloads them and puts nothing else in their place (for a run "
+    "without access: --dataset synth-mimic)."
+)
 
 
 def config_path() -> Path:
@@ -137,12 +141,6 @@ def _configured(config: Path) -> list[str]:
     if not isinstance(named, list) or not all(isinstance(part, str) for part in named):
         raise DataError(f"{config}: {DATA_ROOTS} must be a list of folders, got {content!r}")
     return named
-
-
-STAY = (
-    "The data stay on your machine; this program never downloads them and puts nothing else in their place (for a run "
-    "without access: --dataset synth-mimic)."
-)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from bench.data.grey_depth import RefusedError
 from bench.data.picture import PIXELS, Reading, decode, enlarged
 
 DIGEST_BYTES = 16
+Report = Callable[[int, int], None]
+_CHUNK = 128
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,6 @@ def follow_parent() -> None:
 def _exit_with(parent: BaseProcess) -> None:
     parent.join()
     os._exit(1)
-
-
-Report = Callable[[int, int], None]
-_CHUNK = 128
 
 
 def fill(

@@ -10,6 +10,10 @@ from bench.data.splits import Splits
 from bench.seeds import derive, generator
 from bench.types import Dataset
 
+FLOOR = 5
+"""Rows that an exclusive class must have for the others to be cut down to its size."""
+MINIMUM_CASES = 5
+
 
 def balance(labels: torch.Tensor, seed: int, *, exclusive: bool) -> torch.Tensor:
     """Labels (n, k) balanced in each column: a random surplus becomes NaN.
@@ -29,10 +33,6 @@ def balance(labels: torch.Tensor, seed: int, *, exclusive: bool) -> torch.Tensor
         order = torch.randperm(len(more), generator=generator(derive(seed, "balance", column)))
         balanced[more[order[len(fewer) :].to(labels.device)], column] = float("nan")
     return balanced
-
-
-FLOOR = 5
-"""Rows that an exclusive class must have for the others to be cut down to its size."""
 
 
 def equal_classes(labels: torch.Tensor, seed: int) -> torch.Tensor:
@@ -78,9 +78,6 @@ def balanced_rows(labels: torch.Tensor, seed: int) -> torch.Tensor:
     chosen = [part[torch.randperm(len(part), generator=random)[:size].to(part.device)] for part in members]
     rows: torch.Tensor = torch.cat(chosen).sort().values
     return rows
-
-
-MINIMUM_CASES = 5
 
 
 def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list[str]]:

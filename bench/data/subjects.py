@@ -28,6 +28,11 @@ NOTHING = (
     | _SPREADSHEET
 )
 """Words that tables write if they know nothing."""
+MARK = 16
+UNKNOWN = "people are not known: images of one person may stand on two sides"
+_COMMA = re.compile(r"([+-]?[0-9]+),0{1,2}")  # a whole number with a decimal comma; 1,000 may be a thousand
+_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?e\+[0-9]{2,}")
+_NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?")
 
 
 def spelling(text: str) -> str:
@@ -46,13 +51,6 @@ def spelling(text: str) -> str:
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in word):
         raise DataError("expected readable text, found control characters or bytes that are no UTF-8")
     return word
-
-
-MARK = 16
-UNKNOWN = "people are not known: images of one person may stand on two sides"
-_COMMA = re.compile(r"([+-]?[0-9]+),0{1,2}")  # a whole number with a decimal comma; 1,000 may be a thousand
-_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?e\+[0-9]{2,}")
-_NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:e([+-]?[0-9]{1,9}))?")
 
 
 @dataclass(frozen=True, eq=False)

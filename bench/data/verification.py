@@ -26,6 +26,8 @@ SIDE = 8
 BUCKET = 2000
 """Images that are compared each with each; larger sets are looked through in parts that overlap."""
 BLOCK = 1024
+SEARCHED = 20_000
+"""Images among which nearly identical ones are looked for; among more it would take minutes."""
 
 
 def near_identical(images: np.ndarray) -> np.ndarray:
@@ -87,10 +89,6 @@ def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Squared distances of rows (n, d) and (m, d)."""
     squares: np.ndarray = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2 * a @ b.T
     return squares
-
-
-SEARCHED = 20_000
-"""Images among which nearly identical ones are looked for; among more it would take minutes."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ from bench.types import Dataset, NotApplicable, State
 VECTORS = {"vectors.npy", "done.npy"}
 Read: TypeAlias = "Callable[[torch.Tensor], Iterator[torch.Tensor]]"
 """Images (n, c, h, w) to their vectors (b, d), in ordered batches."""
+HELD = 2**28  # bytes of images in memory at a time: some extractors read 518 pixels a side
+SCHEMA = 1  # of a stored extractor
 
 
 class DamagedVectorsWarning(UserWarning):
@@ -111,10 +113,6 @@ class VectorCache:
             for name, (dtype, shape) in shapes.items()
         )
         return vectors, filled
-
-
-HELD = 2**28  # bytes of images in memory at a time: some extractors read 518 pixels a side
-SCHEMA = 1  # of a stored extractor
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,12 @@ from bench.progress import stage
 
 SECONDS = 5.0
 OFFLINE = "Without weights from outside: --features pixels, eigenspace or public-cnn"
+LISTED = 4
+UNREAD = "num_batches_tracked"
+REMEDY = "Fetch the file again, or name another with --weights"
+_UNREAD = (
+    OSError, SafetensorError, RuntimeError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def weights_file(model: str, given: str | None) -> Path:
@@ -86,16 +92,6 @@ def _unreachable(repository: str, file: str) -> str:
         return f"it answers {error.code} for {file}"
     except (OSError, http.client.HTTPException) as error:
         return str(getattr(error, "reason", error))
-
-
-LISTED = 4
-UNREAD = "num_batches_tracked"
-REMEDY = "Fetch the file again, or name another with --weights"
-
-
-_UNREAD = (
-    OSError, SafetensorError, RuntimeError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile,
-)  # fmt: skip
 
 
 def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:

@@ -33,6 +33,14 @@ DOTS = 150
 LETTER = 0.075  # inches a letter of a title takes
 ABREAST = 5
 GREY = "#b8bec4"
+MOST = 400
+PERPLEXITY = 30.0
+LETTERS = 32
+"""As many stand above a panel."""
+MARKS = "o^sDvPX"
+"""One a class, beside its colour."""
+OTHERS = "other or unknown"
+"""In grey: classes beyond the marks, and rows without a known finding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,16 +175,6 @@ def png(figure: Figure) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", metadata={"Software": None}, bbox_inches="tight")
     return stream.getvalue()
-
-
-MOST = 400
-PERPLEXITY = 30.0
-LETTERS = 32
-"""As many stand above a panel."""
-MARKS = "o^sDvPX"
-"""One a class, beside its colour."""
-OTHERS = "other or unknown"
-"""In grey: classes beyond the marks, and rows without a known finding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.csv_tables import lines, tasks_of
+from bench.data.csv_tables import read_list, tasks_of
 from bench.data.image_files import of_row, present
 from bench.data.roots import locate, stamp_files, stamp_images
 
@@ -111,7 +111,7 @@ class CelebA(Source):
     def _pairs(self, path: Path) -> dict[str, str]:
         """The second word of each line, by image."""
         pairs: dict[str, str] = {}
-        for number, line in enumerate(lines(path, self.obtain), start=1):
+        for number, line in enumerate(read_list(path, self.obtain), start=1):
             cells = line.split()
             if len(cells) != 2 or cells[0] in pairs or "/" in cells[0]:
                 raise DataError(
@@ -123,7 +123,7 @@ class CelebA(Source):
 
     def _attributes(self, path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Images, labels (n, k) float32, and (n,) bool for men."""
-        listed = lines(path, self.obtain)
+        listed = read_list(path, self.obtain)
         columns = listed[1].split() if len(listed) > 2 else []
         missing = [task for task in (*self._findings, "Male") if task not in columns]
         if missing or len(set(columns)) < len(columns) or not listed[0].isdecimal():

@@ -33,6 +33,16 @@ from bench.data.subjects import NOTHING, UNKNOWN, person, spelling
 from bench.validation import within
 
 _TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
+_LETTER = r"[^\W\d_]"
+_PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
+_PEOPLE = re.compile(r"(patient|person|subject|pat|case)s?[ _.-]*(id|no)?[ _.-]*[0-9]+", re.IGNORECASE)
+_KNOWN = ("path", "subject", "class", "split")
+_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
+_PART_FOLDERS = {*_PARTS, "training", "testing", "dev", "evaluation"}
+_ATTRIBUTES = ("sex", "age", "view", "site")
+_PREFIX = "attribute:"
+_LOOKED_AT = 16
+_FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few images each more likely people
 
 
 def unread_tables(files: Iterable[Path]) -> int:
@@ -53,9 +63,6 @@ def table_of(place: Path) -> Path | None:
         return place
     table = place / "labels.csv"
     return table if table.exists() or table.is_symlink() else None
-
-
-_LETTER = r"[^\W\d_]"
 
 
 def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
@@ -97,17 +104,6 @@ def _class(cell: str) -> str | tuple[str, str, int] | None:
     """
     key = person(cell)
     return spelling(cell) if isinstance(key, tuple) and key[-1] < 0 else key
-
-
-_PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
-_PEOPLE = re.compile(r"(patient|person|subject|pat|case)s?[ _.-]*(id|no)?[ _.-]*[0-9]+", re.IGNORECASE)
-_KNOWN = ("path", "subject", "class", "split")
-_PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
-_PART_FOLDERS = {*_PARTS, "training", "testing", "dev", "evaluation"}
-_ATTRIBUTES = ("sex", "age", "view", "site")
-_PREFIX = "attribute:"
-_LOOKED_AT = 16
-_FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few images each more likely people
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,16 @@ import numpy as np
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.roots import locate, stamp_images
 
+_CLASSES = ("NORMAL", "PNEUMONIA")
+_FORMS = {
+    "NORMAL": (re.compile(r"((?:NORMAL2-)?IM-\d+)-\d+(?:-\d+)?"), re.compile(r"(NORMAL-\d+)-\d+")),
+    "PNEUMONIA": (
+        re.compile(r"(person\d+_(?:bacteria|virus))_\d+(?:_\d+)?"), re.compile(r"((?:BACTERIA|VIRUS)-\d+)-\d+"),
+    ),
+}  # fmt: skip
+"""Names of the images of each class: a pneumonia among the normal ones would be mislabelled."""
+_ROWS = (5856,)
+
 
 @dataclass(frozen=True)
 class Listed:
@@ -100,17 +110,6 @@ class ClassFolders:
     def _folders(self, top: Path) -> list[Path]:
         folders = [top / part / kind for part in PARTS for kind in self.classes]
         return [folder for folder in folders if folder.is_dir()]
-
-
-_CLASSES = ("NORMAL", "PNEUMONIA")
-_FORMS = {
-    "NORMAL": (re.compile(r"((?:NORMAL2-)?IM-\d+)-\d+(?:-\d+)?"), re.compile(r"(NORMAL-\d+)-\d+")),
-    "PNEUMONIA": (
-        re.compile(r"(person\d+_(?:bacteria|virus))_\d+(?:_\d+)?"), re.compile(r"((?:BACTERIA|VIRUS)-\d+)-\d+"),
-    ),
-}  # fmt: skip
-"""Names of the images of each class: a pneumonia among the normal ones would be mislabelled."""
-_ROWS = (5856,)
 
 
 def subject(kind: str, stem: str) -> str | None:

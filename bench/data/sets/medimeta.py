@@ -23,7 +23,7 @@ import pandas as pd
 
 from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.array_files import Stored, hdf5_images, read_array
-from bench.data.csv_tables import lines, read_table, refuse
+from bench.data.csv_tables import read_list, read_table, refuse
 from bench.data.image_files import impostor
 from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
@@ -170,7 +170,7 @@ class MedIMeta(Source):
     def _parts(self, top: Path, listed: Sequence[str]) -> list[str] | None:
         """The official part of each image; None without lists."""
         present = [part for part in PARTS if (top / "splits" / f"{part}.txt").is_file()]
-        names = [(part, name) for part in present for name in lines(top / "splits" / f"{part}.txt", self.obtain)]
+        names = [(part, name) for part in present for name in read_list(top / "splits" / f"{part}.txt", self.obtain)]
         of = {Path(name).name: part for part, name in names}
         others = len(set(of) - {Path(name).name for name in listed})
         if len(of) != len(names) or others:

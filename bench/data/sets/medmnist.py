@@ -25,7 +25,7 @@ import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.array_files import read_array
-from bench.data.csv_tables import lines
+from bench.data.csv_tables import read_list
 from bench.data.image_files import impostor
 from bench.data.roots import downloading, locate, stamp_files
 from bench.data.verification import near_identical
@@ -169,7 +169,7 @@ class MedMNIST(Source):
     def _subjects(self, listed: Path, samples: np.ndarray) -> tuple[list[str] | None, str]:
         """The person of each image ("" if unknown), and a note."""
         if listed.exists():
-            names = lines(listed, self.obtain)
+            names = read_list(listed, self.obtain)
             if len(names) != len(samples):
                 raise DataError(
                     f"{listed}: expected {len(samples)} lines, one for each image ('?' for unknown), found "

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import lines, read_table, refuse
+from bench.data.csv_tables import read_list, read_table, refuse
 from bench.data.roots import locate, stamp_files, stamp_images
 from bench.data.subjects import person
 
@@ -146,7 +146,7 @@ class NIH(Source):
         """
         if not all((top / name).exists() for name in _LISTS):
             return None, f"official lists ({', '.join(_LISTS)}) not found and not checked"
-        listed = {name: lines(top / name, self.obtain) for name in _LISTS}
+        listed = {name: read_list(top / name, self.obtain) for name in _LISTS}
         sides = [
             {who for image in images if image in people and (who := person(people[image])) is not None}
             for images in listed.values()

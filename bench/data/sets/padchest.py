@@ -97,6 +97,14 @@ _BELOW: Mapping[str, tuple[str, ...]] = {
     "pulmonary fibrosis": ("post radiotherapy changes", "asbestosis signs"),
     "pulmonary hypertension": ("pulmonary artery hypertension", "pulmonary venous hypertension"),
 }  # fmt: skip
+_TABLES = tuple(f"PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv{end}" for end in ("", ".gz"))
+_COLUMNS = ("ImageID", "ImageDir", "PatientID", "Projection", "BitsStored_DICOM", "Labels")
+_OPTIONAL = ("PatientSex_DICOM", "PatientBirth", "StudyDate_DICOM", "PhotometricInterpretation_DICOM")
+_VIEWS = {"frontal": ("PA", "AP", "AP_horizontal"), "PA": ("PA",), "AP": ("AP",)}
+_PEOPLE = 67_625
+_UNCHANGED = "unchanged"
+_GLUED = re.compile(r"""(['"])\s+\1""")
+"""Labels without a comma between them, as arrays are printed: Python would read one label of both."""
 
 
 def kinds(label: str) -> frozenset[str]:
@@ -107,16 +115,6 @@ def kinds(label: str) -> frozenset[str]:
     """
     word = label.lower()
     return frozenset({word}).union(*map(kinds, _BELOW.get(word, ())))
-
-
-_TABLES = tuple(f"PADCHEST_chest_x_ray_images_labels_160K_01.02.19.csv{end}" for end in ("", ".gz"))
-_COLUMNS = ("ImageID", "ImageDir", "PatientID", "Projection", "BitsStored_DICOM", "Labels")
-_OPTIONAL = ("PatientSex_DICOM", "PatientBirth", "StudyDate_DICOM", "PhotometricInterpretation_DICOM")
-_VIEWS = {"frontal": ("PA", "AP", "AP_horizontal"), "PA": ("PA",), "AP": ("AP",)}
-_PEOPLE = 67_625
-_UNCHANGED = "unchanged"
-_GLUED = re.compile(r"""(['"])\s+\1""")
-"""Labels without a comma between them, as arrays are printed: Python would read one label of both."""
 
 
 @dataclass(frozen=True)

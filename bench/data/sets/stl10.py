@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.csv_tables import lines
+from bench.data.csv_tables import read_list
 from bench.data.image_files import impostor
 from bench.data.roots import downloading, locate, stamp_files
 from bench.data.sets.torchvision_sets import NOTE
@@ -52,7 +52,7 @@ class STL10(Source):
             parts += [part] * len(classes)
             images.append(pixels.reshape(-1, 3, 96, 96).transpose(0, 1, 3, 2))  # stored column by column
             marks.append(classes)
-        names = lines(top / "class_names.txt", self.obtain)
+        names = read_list(top / "class_names.txt", self.obtain)
         if len(names) != 10:
             raise DataError(f"{top / 'class_names.txt'}: expected 10 names, found {len(names)}. {self.obtain}")
         return Scan(

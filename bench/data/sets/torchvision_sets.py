@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.csv_tables import lines
+from bench.data.csv_tables import read_list
 from bench.data.image_files import walk
 from bench.data.roots import downloading, locate, stamp_files, stamp_images
 
@@ -43,7 +43,7 @@ class DTD(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        rows = [(part, line) for part in PARTS for line in lines(top / f"labels/{part}1.txt", self.obtain)]
+        rows = [(part, line) for part in PARTS for line in read_list(top / f"labels/{part}1.txt", self.obtain)]
         parts, listed = [part for part, _ in rows], [line for _, line in rows]
         classes = [line.partition("/")[0] for line in listed]
         return _scan(self, top / "images", listed, classes, sorted(set(classes)), 5640, parts)
@@ -90,7 +90,7 @@ class OxfordPets(Source):
         rows, parts = list[tuple[str, int]](), list[str]()
         for part in ("trainval", "test"):
             path = top / f"annotations/{part}.txt"
-            for number, line in enumerate(lines(path, self.obtain), start=1):
+            for number, line in enumerate(read_list(path, self.obtain), start=1):
                 cells = line.split()
                 if len(cells) != 4 or not re.fullmatch("[0-9]+", cells[1]) or "_" not in cells[0]:
                     raise DataError(
@@ -145,9 +145,9 @@ class FGVCAircraft(Source):
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self._top(roots)
-        rows = [(part, line) for part in PARTS for line in lines(top / f"images_variant_{part}.txt", self.obtain)]
+        rows = [(part, line) for part in PARTS for line in read_list(top / f"images_variant_{part}.txt", self.obtain)]
         parts, listed = [part for part, _ in rows], [line.partition(" ") for _, line in rows]
-        order = lines(top / "variants.txt", self.obtain)
+        order = read_list(top / "variants.txt", self.obtain)
         files = [f"{name}.jpg" for name, _, _ in listed]
         return _scan(self, top / "images", files, [variant for _, _, variant in listed], order, 10_000, parts)
 

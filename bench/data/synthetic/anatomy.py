@@ -19,6 +19,11 @@ from bench.seeds import derive
 Device = Literal["none", "pacemaker", "port", "wires"]
 Side = Literal["L", "R"]
 GRID = 80
+Point = tuple[float, float]
+FINDINGS = ("Edema", "Consolidation", "Cardiomegaly", "Atelectasis")
+GRAIN = 128
+# Where the liability for a finding turns into the finding, in standard deviations of the latent sum.
+THRESHOLDS = (0.56, 0.58, 0.56)
 
 
 @dataclass(frozen=True)
@@ -197,13 +202,6 @@ def draw_person(hospital: Hospital, seed: int, number: int) -> Person:
         liability=(0.55 * heart + normal(0.0, 0.65), normal(0.0, 0.7), normal(0.15 * old, 0.7)),
         texture=rng.standard_normal((GRID, GRID), dtype=np.float32),
     )
-
-
-Point = tuple[float, float]
-FINDINGS = ("Edema", "Consolidation", "Cardiomegaly", "Atelectasis")
-GRAIN = 128
-# Where the liability for a finding turns into the finding, in standard deviations of the latent sum.
-THRESHOLDS = (0.56, 0.58, 0.56)
 
 
 @dataclass(frozen=True, eq=False)

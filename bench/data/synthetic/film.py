@@ -30,6 +30,7 @@ GLYPHS = {
     "L": ("1....", "1....", "1....", "1....", "1....", "1....", "11111"),
     "R": ("1111.", "1...1", "1...1", "1111.", "1.1..", "1..1.", "1...1"),
 }
+AIR = 0.74
 
 
 def shrink(grain: np.ndarray, size: int) -> np.ndarray:
@@ -87,9 +88,6 @@ def marker(x: np.ndarray, y: np.ndarray, study: Study) -> np.ndarray:
         total += high * np.clip(0.5 + (0.008 - aside) / soft, 0.0, 1.0)
     np.minimum(total, 1.0, out=total)
     return total
-
-
-AIR = 0.74
 
 
 def attenuation(person: Person, study: Study, size: int) -> tuple[np.ndarray, Chest]:
