@@ -153,7 +153,7 @@ def test_results_stay_where_they_are_when_the_weights_move(tmp_path: Path) -> No
     write_plan(results, planned, [])
     first.unlink()
     assert read_plan(results.journal.plan(planned.folder) or "")[0] == planned
-    with pytest.raises(DataError, match=r"there is no zebra\.safetensors where it says"):
+    with pytest.raises(DataError, match=r"zebra\.safetensors is not there"):
         cell("--features", MODEL, "--weights", str(first))
     with pytest.raises(UsageError, match="weights are named twice"):
         cell("--features", f"{MODEL}[weights={second}]", "--weights", str(second))

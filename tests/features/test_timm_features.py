@@ -135,7 +135,7 @@ def test_files_that_are_no_weights_are_refused_and_run_nothing(tmp_path: Path, m
         assert text in str(error.value)
         assert str(tmp_path) not in str(error.value)
     assert not (tmp_path / "ran").exists()
-    with pytest.raises(DataError, match="there is no nowhere where it says"):
+    with pytest.raises(DataError, match="nowhere is not there"):
         Timm(MODEL, weights=str(tmp_path / "nowhere")).stamp()
 
 
