@@ -53,7 +53,7 @@ def test_other_attributes_are_findings_on_request(top: Path) -> None:
         ("identity_CelebA.txt", "000001.jpg\n", "line 1: expected an image and a number"),
         ("list_eval_partition.txt", "".join(f"{name} 3\n" for name in NAMES), "expected 0, 1 or 2"),
         ("list_attr_celeba.txt", "5\nSmiling Young\n000001.jpg 1 1\n", "Male among them"),
-        ("list_attr_celeba.txt", f"2\n{COLUMNS}\n000001.jpg 1 1\n", "of which 1 are other lines, first line 3"),
+        ("list_attr_celeba.txt", f"2\n{COLUMNS}\n000001.jpg 1 1\n", "found 1; 1 are other lines, first line 3"),
     ],
 )
 def test_lists_that_are_no_lists_are_refused(top: Path, name: str, content: str, reason: str) -> None:

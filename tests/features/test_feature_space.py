@@ -63,7 +63,7 @@ def test_damaged_vectors_are_made_again(tmp_path: Path) -> None:
     cache.vectors(ROWS, shown, Reader(), block=3)
     for name, content in (("vectors.npy", b""), ("vectors.npy", b"\x93NUMPY nonsense"), ("done.npy", b"PK")):
         (tmp_path / "v" / name).write_bytes(content)
-        with pytest.warns(DamagedVectorsWarning, match="made again"):
+        with pytest.warns(DamagedVectorsWarning, match="computed again"):
             assert torch.equal(cache.vectors(ROWS, shown, Reader(), block=3), 2 * PICTURES[ROWS].flatten(1))
     with pytest.warns(DamagedVectorsWarning, match="expected"):
         VectorCache(tmp_path / "v", 11).vectors(ROWS, shown, Reader(), block=3)

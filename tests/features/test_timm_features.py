@@ -226,7 +226,7 @@ def test_a_hub_that_does_not_answer_is_told_within_seconds(monkeypatch) -> None:
         raise TimeoutError("timed out")
 
     monkeypatch.setattr("bench.features.weights.urlopen", refuse)
-    with pytest.raises(DataError, match=r"had from the hub \(timed out\)"):
+    with pytest.raises(DataError, match=r"not on the hub \(timed out\)"):
         Timm(MODEL).stamp()
     assert waited
     assert sum(waited) <= 10
