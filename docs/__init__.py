@@ -1,1 +1,1 @@
-"""The documentation site: pages written by hand lie here, all others come from `docs.generator`."""
+"""The documentation site: hand-written pages, and others from `docs.generator`."""

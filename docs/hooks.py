@@ -1,4 +1,4 @@
-"""What MkDocs is told while it builds the site: pages come from the generator, and nothing from another server."""
+"""MkDocs hooks: pages from the generator, and no remote resource."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _REMOTE = re.compile(
 
 
 def on_startup(command: str, dirty: bool) -> None:
-    """Let plug-ins be found, for MkDocs restores the path after it has read this file."""
+    """Keep the root on the path, which MkDocs restores after this file."""
     sys.path.insert(0, ROOT)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The menu, read off the pages; a warning for each plug-in that is broken."""
+    """Build the menu from the pages; warn of broken plug-ins."""
     for group in GROUPS:
         for entry in map(registry.inspect, registry.entries(group).values()):
             if entry.error:
@@ -44,7 +44,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Every page as the generator gives it; pictures and styles as they lie in `docs/`."""
+    """Add the generator's pages in place of those in `docs/`."""
     for page in pages():
         if page.path in files.src_uris:  # as it lies in the repository, without links to generated pages
             files.remove(files.src_uris[page.path])
@@ -53,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Refuse a site that loads anything from another server: it must be readable without a network."""
+    """Refuse a site that loads anything from another server."""
     found = [
         f"{path.name}: {match[0][:100]}"
         for path in sorted(Path(config.site_dir).rglob("*"))

@@ -44,7 +44,6 @@ UNFINISHED: set[str] = {
     "bench/runs",
     "bench/suites",
     "bench/workbench",
-    "docs",
     "methods",
     "metrics",
 }

@@ -1,4 +1,4 @@
-"""The pages of the documentation site as Markdown, made from the code by introspection; `bench` is all they need."""
+"""The pages of the documentation site as Markdown, generated from the code."""
 
 from docs.generator.page import Page
 from docs.generator.site import navigation, pages

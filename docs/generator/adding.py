@@ -1,4 +1,4 @@
-"""Pages on adding a plug-in of each kind: the declarations and methods of its base class."""
+"""Pages on adding a plug-in of each kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _page(group: Group, prose: Prose) -> Page:
 
 
 def _contract(kind: type, prose: Prose) -> list[str]:
-    """What a base class asks for: declarations with what they mean, and methods with their signatures."""
+    """The declarations and methods that a base class asks for."""
     doc = read(kind.__doc__)
     hints = get_type_hints(kind)
     declared = [(f"`{name}`", prose.line(words(*_inner(hint))), _usual(kind, name)) for name, hint in hints.items()]

@@ -1,4 +1,4 @@
-"""The command line as pages: one for each verb or group of verbs, with an anchor for each option."""
+"""The command line as pages, with an anchor for each option."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def verb_path(verb: str) -> str:
 
 
 def command_targets() -> dict[str, str]:
-    """Where the verbs lead, and the options of `bench run`."""
+    """Links to the verbs, and to the options of `bench run`."""
     run = {option.name: f"{verb_path('run')}#{anchor(option)}" for option in arguments("run")}
     return {**run, **{f"bench {name}": verb_path(name) + _fragment(name) for name in VERBS}}
 
@@ -56,7 +56,7 @@ def arguments(verb: str) -> tuple[Argument, ...]:
 
 
 def anchor(option: Argument, verb: str = "") -> str:
-    """Where an option stands on its verb's page; `verb` is the second word of the command if it has one."""
+    """The anchor of an option on its verb's page."""
     name = option.name.lstrip("-").lower()
     return f"{verb}-{name}" if verb else name
 

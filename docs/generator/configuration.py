@@ -1,4 +1,4 @@
-"""The options of configuration files: those of a run (`--config`, suites) and those of a user."""
+"""The options of configuration files, of a run and of a user."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
 
 
 def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
-    """Every key of a run's configuration file: name, flag, type, default in words, and what it is."""
+    """Every key of a run's configuration file: name, flag, type, default, help."""
     for cls in (Choice, RunSpec):
         usual = defaults(cls)
         for name, known in known_options(cls).items():
@@ -56,7 +56,7 @@ def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _usual(known: Option, default: object) -> str:
-    """What a missing key stands for; the help says it where it is no plain value."""
+    """The default of a missing key; empty if the help explains it."""
     if known.usual is not None:
         return value(known.usual)
     return "" if default is MISSING or default is None else value(default)

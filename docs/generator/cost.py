@@ -1,4 +1,4 @@
-"""What a whole board costs at paper size, computed from the seconds in the published records."""
+"""The cost of a board at paper size, from the published records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKERS = (1, 10, 50, 200)
 
 
 def cost_page(targets: Mapping[str, str]) -> Page:
-    """Hours of every evaluator at several sizes, and until so many workers are through."""
+    """The hours of every evaluator at several sizes and numbers of workers."""
     prose = Prose(PATH, targets)
     records = _published()
     sizes = {rows: costs(records, rows) for rows in ROWS}

@@ -1,4 +1,4 @@
-"""Docstrings in parts: a summary, a text, and a help text for each argument."""
+"""Docstrings in parts: summary, text, and help of each argument."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read(text: str | None) -> Docstring:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """What stands before the arguments, the arguments, and what stands behind them."""
+    """The text before the arguments, the arguments, and the text after."""
     before, mark, rest = text.partition("Args:\n")
     if not mark:
         return text, "", ""
@@ -63,7 +63,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def arguments(cls: type) -> dict[str, str]:
-    """The help text of every field of a dataclass: its own docstring's, else that of a class it derives from."""
+    """The help of every field of a dataclass, inherited ones too."""
     found: dict[str, str] = {}
     for parent in reversed(cls.__mro__):
         if "__doc__" in vars(parent):

@@ -1,4 +1,4 @@
-"""The links of a site: those that lead nowhere, and pages that none leads to."""
+"""Broken links of the site, and pages without a link to them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADING = re.compile(r"^#{1,6} (.+?)(?: *\{ *#([^}\s]+) *\})?$", re.MULTILINE)
 
 
 def anchors(text: str) -> list[str]:
-    """The anchors of a page: those that headings give themselves, and those that their words make.
+    """The anchors of a page, explicit or from the words of headings.
 
     >>> anchors("# The key\\n\\n## Of a run {#run}")
     ['the-key', 'run']
@@ -23,14 +23,14 @@ def anchors(text: str) -> list[str]:
 
 
 def _slug(title: str) -> str:
-    """What Python-Markdown makes of a heading."""
+    """The anchor that Python-Markdown derives from a heading."""
     plain = re.sub(r"\]\([^)]*\)|[`*\[\]\\]", "", title)
     plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
 def targets(text: str) -> list[str]:
-    """Where the links of a page lead, as written."""
+    """The targets of a page's links, as written."""
     found = _TARGET.findall(_CODE.sub("`code`", _FENCED.sub("", text)))
     return [first or second for first, second in found]
 
@@ -58,7 +58,7 @@ def _resolve(page: str, link: str) -> tuple[str, str]:
 
 
 def orphans(pages: Mapping[str, str], start: str = "index.md") -> set[str]:
-    """Pages to which no way leads from the first one, by links in the text of pages."""
+    """Pages that cannot be reached from the first one by links."""
     reached, todo = set[str](), [start]
     while todo:
         page = todo.pop()

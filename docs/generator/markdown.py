@@ -1,4 +1,4 @@
-"""Plain text, docstrings and tables as Markdown: nothing in them is taken for markup but what stands in backticks."""
+"""Plain text, docstrings and tables as Markdown, with markup escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECTION = re.compile(r"(Raises|Returns|Differences[^:]*|Attributes):")
 
 @dataclass(frozen=True)
 class Prose:
-    """Text of the code on one page: names in backticks that have a page become links to it.
+    """The code's text on one page; known names become links.
 
     Args:
         page: The page that the text stands on.
@@ -26,12 +26,12 @@ class Prose:
     targets: Mapping[str, str]
 
     def line(self, text: str) -> str:
-        """Text in one line, links made, every letter that Markdown reads as markup escaped."""
+        """Text in one line, with links, and with markup escaped."""
         parts = _CODE.split(" ".join(text.split()))
         return "".join(self.code(part[1:-1]) if _CODE.fullmatch(part) else escape(part) for part in parts)
 
     def code(self, text: str) -> str:
-        """A name as code, and as a link where it has a page other than this one."""
+        """A name as code, linked if another page explains it."""
         target = self.targets.get(text) or _module(text, self.targets)
         shown = f"`{text}`"
         if target is None or target.partition("#")[0] == self.page:
@@ -39,7 +39,7 @@ class Prose:
         return f"[{shown}]({relative(target, self.page)})"
 
     def linked(self, markdown: str) -> str:
-        """Markdown as it is, with links made of names in backticks; what stands in blocks of code stays."""
+        """Markdown with links for names in backticks; code blocks stay."""
         parts = _FENCED.split(markdown)
         return "".join(
             part if _FENCED.fullmatch(part) else _CODE.sub(lambda match: self.code(match[0][1:-1]), part)
@@ -47,7 +47,7 @@ class Prose:
         )
 
     def block(self, text: str) -> str:
-        """A docstring, or the part of one before its arguments: paragraphs, lists, code and doctests."""
+        """A docstring as Markdown: paragraphs, lists, code and doctests."""
         found = ""
         for part in map(self._paragraph, _paragraphs(text)):
             listed = part.startswith("- ") and found.rpartition("\n")[2].startswith("- ")
@@ -77,7 +77,7 @@ def _paragraphs(text: str) -> list[list[str]]:
 
 
 def _module(name: str, targets: Mapping[str, str]) -> str | None:
-    """Where a dotted name leads: to the module that its longest known beginning names."""
+    """The target of a dotted name: the longest known module."""
     while "." in name:
         name = name.rpartition(".")[0]
         if name in targets and "." in name:
@@ -104,5 +104,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def join(*parts: str) -> str:
-    """Parts of a page with a blank line between them; empty ones are left out."""
+    """The non-empty parts of a page with blank lines between them."""
     return "\n\n".join(part.strip("\n") for part in parts if part.strip()) + "\n"

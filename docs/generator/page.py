@@ -24,7 +24,7 @@ class Page:
 
 
 def relative(target: str, page: str) -> str:
-    """`target`, a page with or without an anchor, as `page` has to write it.
+    """The link to `target` as written on `page`.
 
     >>> relative("methods/blur.md#parameters", "attacks/chance.md")
     '../methods/blur.md#parameters'

@@ -1,4 +1,4 @@
-"""A page for each plug-in and one for each group, read off the classes: whatever they carry is shown."""
+"""A page for each plug-in and group, read off the classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ELSEWHERE = ("name", "presets")  # shown as the title and as a table of their o
 
 
 def title(group: Group) -> str:
-    """What a group is called in the menu.
+    """The menu title of a group.
 
     >>> title("datasets")
     'Data sets'
@@ -65,7 +65,7 @@ def _overview(group: Group, entries: Mapping[str, registry.Entry], targets: Mapp
 
 
 def about(name: str, cls: type) -> str:
-    """A plug-in in one line: the first line of its module if that starts with its name, else of its class."""
+    """A plug-in in one line, from its module's or class's docstring."""
     called, mark, text = read(inspect.getdoc(inspect.getmodule(cls))).summary.partition(": ")
     if mark and re.sub(r"\W|_", "", called.lower()) == re.sub(r"\W|_", "", name):
         return text[:1].upper() + text[1:]
@@ -73,7 +73,7 @@ def about(name: str, cls: type) -> str:
 
 
 def adding(group: Group) -> str:
-    """The title of the page that shows how to add a plug-in to the group."""
+    """The title of the page on adding a plug-in."""
     return f"Add {_one(group)}"
 
 
@@ -84,7 +84,7 @@ def _one(group: Group) -> str:
 
 
 def add_path(group: Group) -> str:
-    """That page."""
+    """The path of the page on adding a plug-in."""
     return f"how-to/{adding(group).lower().replace(' ', '-')}.md"
 
 
@@ -120,7 +120,7 @@ def _page(group: Group, entry: registry.Entry, targets: Mapping[str, str]) -> Pa
 
 
 def facts(cls: type) -> dict[str, str]:
-    """What a class declares beside its parameters, in words: its own declarations first, then those it inherits."""
+    """A class's declarations besides its parameters, in words."""
     parameters = {field.name for field in fields(cls)}
     found: dict[str, str] = {}
     for parent in cls.__mro__:
@@ -150,7 +150,7 @@ def _plain(declared: object) -> bool:
 
 
 def _shown(name: str, declared: object) -> dict[str, str]:
-    """A declaration in words; what is a dataclass gives a line a field."""
+    """A declaration in words; a dataclass gives a line a field."""
     if dataclasses.is_dataclass(declared) and not isinstance(declared, type):
         return {f"{name}: {field.name}": _text(getattr(declared, field.name)) for field in dataclasses.fields(declared)}
     return {name: _text(declared)}
@@ -185,7 +185,7 @@ def _default(cls: type, field: dataclasses.Field[object]) -> str:
 
 
 def _sizes(cls: type) -> str:
-    """What the presets set, a column a preset; parameters that none of them sets are left out."""
+    """The table of the presets' values, a column a preset."""
     presets = getattr(cls, "presets", {})
     names = list(dict.fromkeys(name for sizes in presets.values() for name in sizes))
     usual = {field.name: default(field) for field in fields(cls)}

@@ -1,4 +1,4 @@
-"""The schema of records as a page, and as the file that programs read."""
+"""The schema of records as a page and as a file."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def _part(name: str, schema: Schema, prose: Prose) -> str:
 
 
 def _said(name: str, field: Schema, doc: Docstring) -> str:
-    """What is said of a field: at the field, or in the docstring of its part."""
+    """The description of a field, or of its part's docstring."""
     return str(field.get("description", "")) or doc.arguments.get(name, "")
 
 
 def _type(schema: Schema) -> str:
-    """The type of a field in words, with links to the parts that are described on the page."""
+    """The type of a field in words, with links."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         return "any JSON value" if name == "JsonValue" else f"[{name}](#{name.lower()})"

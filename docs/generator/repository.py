@@ -1,4 +1,4 @@
-"""The files at the root of the repository, as pages of the site."""
+"""The root's Markdown files as pages of the site."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 
 
 def link_to_site(text: str, source: Path, page: str) -> str:
-    """Text of a file of the repository with its links as `page` has to write them; a file without a page is only named.
+    """A file's text with links rewritten for `page`; others become plain text.
 
     >>> link_to_site("[all](docs/glossary.md#key), [a](LICENSE)", README, "how-to/x.md")
     '[all](../glossary.md#key), a'
@@ -32,7 +32,7 @@ def link_to_site(text: str, source: Path, page: str) -> str:
 
 
 def _page(file: Path, anchor: str) -> str:
-    """The page that shows a file, with the anchor; empty if none does."""
+    """The page of a file, with the anchor; empty if none."""
     if file.is_relative_to(DOCS):
         return file.relative_to(DOCS).as_posix() + anchor
     return _PAGES[file] + anchor if file in _PAGES else ""

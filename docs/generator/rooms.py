@@ -1,4 +1,4 @@
-"""The architecture as pages: the rooms of the code, the floors they lie on, and what every module is for.
+"""The architecture as pages: rooms, their floors, and their modules.
 
 Nothing is imported: docstrings and imports are read from the source.
 """
@@ -38,7 +38,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The room it lies in: a package directly below `bench`, a module there, or a package at the root."""
+        """The room of the module: a package or module below `bench`."""
         parts = self.name.replace("__main__", "cli").split(".")  # the same command by another name
         return ".".join(parts[:2]) if parts[0] == "bench" and len(parts) > 1 else parts[0]
 
@@ -64,7 +64,7 @@ def _module(name: str, path: Path) -> Module:
 
 
 def _imports(tree: ast.Module) -> Iterable[str]:
-    """What is imported when the program runs: imports for the type checker alone are left out."""
+    """The imports at run time, without those for type checkers."""
     for node in _running(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in TOPS:
             yield node.module
@@ -89,7 +89,7 @@ def doors(known: Mapping[str, Module]) -> dict[str, set[str]]:
 
 
 def floors(open_to: Mapping[str, set[str]]) -> list[list[str]]:
-    """The rooms floor by floor, from the ground up: each lies above all that it imports from.
+    """The rooms floor by floor, each above all that it imports from.
 
     Rooms that import from each other, directly or through others, lie on one floor.
 
@@ -181,7 +181,7 @@ def _members(module: Module, prose: Prose) -> str:
 
 
 def module_targets(known: Mapping[str, Module]) -> dict[str, str]:
-    """Where a module's name leads."""
+    """Links to modules, by name."""
     return {
         name: room_path(module.room) + ("" if name == module.room else f"#{name}") for name, module in known.items()
     }

@@ -16,7 +16,7 @@ Menu = list[dict[str, "str | list[object]"]]
 
 
 def pages() -> list[Page]:
-    """Every page of the site, in the order of the menu, and the files beside them."""
+    """Every page of the site in menu order, and further files."""
     known = rooms.modules()
     targets = {**rooms.module_targets(known), **command_line.command_targets(), **_plugin_targets()}
     written = {page.path: page for page in _written(targets)}
@@ -44,7 +44,7 @@ def _first_steps_first(path: str) -> tuple[bool, str]:
 
 
 def navigation(found: Sequence[Page]) -> Menu:
-    """The menu in the form that MkDocs takes: pages under their sections, in the order in which they come."""
+    """The menu for MkDocs: pages under their sections, in order."""
     menu: Menu = []
     for page in found:
         if not page.title:
@@ -81,7 +81,7 @@ def _home(body: Sequence[Page]) -> Page:
 
 
 def _written(targets: Mapping[str, str]) -> list[Page]:
-    """The pages that are written by hand; their titles are their first headings."""
+    """The hand-written pages, titled by their first heading."""
     found = []
     for path in sorted(repository.DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def _written(targets: Mapping[str, str]) -> list[Page]:
 
 
 def _plugin_targets() -> dict[str, str]:
-    """Where a plug-in's name leads; a name that two groups share leads nowhere."""
+    """Links to plug-ins by name; ambiguous names have none."""
     named = [(name, plugin_pages.path(group, name)) for group in GROUPS for name in registry.entries(group)]
     times = Counter(name for name, _ in named)
     return {name: path for name, path in named if times[name] == 1}

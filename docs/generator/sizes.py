@@ -1,4 +1,4 @@
-"""Presets and suites as pages: how large a run is, and what comes ready to run."""
+"""Presets and suites as pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUITES = Path(bench.__file__).parent / "suites"
 
 
 def presets_page(targets: Mapping[str, str]) -> Page:
-    """What every preset sets."""
+    """The values of every preset."""
     prose = Prose("presets.md", targets)
     helps = arguments(presets.Preset)
     rows = [
@@ -34,7 +34,7 @@ def presets_page(targets: Mapping[str, str]) -> Page:
 
 
 def suites_page(targets: Mapping[str, str]) -> Page:
-    """What every suite runs."""
+    """The content of every suite."""
     prose = Prose("suites.md", targets)
     parts = []
     for path in sorted(SUITES.glob("*.yaml")):

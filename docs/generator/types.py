@@ -1,4 +1,4 @@
-"""Types and values in words, as somebody who writes a command needs them."""
+"""Types and values in words, for users of the command line."""
 
 from __future__ import annotations
 
