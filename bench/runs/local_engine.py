@@ -184,7 +184,7 @@ class LocalEngine(Engine):
             running.kill()  # what had left the tree before
             return running.outcome or _died(running, seconds)
         if running.outcome is not None:
-            if running.may_go_on:
+            if running.may_go_on and 2 * max(running.peaks.values(), default=0) <= self._memory:
                 return running.outcome
             linger = _LEAVE_SECONDS if running.job.keeps else _LINGER_SECONDS  # what is kept does not end by itself
             if now - running.answered > linger or running.outcome.status != "ok":

@@ -27,7 +27,7 @@ from bench.runs.remote_task import DISK, RemoteJob, Task
 
 VISIBLE_SECONDS = 60
 """So long an outcome may take to appear on a network file system after its task has ended (option `visible`)."""
-MOST_TRIES = 3
+MOST_TRIES = 5
 """So often a job is started whose tasks end without an outcome: it may be what ends them."""
 MOST_REFUSALS, RETRY_SECONDS = 3, 20.0
 """So often, and after so long, jobs are handed over again that the engine refused."""

@@ -387,8 +387,8 @@ class _Graph:
             lock.release()
 
     def _keeps(self, choice: Choice, planned: Planned | None = None) -> bool:
-        """Whether a worker is kept for the next job: on CUDA, where it holds a context, if all of its code is ours."""
-        if self.spec.device != "cuda" or self.spec.isolation == "none" or not _opened_by_us(choice):
+        """True if the worker may do the next job, too: all of its code is ours, and no timing is to be taken."""
+        if self.spec.isolation == "none" or not _opened_by_us(choice):
             return False
         return planned is None or (_judged_by_us(planned) and not planned.evaluator.alone)
 

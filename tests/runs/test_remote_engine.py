@@ -136,7 +136,7 @@ def test_an_outcome_that_a_killed_run_left_is_taken_over_and_a_failed_one_is_not
 @pytest.mark.parametrize(
     ("script", "code", "tries"),
     [
-        ([1, 1], None, 3), ([1, 1, 1, 1], "died", 3), ([DISK], "disk", 1),
+        ([1, 1], None, 3), ([1, 1, 1, 1, 1, 1], "died", 5), ([DISK], "disk", 1),
     ],
 )  # fmt: skip
 def test_a_lost_task_is_started_again_a_few_times_and_not_on_a_full_disk(
