@@ -1,3 +1,3 @@
-"""A run: what it consists of, in which order, where it executes, and what the terminal shows of it."""
+"""A run: plan, graph of jobs, engines and progress."""
 
 __figures__ = False

@@ -1,4 +1,4 @@
-"""What a worker may tell the run: JSON, checked field by field on arrival, every text and number bounded.
+"""Messages of a worker: JSON, checked and bounded field by field.
 
 Nothing that a worker sends is unpickled: plug-ins share its process, and could send what runs code here.
 """
@@ -34,7 +34,7 @@ MOST_STEPS = 2**53
 
 
 def allowed(seconds: float) -> float:
-    """How many messages a worker may send in so many seconds: one that sends more keeps the run from other work."""
+    """Most messages of a worker in so many seconds."""
     return 1000 + 100 * seconds
 
 
@@ -91,13 +91,13 @@ class Drawn(_Told):
 
 
 class Opened(_Told):
-    """What a choice of data came to."""
+    """The data that were opened."""
 
     data: Annotated[DatasetRecord, AfterValidator(_data)]
 
 
 class Fitted(_Told):
-    """What fitting a cell's method gave: its claim, what it says of itself, and the seconds that the fit took."""
+    """A fit: the method's claim, its notes, and its seconds."""
 
     claim: Annotated[ClaimRecord, AfterValidator(_claim)] | None
     notes: Notes
@@ -105,7 +105,7 @@ class Fitted(_Told):
 
 
 class Evaluation(_Told):
-    """What an evaluator found; fields as in `bench.results.records.Record`.
+    """The figures of an evaluator; fields as in `bench.results.records.Record`.
 
     `broken` holds the metrics that failed, and how; `pictures` PNGs to stand beside the record, and `evidence` what
     the figures came from; None where it may not be shared, or would be too large.
@@ -123,7 +123,7 @@ class Evaluation(_Told):
 
 
 class Progress(_Told):
-    """Where a worker is: a new stage where `total` is 0, else so many steps of one."""
+    """Progress: a new stage if `total` is 0, else steps of one."""
 
     kind: Literal["progress"] = "progress"
     stage: Name
@@ -132,7 +132,7 @@ class Progress(_Told):
 
 
 class Answer(_Told):
-    """What became of a job: its value if `status` is ok, else why there is none."""
+    """The end of a job: its value, or the reason for none."""
 
     kind: Literal["answer"] = "answer"
     status: Literal["ok", "not-applicable", "failed"]

@@ -1,4 +1,4 @@
-"""What a board costs at another size, in hours, from the seconds that records hold.
+"""Estimated hours of a board at another size, from recorded seconds.
 
 Of each evaluator, the wall seconds of its records grow with the private rows as a power that is fitted where records of
 several sizes are there (at most the square, at least not at all), and in proportion where there is one size only. It is
@@ -19,7 +19,7 @@ _MOST_GROWTH = 2.0
 
 @dataclass(frozen=True)
 class EvaluatorCost:
-    """What the jobs of an evaluator take.
+    """The cost of an evaluator's jobs.
 
     Args:
         kind: The evaluator.
@@ -48,7 +48,7 @@ class EvaluatorCost:
 
 
 def costs(records: Iterable[Record], rows: int) -> list[EvaluatorCost]:
-    """What the jobs of a board take whose private sets have so many rows, by evaluator and device."""
+    """The cost by evaluator and device at so many private rows."""
     known: dict[tuple[str, str], dict[int, list[float]]] = {}
     for record in records:
         private = None if record.dataset is None else record.dataset.rows.get("private")
@@ -67,14 +67,14 @@ def costs(records: Iterable[Record], rows: int) -> list[EvaluatorCost]:
 
 
 def hours_on(found: Iterable[EvaluatorCost], workers: int) -> float:
-    """Hours until so many workers are through at best: none is faster than its longest job."""
+    """Hours on so many workers, at least those of the longest job."""
     found = list(found)
     longest = max((each.estimated for each in found), default=0.0) / 3600
     return max(sum(each.hours for each in found) / workers, longest)
 
 
 def _growth(by_rows: dict[int, list[float]]) -> float | None:
-    """The least squares slope of log seconds over log rows; None with one size only."""
+    """Slope of log seconds over log rows; None for one size."""
     points = [(math.log(rows), math.log(median(seconds))) for rows, seconds in by_rows.items()]
     if len(points) < 2:
         return None

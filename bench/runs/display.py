@@ -1,4 +1,4 @@
-"""Live progress of a run: a row a job with stage, bar and time left on a terminal, plain lines elsewhere."""
+"""Live progress of a run: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORDS = {"ok": "done", "not-applicable": "not applicable", "failed": "FAILED", 
 
 @dataclass
 class _Row:
-    """A job at work; total is 0 while its stage has no known length."""
+    """A running job; total is 0 if the stage's length is unknown."""
 
     started: float
     stage: str
@@ -42,7 +42,7 @@ class _Row:
 
 
 class Display:
-    """What the user sees while jobs run. Leave the block to restore the terminal.
+    """Progress on the terminal, which is restored when the block ends.
 
     Args:
         console: Where to write; None stands for standard error.
@@ -105,7 +105,7 @@ class Display:
         self.message(f"{text}  [{left}]" if left and self._live is None else text)
 
     def _why(self, outcome: Outcome) -> str:
-        """The first line of a reason; of data that are not there all of it, for it says what to do, and once."""
+        """The first line of a reason; all of it for absent data."""
         reason = outcome.reason or ""
         if outcome.code not in ABSENT:
             return line(reason)
@@ -120,7 +120,7 @@ class Display:
         self._show_figures()
 
     def _show_figures(self) -> None:
-        """Draw what is measured so far above the bars, or print it where there is no terminal, if it is time."""
+        """Draw or print the figures so far, if it is time."""
         after = self._clock() - self._started
         if self._figures is None or after < self._due or self._shown == len(self._measured):
             return
@@ -148,7 +148,7 @@ class Display:
         self.console.print(plain(text, MESSAGE), markup=False, soft_wrap=True)
 
     def _left(self) -> str:
-        """How many of all jobs are done and how long the rest may take, if anything is left and known."""
+        """Jobs done and the estimated time left; empty if unknown."""
         remaining = self._total - self._done
         if remaining <= 0 or not self._worked:
             return ""
@@ -189,7 +189,7 @@ def there(name: str) -> str:
 
 
 def _plain(text: str) -> Text:
-    """`text` as it is (brackets are no markup), on one line that is cut where the terminal is too narrow."""
+    """`text` without markup, on one line that is cut to the terminal."""
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 

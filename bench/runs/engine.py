@@ -1,4 +1,4 @@
-"""Engines: one protocol for jobs on this machine, on SLURM or on Ray.
+"""Engines: one protocol for jobs here, on SLURM or on Ray.
 
 `submit(jobs, after=futures)` returns a future for each job; a job starts when all futures in `after` are ok, and takes
 over the outcome of one that is not. `next` gives the futures in the order in which they finish. The run's own process
@@ -76,7 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a job: `value` if ok, else a code, a reason in words, and the phase that it was in.
+    """A job's result: a value, or a code, reason and phase.
 
     `seconds` are wall seconds, `cpu_seconds` processor seconds, `peaks` the most bytes that all processes of the job
     were seen to hold in each phase.
@@ -110,12 +110,12 @@ class Future:
 
     @property
     def ok(self) -> bool:
-        """Whether it has a value."""
+        """True if it has a value."""
         return self.outcome is not None and self.outcome.status == "ok"
 
 
 class Engine(ABC):
-    """Runs jobs, each apart from the others: an exception, a hang or a lack of memory touches no other job."""
+    """Runs jobs apart from each other: a failure touches no other job."""
 
     at_a_time = 1
     """Jobs on one machine at a time, for the record."""
@@ -143,7 +143,7 @@ class Engine(ABC):
             self._advance()
 
     def forget(self, future: Future) -> None:  # noqa: B027 (nothing is kept by an engine on this machine)
-        """Its outcome is recorded: nothing has to be kept for it any more."""
+        """Drop the stored outcome of a job whose record is written."""
 
     @abstractmethod
     def close(self) -> None:
@@ -155,7 +155,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _busy(self) -> bool:
-        """Whether a job that was started has no outcome yet."""
+        """True if a job that was started has no outcome yet."""
 
     @abstractmethod
     def _advance(self) -> None:
@@ -166,7 +166,7 @@ class Engine(ABC):
         self._done.append(future)
 
     def _release(self) -> None:
-        """Start what waits for nothing any more; what can no longer run takes over the outcome that it waited for."""
+        """Start jobs whose inputs are there; pass a failed input's outcome on."""
         for entry in list(self._held):
             futures, after = entry
             lost = next((each for each in after if each.outcome is not None and not each.ok), None)
@@ -183,7 +183,7 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class Launch:
-    """What an engine on other machines is started with.
+    """The settings of an engine on other machines.
 
     Args:
         results: The results folder, which all machines share.
@@ -207,5 +207,5 @@ def remote_engine(name: str, launch: Launch) -> Engine:
 
 
 def python(*words: str) -> list[str]:
-    """A command of this interpreter that takes no modules from the working folder."""
+    """A command of this interpreter, safe from modules in the working folder."""
     return [sys.executable, "-P", *words]

@@ -1,4 +1,4 @@
-"""What is said to an engine that starts workers: partition, time, memory and the like, for all workers or for some."""
+"""Options of SLURM and Ray: partition, time, memory and others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Options by name; a name may begin with a kind of worker and a dot.
+    """Options by name, which may begin with a kind of job, `alone.`
 
     Args:
         values: As they were written.
@@ -56,7 +56,7 @@ class EngineOptions:
 
     @classmethod
     def read(cls, flags: Sequence[str], told: Mapping[str, object]) -> EngineOptions:
-        """Those of a configuration, over which the flags win, each NAME=VALUE. Raises UsageError for other texts."""
+        """Options of a configuration, overridden by NAME=VALUE flags. Raises UsageError."""
         found = {}
         for name, value in told.items():
             if not isinstance(value, str | int | float) or isinstance(value, bool):
@@ -70,7 +70,7 @@ class EngineOptions:
         return cls(found)
 
     def check(self, known: Collection[str], free: str | None = None) -> None:
-        """Raise UsageError for a name that the engine does not know; whatever begins with `free` is its own."""
+        """Raise UsageError for unknown names; those that begin with `free` pass."""
         for name in self.values:
             kind, dot, rest = name.partition(".")
             plain = rest if dot and kind in KINDS else name
@@ -78,7 +78,7 @@ class EngineOptions:
                 raise UsageError(f"engine option {name!r} is unknown; {did_you_mean(plain, known)}")
 
     def text(self, name: str, kinds: Sequence[str]) -> str | None:
-        """An option for workers of some kinds: what is said of the last of the kinds wins, and of all the least."""
+        """An option for kinds of job; the last kind has precedence."""
         found = self.values.get(name)
         for kind in kinds:
             found = self.values.get(f"{kind}.{name}", found)
@@ -102,7 +102,7 @@ class EngineOptions:
         return float(found[1]) * _GIB[found[2].upper()]
 
     def memory(self, needs: Needs, kinds: Sequence[str]) -> float | None:
-        """GiB to ask of the engine for a job; None if nothing is said.
+        """GiB to ask of the engine for a job; None if unset.
 
         Raises UsageError if that is less than the job may hold.
         """
@@ -116,7 +116,7 @@ class EngineOptions:
         return least if asked is None else asked
 
     def minutes(self, name: str, kinds: Sequence[str]) -> int | None:
-        """Minutes, written as SLURM takes a time: M, M:S, H:M:S, D-H, D-H:M or D-H:M:S."""
+        """Minutes from SLURM's formats M, M:S, H:M:S, D-H, D-H:M, D-H:M:S."""
         value = self.text(name, kinds)
         if value is None:
             return None
@@ -134,12 +134,12 @@ class EngineOptions:
         return whole
 
     def own(self, free: str, kinds: Sequence[str]) -> dict[str, str]:
-        """What begins with `free`, without it, for workers of some kinds."""
+        """Options that begin with `free`, without that prefix."""
         names = {name.rpartition(free)[2] for name in self.values if free in name}
         found = {name: self.text(f"{free}{name}", kinds) for name in sorted(names)}
         return {name: value for name, value in found.items() if value is not None}
 
 
 def kinds(needs: Needs) -> tuple[str, ...]:
-    """The kinds of a resource class, the more special last, as options name them."""
+    """The kinds of a resource class in options, special ones last."""
     return (needs.device, "alone") if needs.alone else (needs.device,)

@@ -1,4 +1,4 @@
-"""What an exception is called, from a fixed list, and what it says."""
+"""Codes and texts of exceptions, the codes from a fixed list."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODES: tuple[tuple[type[Exception], Code], ...] = (
 
 
 def code_of(error: BaseException) -> Code:
-    """What it is called.
+    """The code of an exception.
 
     >>> code_of(NotApplicable("no labels")), code_of(KeyError("patient 7"))
     ('not-applicable', 'error')
@@ -39,7 +39,7 @@ def code_of(error: BaseException) -> Code:
 
 
 def text_of(error: BaseException, code: Code) -> str:
-    """What it says; ours say it in full. It may hold what it was raised over."""
+    """The text of an exception, which may quote the data behind it."""
     if code == "out-of-memory":
         return f"out of memory: {said(error)}"
     return named(error) if code in ("error", "disk") and not isinstance(error, OutsideError) else said(error)

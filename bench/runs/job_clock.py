@@ -1,4 +1,4 @@
-"""How long a job has worked, whatever else the machine does, and whether it still does anything.
+"""The clock of a job: processor time and signs of life.
 
 A loaded machine must not cost a job its result, so the wall is no measure. A job's time is the processor time of all
 its processes, at most a second each second: threads side by side make it shorter, and waiting for a busy accelerator
@@ -45,8 +45,8 @@ class JobClock:
     _own: dict[psutil.Process, float] = field(default_factory=dict)
 
     def look(self, now: float, root: psutil.Process | None, living: Iterable[psutil.Process]) -> None:
-        """Take in where the job's processes stand: those below `root`, which started them all and is none of them."""
-        # Children whose end nobody takes notice of are missing in the one sum, brief ones in the other.
+        """Read the processor times of the processes below `root`."""
+        # Unreaped children are missing in the one sum, brief ones in the other.
         spent = self._spent(root, living)
         self.cpu = max(self.cpu, *(taken - before for taken, before in zip(spent, self._before, strict=True)))
         wall = now - self.started
@@ -61,7 +61,7 @@ class JobClock:
         self._before = self._spent(root, living)
 
     def _spent(self, root: psutil.Process | None, living: Iterable[psutil.Process]) -> tuple[float, float]:
-        """Processor time with that of children that have ended, as the system says, and that of those seen here."""
+        """Processor time by the system's sum, and by processes seen here."""
         ended = 0.0 if root is None else _ended(root)
         for process in living:
             with contextlib.suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""The judge: metrics on the evidence of an evaluator; of several findings the worst for the data owner counts."""
+"""The judge: metrics on evidence; the worst finding for the owner counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.types import Metric, Score
 
 
 def judge(metric: Metric[object], evidence: Mapping[str, object]) -> Score:
-    """The metric's figure; of several findings the one that is worst for the data owner, with each of them as a part.
+    """The metric's figure; of several findings the worst, with parts.
 
     A figure that beats chance is worse than any that does not: among few rows chance finds one soon.
     """

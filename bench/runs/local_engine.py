@@ -1,6 +1,6 @@
-"""Jobs in worker processes of their own: an exception, a hang or a memory blow-up in one does not touch the others.
+"""Jobs on this machine, each in a worker process.
 
-A worker that holds a GPU's context and libraries, and has run nobody else's code, does one such job after another; what
+A worker in which only this project's code ran does one job after another; what
 failed in any way ends with it.
 """
 
@@ -25,9 +25,9 @@ from bench.plugins.code_digest import definitions
 from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
 from bench.runs.answers import Answer, Progress, allowed
 from bench.runs.engine import Engine, Future, Outcome
+from bench.runs.job_process import JobProcess
 from bench.runs.plan import Plan
 from bench.runs.process_tree import below
-from bench.runs.running import Running
 from bench.wire.message import WireError
 from bench.workbench.machine import threads_each
 
@@ -47,7 +47,7 @@ NETWORKS = "timm"
 
 
 def preloaded(plan: Plan) -> list[str]:
-    """The modules that several jobs of a plan import for seconds each: of networks, if more than one may train some."""
+    """Modules to import before workers start, if several jobs train networks."""
     names = [
         each.planned.written
         for cell in plan.cells
@@ -88,8 +88,8 @@ class LocalEngine(Engine):
             os.environ.setdefault("PYTHONSAFEPATH", "1")
             self._context.set_forkserver_preload([*imported, *PRELOADED])
         self._waiting: deque[Future] = deque()
-        self._running: list[Running] = []
-        self._kept: list[Running] = []  # with their job done, and ready for the next
+        self._running: list[JobProcess] = []
+        self._kept: list[JobProcess] = []  # with their job done, and ready for the next
 
     def close(self) -> None:
         """As in `Engine`."""
@@ -139,7 +139,7 @@ class LocalEngine(Engine):
             while self._kept and (job.alone or len(self._running) + len(self._kept) >= self._jobs):
                 self._dismiss(self._kept[0])
             threads = self._threads or threads_each(1 if job.alone else self._jobs)
-            running, theirs = Running.prepared(future, self._context, threads)
+            running, theirs = JobProcess.prepared(future, self._context, threads)
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
             if self._context.get_start_method() == "forkserver":
                 _serve()
@@ -148,7 +148,7 @@ class LocalEngine(Engine):
                 end.close()
 
     def _went_on(self, future: Future) -> bool:
-        """Whether a worker that was kept does this job."""
+        """True if a worker that was kept does this job."""
         while self._kept:
             kept = self._kept[-1]
             if (running := kept.goes_on(future)) is not None:
@@ -158,14 +158,14 @@ class LocalEngine(Engine):
             self._dismiss(kept)
         return False
 
-    def _dismiss(self, kept: Running) -> None:
+    def _dismiss(self, kept: JobProcess) -> None:
         """End a worker that was kept."""
         kept.kill()
         self._kept.remove(kept)
         kept.close()
 
-    def _look(self, running: Running) -> Outcome | None:
-        """The outcome once it is known and no process of the job is left; waits for neither."""
+    def _look(self, running: JobProcess) -> Outcome | None:
+        """The outcome, once known and no process is left; does not wait."""
         now = time.perf_counter()
         seconds = now - running.started
         ended = not running.process.is_alive()
@@ -199,8 +199,8 @@ class LocalEngine(Engine):
         self._measure(running, tree, seconds)
         return None
 
-    def _measure(self, running: Running, tree: Sequence[psutil.Process], seconds: float) -> None:
-        """Note what a job holds, now and then, and whenever it may be more than it was; stop it above the limit."""
+    def _measure(self, running: JobProcess, tree: Sequence[psutil.Process], seconds: float) -> None:
+        """Measure a job's memory, and stop it above the limit."""
         now, bound = time.perf_counter(), at_most(tree)
         noted = running.bounds.get(running.phase, 0)
         if bound <= min(self._memory, noted) and now - running.walked < _WALK_SECONDS:
@@ -213,8 +213,8 @@ class LocalEngine(Engine):
             text = f"stopped at {held / GIB:.3g} GiB of memory: the limit is {self._memory / GIB:.3g} GiB"
             running.outcome = _without(running, "out-of-memory", text, seconds)
 
-    def _hear(self, running: Running, seconds: float) -> Outcome | None:
-        """What the worker says now: its outcome, if it is told, or if what it says makes no sense."""
+    def _hear(self, running: JobProcess, seconds: float) -> Outcome | None:
+        """Read the worker's messages; the outcome if they hold one."""
         try:
             for message in running.reader.messages():
                 if message.get("kind") == "answer":
@@ -232,14 +232,14 @@ class LocalEngine(Engine):
             running.silent = True
         return None
 
-    def _pass_on(self, running: Running, told: Progress) -> None:
+    def _pass_on(self, running: JobProcess, told: Progress) -> None:
         running.phase = phase_of(told.stage, running.phase, told.total)
         shown = running.phase if running.job.restricted else told.stage
         self._notify(running.job.name, shown, told.done, told.total)
 
 
 def _serve() -> None:
-    """Start the fork server, unless it is there, deaf to Ctrl-C: a terminal sends it to all, amid their imports."""
+    """Start the fork server, deaf to Ctrl-C, unless it is there."""
     if threading.current_thread() is not threading.main_thread():
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -249,7 +249,7 @@ def _serve() -> None:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
-def _outcome(running: Running, answer: Answer, seconds: float) -> Outcome:
+def _outcome(running: JobProcess, answer: Answer, seconds: float) -> Outcome:
     job = running.job
     running.phase = answer.phase or running.phase
     if answer.code is None:
@@ -258,7 +258,7 @@ def _outcome(running: Running, answer: Answer, seconds: float) -> Outcome:
     return _without(running, answer.code, answer.reason or withheld(answer.code), seconds)
 
 
-def _died(running: Running, seconds: float) -> Outcome:
+def _died(running: JobProcess, seconds: float) -> Outcome:
     code = running.process.exitcode
     cause = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
     if code == -signal.SIGBUS:  # of a file in memory whose page the disk cannot take, or give
@@ -267,8 +267,8 @@ def _died(running: Running, seconds: float) -> Outcome:
     return _without(running, "died", f"the worker process died: {cause}{hint}", seconds)
 
 
-def _without(running: Running, code: Code, text: str, seconds: float) -> Outcome:
-    """The outcome of a job that gave nothing; of data that may not be shared the text stays unsaid."""
+def _without(running: JobProcess, code: Code, text: str, seconds: float) -> Outcome:
+    """An outcome without a value; the text is withheld for restricted data."""
     job = running.job
     heard = code == "timed-out" or (code in ABSENT and job.heard)  # a job has no part in what is said of its time
     said = text if not job.restricted or heard else withheld(code)

@@ -1,4 +1,4 @@
-"""The outcome of a job in a file: plain JSON that proves itself, read field by field and never unpickled."""
+"""The outcome of a job as signed JSON, never unpickled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_outcome(path: Path, kind: str, answer: type[object], outcome: Outcome)
 
     Args:
         path: The file.
-        kind: The outcome of which job, for the digest.
+        kind: Names the job, and enters the digest.
         answer: The type of its value.
         outcome: What to write.
     """
@@ -46,7 +46,7 @@ def write_outcome(path: Path, kind: str, answer: type[object], outcome: Outcome)
 
 
 def read_outcome(path: Path, kind: str, answer: type[object]) -> Outcome | None:
-    """The outcome in a file, as `write_outcome` wrote it; None if there is none that is whole."""
+    """The outcome in a file; None if it is missing or invalid."""
     try:
         stored = _Stored.model_validate(signed_json.read(path.read_bytes(), kind))
         value = None if stored.status != "ok" else TypeAdapter(answer).validate_python(stored.value)

@@ -1,4 +1,4 @@
-"""The record that a job's outcome becomes, whatever its worker said of itself."""
+"""From the outcome of an evaluation to its record."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def outcome_record(
     cell: Cell, data: DatasetRecord, planned: Planned, fitted: Fitted | None, outcome: Outcome, *,
     commitment: str | None, jobs: int, isolation: Isolation,
 ) -> OutcomeRecord:  # fmt: skip
-    """What a run keeps of an evaluation. Of data that may not be shared, codes and figures alone are taken.
+    """The record of an evaluation; for restricted data, codes and figures only.
 
     Args:
         cell, data, planned: What was asked for.
@@ -125,7 +125,7 @@ def outcome_record(
 
 
 def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
-    """What a record says of the metrics that it was asked for, by the names in the record.
+    """Metrics in record form, by the names in the record.
 
     Raises:
         UsageError: A metric that tables could not show.
@@ -141,6 +141,6 @@ def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
 
 
 def directed(score: ScoreRecord, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
-    """The figure with the direction and unit that its metric declares, whatever came with it."""
+    """The figure with the direction and unit of its metric."""
     parts = {name: directed(part, better, unit) for name, part in score.parts.items()}
     return score.model_copy(update={"better": better, "unit": unit, "parts": parts})

@@ -1,4 +1,4 @@
-"""The planner: the cells and evaluators of a run, their state against the records, and why a job is done again.
+"""The planner: cells, evaluators, their state, and reasons to run them again.
 
 `--dry-run`, `status` and `run` use this one planner, so that what is forecast is what is done.
 """
@@ -44,7 +44,7 @@ RUNS: Mapping[Overwrite, frozenset[Condition]] = {
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of an evaluator of a cell, and why it would be run.
+    """The state of an evaluator of a cell, with the reason.
 
     Args:
         state: "stale" if earlier code computed the record; "weaker" if only its isolation was weaker than today's;
@@ -67,7 +67,7 @@ def cells(spec: RunSpec) -> list[Cell]:
 
 
 def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: Sequence[str] = ()) -> list[Planned]:
-    """For every kind of evidence that a metric needs, its evaluator: once, or once an attack.
+    """The evaluator of each metric's evidence: once, or once for each attack.
 
     `more` are evaluators beside those that are registered.
     """
@@ -101,7 +101,7 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
 
 
 def idle(spec: RunSpec) -> list[str]:
-    """The attacks that do not run, since no metric reads what they score; none where all were meant."""
+    """Attacks whose scores no metric reads; empty if all were chosen."""
     at_work = {planned.attack for planned in evaluators(spec.attacks, spec.metrics, spec.evaluators)}
     found = [attack for attack in dict.fromkeys(spec.attacks) if attack not in at_work]
     if not found:  # as nearly always: else every attack would be imported to say nothing
@@ -112,7 +112,7 @@ def idle(spec: RunSpec) -> list[str]:
 
 
 def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
-    """Every cell of a run with its evaluators: those asked for, then the controls of the attacks.
+    """Every cell of a run with its evaluators, controls last.
 
     Raises:
         UsageError: Nothing to measure, two plug-ins whose records would have one name, or one that needs public rows
@@ -135,7 +135,7 @@ def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
 
 
 def _check_apart(found: Sequence[Cell], asked: Sequence[Planned]) -> None:
-    """Raise UsageError where two cells, or two evaluators of a cell, would write the same records."""
+    """Raise UsageError if two cells or evaluators would share records."""
     for what, names in (("methods", [cell.folder for cell in found]), ("evaluators", [each.name for each in asked])):
         if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             raise UsageError(f"two {what} would write the records {twice[0]}: rename one of them, or run it by itself")
@@ -154,7 +154,7 @@ def controls(roles: tuple[Role, ...], preset: str) -> tuple[Chosen[Method], ...]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A run against the records that are there; made once a command, and handed on.
+    """A run compared with the records; made once for each command.
 
     Args:
         spec: What was asked for.
@@ -167,7 +167,7 @@ class Plan:
     cells: Mapping[Cell, tuple[Standing, ...]]
 
     def again(self, cell: Cell) -> list[Standing]:
-        """What is to be run of a cell."""
+        """The evaluators of a cell that are to run."""
         return [each for each in self.cells[cell] if to_run(each, self.spec.overwrite)]
 
     def of(self, choice: Choice) -> list[Cell]:
@@ -176,7 +176,7 @@ class Plan:
 
 
 def plan_run(spec: RunSpec, results: Results) -> Plan:
-    """Compare everything that a run consists of with the records. Raises as `work` does."""
+    """Compare a run with the records. Raises as `work` does."""
     planned = work(spec)
     choices = dict.fromkeys(cell.choice for cell in planned)
     known = {choice: results.journal.data(data_key(choice)) for choice in choices}
@@ -190,14 +190,14 @@ def plan_run(spec: RunSpec, results: Results) -> Plan:
 def standings(
     results: Results, cell: Cell, planned: Sequence[Planned], data: DatasetRecord | None, isolation: Isolation
 ) -> tuple[Standing, ...]:
-    """The state of evaluators of a cell, as `standing` tells it of each."""
+    """The states of evaluators of a cell."""
     return tuple(standing(results, cell, each, data, isolation) for each in planned)
 
 
 def standing(
     results: Results, cell: Cell, planned: Planned, data: DatasetRecord | None, isolation: Isolation
 ) -> Standing:
-    """Compare a record with what would be computed now; metrics beyond those asked for do no harm.
+    """Compare a record with today's inputs; additional metrics do no harm.
 
     `isolation` is what a run would use. A record made with less is offered for another run, by `--overwrite stale`.
     """
@@ -240,12 +240,12 @@ def standing(
 
 
 def to_run(found: Standing, overwrite: Overwrite) -> bool:
-    """Whether an evaluator is run, given how it stands."""
+    """True if an evaluator in this state is run."""
     return found.state in RUNS[overwrite]
 
 
 def _differences(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue]) -> list[tuple[str, bool]]:
-    """Which inputs changed, for values (not hashes of code) from what to what; and whether it is code that changed."""
+    """Inputs that changed, each with a flag for changes of code only."""
     before, after = _flat(old), _flat(new)
     changed = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
     found = []
@@ -270,7 +270,7 @@ def title(cell: Cell) -> str:
 
 
 def present(specs: Sequence[RunSpec], place: Place) -> tuple[list[RunSpec], Mapping[str, str]]:
-    """The parts of a run without the data that are absent and may be left out; and those data, with the reason.
+    """The parts of a run without absent data, and the reasons.
 
     Raises UsageError if nothing is left.
     """
@@ -289,7 +289,7 @@ def present(specs: Sequence[RunSpec], place: Place) -> tuple[list[RunSpec], Mapp
 
 
 def _absence(choice: Choice, place: Place) -> str | None:
-    """Why a choice of data cannot be opened: its files, or those of its public set, are in none of the roots."""
+    """The reason for data without files; None if they are there."""
     try:
         choice.dataset.plugin.stamp(place.roots)
         if (beside := choice.beside) is not None:
@@ -300,7 +300,7 @@ def _absence(choice: Choice, place: Place) -> str | None:
 
 
 def unchanged(choice: Choice, place: Place, data: DatasetRecord) -> bool:
-    """Whether opening the data would surely give the same rows: they lie prepared, with the same fingerprints.
+    """True if the prepared rows still have the recorded fingerprints.
 
     Of features nothing is sure without the extractor.
     """
@@ -322,7 +322,7 @@ def unchanged(choice: Choice, place: Place, data: DatasetRecord) -> bool:
 
 
 def data_key(choice: Choice) -> str:
-    """The name under which results keep what a choice of data came to."""
+    """The name of a choice of data in the journal."""
     return content_key(cast(dict[str, JsonValue], choice.values()))
 
 
@@ -348,7 +348,7 @@ def _written(results: Results, cell: Cell, planned: Sequence[Planned]) -> bool:
 
 
 def parsed_plan(text: str) -> dict[str, Any]:
-    """What a plan says. Raises YamlError where it lists no evaluators that have names."""
+    """A parsed plan. Raises YamlError if it lists no named evaluators."""
     found = parse_yaml(text)
     listed = found.get("evaluators") if isinstance(found, dict) else None
     if not isinstance(listed, list) or not all(
@@ -359,7 +359,7 @@ def parsed_plan(text: str) -> dict[str, Any]:
 
 
 def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planned | UsageError]]:
-    """The cell that `write_plan` noted, and its evaluators by name: one that cannot be had any more as the reason.
+    """The cell of a plan, and its evaluators or reasons.
 
     Args:
         text: As the journal has it.
@@ -387,6 +387,6 @@ def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planne
 
 
 def _runnable(told: object, *, files: bool) -> None:
-    """Raise UsageError where a part of a plan names a file, and files may not be run."""
+    """Raise UsageError if a plan names a file that may not run."""
     if not files and ".py:" in json.dumps(told, ensure_ascii=False, default=str):
         raise UsageError("a plug-in from a file, which is run to look at it: --files does, in a folder of your own")

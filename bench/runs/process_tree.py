@@ -15,7 +15,7 @@ _ROUNDS = 100
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends (Linux alone): none can leave the tree."""
+    """Adopt descendants whose parent ends, so that none leaves (Linux only)."""
     _prctl(_CHILD_SUBREAPER, 1)
 
 
@@ -44,7 +44,7 @@ def below(root: psutil.Process) -> list[psutil.Process]:
 
 
 def end_below(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> None:
-    """Kill every descendant, and the processes that are known from before; `root` itself is left alone.
+    """Kill every descendant of `root` and the known processes, not `root`.
 
     They are stopped before they are killed: what is stopped starts nothing new while the others are looked for.
     """

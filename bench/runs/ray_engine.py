@@ -1,4 +1,4 @@
-"""Ray: a task for each job, with the processors, accelerator and memory that it needs.
+"""Ray: a task for each job, with the resources that it needs.
 
 Ray starts a task again whose process or node is lost. A timing takes all processors of the largest node, so that
 nothing else of Ray's runs there.

@@ -1,4 +1,4 @@
-"""Jobs as tasks on other machines, which share the results folder: what the engines for SLURM and Ray have in common.
+"""The base of the engines on other machines that share the folder.
 
 A task reads its job from a file and leaves the outcome in another (`bench.runs.remote_task`). Outcomes of evaluations
 are kept by content until the run has written their records: a run that was killed takes them over when it goes on.
@@ -39,7 +39,7 @@ Handle = TypeVar("Handle")
 
 
 class EngineError(Exception):
-    """The engine refused what was handed over, or does not answer; the text says why."""
+    """The engine refused jobs or does not answer, for the reason given."""
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class Sent(Generic[Handle]):
 
 
 class RemoteEngine(Engine, Generic[Handle]):
-    """An engine whose tasks run on other machines; a subclass hands them over and tells which have ended."""
+    """An engine on other machines; subclasses start and watch its tasks."""
 
     keeps_outcomes = True
 
@@ -83,11 +83,11 @@ class RemoteEngine(Engine, Generic[Handle]):
 
     @abstractmethod
     def _hand_over(self, needs: Needs, tasks: Sequence[Task], logs: Path) -> list[Handle]:
-        """Have tasks of one resource class started. Raises EngineError if the engine refuses."""
+        """Start tasks of one resource class. Raises EngineError if refused."""
 
     @abstractmethod
     def _ended(self, handles: Sequence[Handle]) -> dict[Handle, int | None]:
-        """The tasks that have ended, with their exit code; None if only the outcome file can tell."""
+        """Ended tasks with their exit code; None if it is unknown."""
 
     @abstractmethod
     def _cancel(self, handles: Sequence[Handle]) -> None:
@@ -98,7 +98,7 @@ class RemoteEngine(Engine, Generic[Handle]):
         """Threads of a job; None for all of its node's."""
 
     def _most(self, needs: Needs) -> int | None:
-        """At most so many jobs of a class are with the engine; None if the engine itself bounds them."""
+        """Most jobs with the engine at a time; None for no limit."""
         return None
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class RemoteEngine(Engine, Generic[Handle]):
             time.sleep(_LOOK_SECONDS)
 
     def _send(self) -> None:
-        """Hand over what is ready: one array for each stage and resource class."""
+        """Hand over ready jobs, an array for each stage and class."""
         groups: dict[tuple[bool, Needs], list[tuple[Future, int]]] = {}
         for future, tries in self._ready:
             groups.setdefault((future.job.prepares, future.job.needs(self._launch.memory)), []).append((future, tries))
@@ -198,7 +198,7 @@ class RemoteEngine(Engine, Generic[Handle]):
         self._finish(sent.future, outcome)
 
     def _lost(self, sent: Sent[Handle], code: int | None) -> None:
-        """A task ended without an outcome: start its job again, unless that would end the same way."""
+        """Start the job of a lost task again, or give it up."""
         if code == DISK:
             reason = "the disk of its machine, or of the results folder, is full or out of reach"
             self._take(sent, Outcome("failed", None, "disk", reason, "start", 0.0))
@@ -221,14 +221,14 @@ class RemoteEngine(Engine, Generic[Handle]):
         return read_outcome(sent.task.outcome, sent.task.kind, sent.future.job.answer)
 
     def _memory(self, needs: Needs) -> int | None:
-        """Bytes that a job may hold; None for most of its node's memory."""
+        """Bytes for a job; None for most of its node's memory."""
         asked = self._launch.options.gib("mem", kinds(needs))
         if needs.memory is not None or asked is None:
             return needs.memory
         return int(max(asked - OVERHEAD_GIB, asked / 2) * 2**30)
 
     def _task(self, future: Future) -> RemoteJob:
-        """The files of a job: named by its content, so that another run finds the outcome, or else for this run."""
+        """The files of a job, named by its content key if any."""
         if future not in self._tasks:
             job = future.job
             needs = job.needs(self._launch.memory)
@@ -256,7 +256,7 @@ def _command(task: RemoteJob) -> Task:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what runs left that were killed: files of single tasks, which no other run takes over."""
+    """Remove the files of single tasks of runs that were killed."""
     for path in folder.glob(f"{_ONCE}*"):
         if is_left(path, path.stem.removeprefix(_ONCE)):
             with contextlib.suppress(OSError):

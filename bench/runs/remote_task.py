@@ -1,4 +1,4 @@
-"""A job as a task of an engine on other machines: what the engine starts there, and the process that does the job.
+"""A task on another machine, and the process that does its job.
 
 `python -m bench.runs.remote_task FILE` reads a pickled job that the run wrote, does it as this machine's engine would,
 and leaves the outcome as JSON beside the file. Outcomes are never unpickled: plug-ins work below the process.
@@ -32,12 +32,12 @@ _END_SECONDS, _LOOK_SECONDS, _GRACE_SECONDS = 60.0, 0.05, 1.0
 
 
 class LostError(RuntimeError):
-    """A signal ended the task's process, as a node's shutdown does: the engine may start it again."""
+    """A signal ended the task's process; the engine may start it again."""
 
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """What a task's file holds.
+    """The content of a task's file.
 
     Args:
         job: The job; memory and threads in its argument are set where it runs.
@@ -58,14 +58,14 @@ class RemoteJob:
 
 @dataclass
 class Task:
-    """The command of a task, tied to the process that the engine runs (`submitit.helpers.Checkpointable`)."""
+    """A command tied to the engine's process (`submitit.helpers.Checkpointable`)."""
 
     command: tuple[str, ...]
     log: Path | None = None
     _child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def __call__(self) -> int:
-        """Run it; its exit code, 0 or `DISK`. Raises LostError if a signal ended it, else RuntimeError for others."""
+        """Return 0 or `DISK`; raise LostError after a signal, else RuntimeError."""
         environment = {**os.environ, _PARENT: str(os.getpid())}
         with self.log.open("ab") if self.log else contextlib.nullcontext() as log:
             child = self._child = subprocess.Popen(
@@ -82,14 +82,14 @@ class Task:
         return code
 
     def checkpoint(self) -> DelayedSubmission:
-        """Stop the job; the task that is queued again goes on from stored artefacts and training states."""
+        """Stop the job; the requeued task goes on from stored states."""
         from submitit.helpers import DelayedSubmission
 
         self._stop()
         return DelayedSubmission(Task(self.command, self.log))
 
     def _stop(self) -> None:
-        """End the process; `Popen.wait` cannot be used, for a signal may have interrupted that very call."""
+        """End the process without `Popen.wait`, which a signal may have interrupted."""
         if self._child is None or self._child.returncode is not None:
             return
         end = time.monotonic() + _END_SECONDS
@@ -121,7 +121,7 @@ def _end(number: int, frame: object) -> NoReturn:
 
 
 def _do(task: RemoteJob, file: Path) -> int:
-    """Do the job, unless another task has done it; once its file is gone, no run waits for the outcome any more."""
+    """Do the job unless it is done, or its file is gone."""
     from bench.results.build_folder import locked
     from bench.results.disk_errors import is_disk_failure
     from bench.runs.outcome_file import write_outcome
@@ -147,7 +147,7 @@ def _do(task: RemoteJob, file: Path) -> int:
 
 
 def _outcome(task: RemoteJob) -> Any:
-    """Do the job in a worker of its own, under the limits of this machine."""
+    """Do the job in a worker, under the limits of this machine."""
     from dataclasses import replace
 
     from bench.isolation import find_isolation, remove_unused

@@ -1,9 +1,9 @@
-"""What a record takes of data that may not be shared: figures and bounds, and nothing else that a plug-in says.
+"""Records of data that may not be shared: figures and bounds only.
 
 What a plug-in calls things, and every word and number of its own, may hold what it has seen: pixels, paths and
 identifiers have left in notes, in the names of stages and of exceptions, and in the text that says why something makes
 no sense. The figures themselves stay, each with its interval: they are what the record is for. Their replicates go:
-they are numbers enough to hold an image, and tell the figures of single people to whoever knows the resamples.
+they are enough numbers for an image, and reveal figures of single people to those who know the resamples.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_THREADS = 10_000
 def restricted(
     found: Evaluation, data: DatasetRecord, device: str, *, own_attack: bool, own_method: bool
 ) -> Evaluation:
-    """The evaluation without what plug-ins say; the machine is described by this process, which runs none of them.
+    """The evaluation without words of plug-ins; this process describes the machine.
 
     `own_attack` and `own_method` as in `bench.results.disclosure_check.harmless`.
     """
@@ -62,7 +62,7 @@ def restricted_fit(fitted: Fitted) -> Fitted:
 
 
 def restricted_data(data: DatasetRecord) -> DatasetRecord:
-    """What was scored, without what extractors say of themselves."""
+    """The data record without notes of extractors."""
 
     def quiet(reader: FeatureRecord | None) -> FeatureRecord | None:
         return None if reader is None else reader.model_copy(update={"notes": {}})
@@ -71,7 +71,7 @@ def restricted_data(data: DatasetRecord) -> DatasetRecord:
 
 
 def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
-    """A figure whose parts are called by the data's findings, by words from a fixed list, or by their place."""
+    """A figure whose parts are named by findings, fixed words or place."""
     parts = {
         name if name in names or POINT.fullmatch(name) else f"part {place}": _figure(part, names)
         for place, (name, part) in enumerate(score.parts.items(), start=1)

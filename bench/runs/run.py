@@ -1,4 +1,4 @@
-"""A run: data, then fits, then evaluators, each as a job of an engine; every outcome becomes a record at once.
+"""The graph of a run's jobs: data, fits, evaluations, and their records.
 
 The process of the run holds the graph of jobs and writes all records. If it is killed, the same command goes on:
 fits, releases and records are kept by content. Two commands on one folder share the cells by locks.
@@ -99,7 +99,7 @@ def run(
     asked: RunSpec | Plan, place: Place, display: Display, signer: SigningKey | None = None,
     engine: Engine | None = None,
 ) -> Summary:  # fmt: skip
-    """Do what is missing, and return the records of all of it; new ones are signed by `signer`.
+    """Compute missing records, and return all; `signer` signs new ones.
 
     A signal or Ctrl-C ends the jobs, and the summary holds it in place of an exception; the next one is raised.
 
@@ -142,7 +142,7 @@ def execute(
 
 
 class _Graph:
-    """The jobs of a run. `_follow` holds what to do with the outcome of each."""
+    """The jobs of a run; `_follow` holds what each outcome leads to."""
 
     def __init__(
         self, plan: Plan, place: Place, display: Display, engine: Engine, signer: SigningKey | None
@@ -198,7 +198,7 @@ class _Graph:
         self.go_on(wait=False)
 
     def go_on(self, *, wait: bool = True) -> bool:
-        """Take up cells that another command has left; whether there are any that this one waits for."""
+        """Take up cells that another command left; True if some were waiting."""
         if not self._taken or (not wait and time.monotonic() - self._looked < _WAIT_SECONDS):
             return False
         self._looked = time.monotonic()
@@ -235,7 +235,7 @@ class _Graph:
             self._cell(cell, data, again=data != self.plan.known[choice])
 
     def _cell(self, cell: Cell, data: DatasetRecord, *, again: bool) -> None:
-        """Submit what is to be done of a cell; planned again if its data are not those of the plan."""
+        """Submit the jobs of a cell, planned again if data changed."""
         found: Sequence[Standing] = self.plan.cells[cell]
         if again:
             planned = [each.planned for each in found]
@@ -296,7 +296,7 @@ class _Graph:
         self._submit(jobs, [partial(self._evaluated, cell, data, each, fitted) for each in wanted], after=[fitted])
 
     def _key(self, cell: Cell, data: DatasetRecord, found: Standing) -> str:
-        """The content key of an evaluation: what a killed run's task came to is taken over by the next command."""
+        """The content key of an evaluation, for outcomes that outlive a run."""
         if not self.engine.keeps_outcomes:
             return ""
         inputs = record_inputs(cell, data, found.planned, self._commitment)
@@ -304,7 +304,7 @@ class _Graph:
         return content_key({"inputs": inputs, "isolation": self.spec.isolation, "before": before})
 
     def _unopened(self, choice: Choice, cells: Sequence[Cell], future: Future) -> None:
-        """Nothing is written for data that do not open: what was asked for was not tried.
+        """Write no records for data that do not open.
 
         Results that are there stay there: a disk that is not mounted must not cost a day's work.
         """
@@ -339,7 +339,7 @@ class _Graph:
             self._unlock(cell)
 
     def _complete(self, cell: Cell, data: DatasetRecord) -> None:
-        """Nothing of the cell is left to do: its releases go, unless they are wanted or a job may be tried again."""
+        """Drop the releases of a finished cell, unless they are still needed."""
         if not self.spec.keep_releases and not any(record.cell == cell.folder for record in self.summary.failures):
             keys = max(each.planned.evaluator.keys(cell.choice.sizes) for each in self.plan.cells[cell])
             drop_releases(cell, data, self.results, keys, apart=self.spec.isolation != "none")
@@ -369,7 +369,7 @@ class _Graph:
             self.display.measured(kept)
 
     def _locked(self, cell: Cell) -> bool:
-        """Whether no other command works on the cell, and none will while this one does."""
+        """True if this command holds the cell's lock."""
         if cell in self._locks:
             return True
         lock = FileLock(self.results.cell_lock(cell.folder), mode=0o600, fallback_to_soft=False)
@@ -387,7 +387,7 @@ class _Graph:
             lock.release()
 
     def _keeps(self, choice: Choice, planned: Planned | None = None) -> bool:
-        """True if the worker may do the next job, too: all of its code is ours, and no timing is to be taken."""
+        """True if the worker may do another job: its code is ours."""
         if self.spec.isolation == "none" or not _opened_by_us(choice):
             return False
         return planned is None or (_judged_by_us(planned) and not planned.evaluator.alone)
@@ -401,13 +401,13 @@ class _Graph:
 
 
 def _opened_by_us(choice: Choice) -> bool:
-    """Whether all code that opens the data is this project's: the data sets and the extractor."""
+    """True if this project's code alone opens the data."""
     parts = (choice.dataset, choice.beside, choice.extractor)
     return all(part is None or part.origin == registry.HOME for part in parts)
 
 
 def _judged_by_us(planned: Planned) -> bool:
-    """Whether the evaluator and its metrics are this project's; methods and attacks have processes of their own."""
+    """True if the evaluator and its metrics are this project's."""
     origins = [registry.origin("evaluators", planned.written)]
     origins += [registry.origin("metrics", parse(name).name) for name in planned.metrics]
     return all(origin == registry.HOME for origin in origins)

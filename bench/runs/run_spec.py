@@ -1,4 +1,4 @@
-"""What a run was asked for: methods, attacks and metrics on choices of data, and how to go about it."""
+"""The request of a run: methods, attacks, metrics, data and settings."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class RunSpec:
 
     @property
     def preset(self) -> str:
-        """How large the run is."""
+        """The size of the run."""
         return self.choices[0].preset

@@ -97,7 +97,7 @@ class SlurmEngine(RemoteEngine["Job[int]"]):
 
 
 def _living(handles: Sequence[Job[int]]) -> set[str] | None:
-    """The tasks that SLURM still knows, as `job_id` names them; None if it does not answer.
+    """Tasks that SLURM still knows, by `job_id`; None without an answer.
 
     Asked of `squeue`, for many clusters keep no accounts that `sacct` could read.
     """

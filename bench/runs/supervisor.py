@@ -1,4 +1,4 @@
-"""Above every worker stands a process that runs nobody's code: it keeps the log, and leaves no process behind."""
+"""The process above a worker: it keeps the log and ends descendants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK = 1 << 16
 
 
 def supervise(job: Job, answers: Connection, nexts: Connection, threads: int) -> None:
-    """Do a job in a child process; end with all that it started, the way it ended, and when the run does.
+    """Do a job in a child process, and end as it ends.
 
     A worker that is kept is handed its next job here, once the log is that job's.
     """
@@ -76,7 +76,7 @@ def supervise(job: Job, answers: Connection, nexts: Connection, threads: int) ->
 
 
 def _reap(worker: int) -> int | None:
-    """Take leave of every child that has ended; the wait status of the worker if it is among them."""
+    """Reap ended children; the worker's wait status if it is among them."""
     status = None
     while True:
         try:
@@ -90,7 +90,7 @@ def _reap(worker: int) -> int | None:
 
 
 def _end_as(status: int) -> None:
-    """End as the worker did: with its exit code, or by its signal."""
+    """End as the worker did, with its exit code or signal."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         os._exit(code)
@@ -98,11 +98,11 @@ def _end_as(status: int) -> None:
     signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {-code})
     os.kill(os.getpid(), -code)
-    os._exit(128 - code)  # of a signal that ends nobody
+    os._exit(128 - code)  # of a signal that ends no process
 
 
 class _Log:
-    """What a worker prints, in a file for its owner alone; after `LOG_BYTES` it says so and takes no more."""
+    """A worker's output in a private file of at most `LOG_BYTES`."""
 
     def __init__(self, path: Path) -> None:
         self._file = _opened(path)
@@ -130,7 +130,7 @@ class _Log:
 
 
 def _opened(path: Path) -> int:
-    """A log to write to; nowhere on a disk that takes none: the job itself says whether it can do without."""
+    """A log to write to; `/dev/null` if the disk takes none."""
     before = os.umask(0o077)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

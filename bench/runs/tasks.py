@@ -1,4 +1,4 @@
-"""What workers do: open a choice of data, fit a cell's method, evaluate a cell.
+"""The work of workers: open data, fit a method, evaluate a cell.
 
 Every evaluator sees the same sealed releases. Attacks are handed Eve's view; links, keys and the run's seed stay here.
 """
@@ -104,7 +104,7 @@ def evaluate_task(argument: object) -> Evaluation:
 
 @contextmanager
 def _shortages() -> Iterator[dict[str, JsonValue]]:
-    """Holds what a record says of it where, within the block, something ran short."""
+    """Collects notes on shortages of memory or disk within the block."""
     found: dict[str, JsonValue] = {}
 
     def hear(name: str, done: int, total: int) -> None:
@@ -117,7 +117,7 @@ def _shortages() -> Iterator[dict[str, JsonValue]]:
 
 @contextmanager
 def _evaluator(task: EvaluateTask) -> Iterator[Evaluator[Workbench]]:
-    """The evaluator; its attack works in Eve's process, which ends with the block."""
+    """The evaluator, with its attack in Eve's process within the block."""
     attack = task.planned.attack
     if attack is None or task.isolation == "none":
         yield task.planned.evaluator
@@ -165,7 +165,7 @@ def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbe
 
 
 def _kept_evidence(evidence: Mapping[str, object]) -> bytes | None:
-    """What is kept beside the record, for others to compute its figures again; None where it would be too large."""
+    """The evidence to keep beside the record; None if too large."""
     try:
         content = pack(evidence)
     except EvidenceError as error:  # of an author's own kind: the figures stand, and the log says why nothing is kept
@@ -175,7 +175,7 @@ def _kept_evidence(evidence: Mapping[str, object]) -> bytes | None:
 
 
 def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The same with numbers that are not finite as text: records hold none, and one note must not cost a record.
+    """The notes with non-finite numbers as text, which JSON does not hold.
 
     Raises:
         ContractError: They are no JSON.

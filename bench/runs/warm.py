@@ -1,4 +1,4 @@
-"""What every worker finds done: the fork server imports this module once, and workers are copies of the fork server.
+"""Work done once in the fork server, before workers are forked.
 
 Hashing the harness and reading numba's own tables took each job with pair scores half a second of processor time.
 """

@@ -1,4 +1,4 @@
-"""In a worker process: do a job, say where it is, and send what became of it."""
+"""The worker process: does a job, reports progress, sends the answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHARE = 0.9  # of what the run lets a worker say: its clock started earlier, an
 
 
 def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, threads: int) -> None:
-    """Do the job; what is printed goes to `printer`, where it stands and the answer to `answers`.
+    """Do the job; output goes to `printer`, messages to `answers`.
 
     A worker that is kept does what comes by `nexts` after that, until nothing more can come.
     """
@@ -75,7 +75,7 @@ def _do(job: Job, pipe: int) -> None:
 
 
 def _cut_off(keep: Sequence[int]) -> None:
-    """Leave this process no way to others: their pipes were inherited, and its signals would reach their group.
+    """Cut this process off from inherited pipes and its process group.
 
     What a job wrote into the pipes of the fork server, say, would end every other job.
     """
@@ -90,7 +90,7 @@ def _cut_off(keep: Sequence[int]) -> None:
 
 
 class _Teller:
-    """Sends messages; of steps that follow one another closely it skips some, so that no run has to read them all."""
+    """Sends messages, and skips steps that follow each other closely."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -116,7 +116,7 @@ class _Teller:
 
 
 def _answer(job: Job) -> Answer:
-    """What becomes of the job, whatever its plug-ins raise."""
+    """The answer of a job, if plug-ins raise or not."""
     try:
         shadowing.guard()
         value = TypeAdapter(job.answer).dump_python(job.work(job.argument), mode="json", warnings="error")

@@ -19,7 +19,7 @@ from typing import Protocol
 import psutil
 from trial import MOST_SECONDS, Trial
 
-NODES = 3
+NODES, STARTS = 3, 5
 VISIBLE = ("--engine", "visible=5")  # the folder is on this machine
 
 
@@ -140,6 +140,9 @@ class RayNodes:
         self.words: tuple[str, ...] = ("--executor", "ray", "--engine", f"address={self._cluster.address}", *VISIBLE)
 
     def _node(self) -> object:
+        for _ in range(STARTS - 1):  # Ray gives a node 30 s to start, which a busy machine may exceed
+            with contextlib.suppress(Exception):  # Ray raises the bare class
+                return self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
         return self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
 
     def nodes(self) -> list[str]:

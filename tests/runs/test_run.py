@@ -24,9 +24,9 @@ from bench.plugins.chosen import choose
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.engine import Future, Job
+from bench.runs.job_process import JobProcess
 from bench.runs.local_engine import LocalEngine
 from bench.runs.run import _Graph
-from bench.runs.running import Running
 from bench.workbench.cell import Planned
 
 PLUGINS = '''
@@ -225,8 +225,8 @@ def test_figures_are_the_same_where_one_worker_does_all_jobs(tmp_path: Path, mon
     arguments = ["--method", "noise", "--attack", "nearest-neighbour", "--metric", "guesswork"]
     arguments += ["--metric", "max-dispersion", "--metric", "throughput"]
     begun: list[str] = []
-    begin = Running.begin
-    monkeypatch.setattr(Running, "begin", lambda self: (begun.append(self.job.name.split()[-1]), begin(self)))
+    begin = JobProcess.begin
+    monkeypatch.setattr(JobProcess, "begin", lambda self: (begun.append(self.job.name.split()[-1]), begin(self)))
     found = {}
     for folder in ("apart", "kept"):
         begun.clear()

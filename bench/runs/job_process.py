@@ -1,4 +1,4 @@
-"""A job that is being done, seen from the run: its process, what was heard of it, and how it is ended."""
+"""A running job: its process, messages and end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 0.2
 
 
 @dataclass(eq=False)
-class Running:
+class JobProcess:
     """A job and the process that does it.
 
     Args:
@@ -66,7 +66,7 @@ class Running:
 
     @classmethod
     def prepared(cls, future: Future, context: BaseContext, threads: int) -> tuple[Self, tuple[Connection, ...]]:
-        """A job whose process does not run yet, and the ends of pipes that are to be closed once it does."""
+        """A job before its process starts, and pipe ends to close then."""
         ours, theirs = context.Pipe(duplex=False)
         nexts, more = context.Pipe(duplex=False)
         job = future.job
@@ -76,7 +76,7 @@ class Running:
         return cls(future, process, ours, reader, more, now, JobClock(job.timeout, now)), (theirs, nexts)
 
     def begin(self) -> None:
-        """Start the process; once more if the fork server was killed just now, by another one."""
+        """Start the process; try again if the fork server was killed."""
         for _ in range(_MORE_STARTS):
             with contextlib.suppress(ConnectionError, EOFError):
                 self.process.start()
@@ -88,7 +88,7 @@ class Running:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether the worker may do the next job: it did this one as it should, and no process of it is left."""
+        """True if the worker succeeded and left no process behind."""
         fine = self.outcome is not None and self.outcome.status in ("ok", "not-applicable")
         return fine and self.job.keeps and not self.silent and self.tree is not None and len(below(self.tree)) == 1
 
@@ -107,12 +107,12 @@ class Running:
         return type(self)(future, self.process, self.pipe, self.reader, self.more, now, clock, self.tree)
 
     def ends(self) -> list[Connection | int]:
-        """What to wait for: the process's end, and until it has answered what it says."""
+        """Handles to wait for: the process's end and its messages."""
         heard = self.outcome is not None or self.silent
         return [self.process.sentinel] if heard else [self.process.sentinel, self.pipe]
 
     def kill(self) -> None:
-        """Stop the worker and whatever it started; its supervisor takes leave of them, and ends by itself."""
+        """Stop the worker and its descendants; its supervisor ends by itself."""
         if self.process.pid is None:  # a signal came before it was there
             return
         self.tree = self.tree or _process(self.process.pid)
@@ -123,7 +123,7 @@ class Running:
             if not self.process.is_alive():
                 break
             with contextlib.suppress(psutil.Error):
-                self.tree.resume()  # whoever stopped it
+                self.tree.resume()  # if it was stopped
             self.process.join(timeout=_ENDING_SECONDS / _ENDING_LOOKS)
             end_below(self.tree)  # it may have been about to start its worker
         self.process.kill()
