@@ -1,3 +1,3 @@
-"""What a run leaves behind: records, and artefacts by content."""
+"""Results of runs: records, and artefacts by content."""
 
 __figures__ = False

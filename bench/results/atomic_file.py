@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power cut."""
+"""Files that appear whole or not at all, even after power cuts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write_atomically(
     path: Path, content: bytes, *, mode: int = 0o644, still: Callable[[], bool] = lambda: True, sweep: bool = True,
     durable: bool = True,
 ) -> bool:  # fmt: skip
-    """Put `content` at `path` so that a reader, or a crash, sees either the old file or the new one.
+    """Write a file in one step: readers see old or new.
 
     The file and the folders that name it are on disk when this returns, unless `durable` is False: then a power cut may
     leave it empty, which is for files that can be made again, and whose maker looks whether they are whole. The user's
@@ -39,7 +39,7 @@ def write_atomically(
 
 
 def write_once(path: Path, content: bytes, *, mode: int = 0o644, sweep: bool = True) -> bool:
-    """As `write_atomically`, but a file that is there stays as it is; whether there was none."""
+    """As `write_atomically`, for a new file; True if there was none."""
     try:
         return _put(path, content, mode, os.link, still=lambda: True, sweep=sweep, durable=True)
     except OSError:  # some file systems have no word of their own for a name that is taken
@@ -49,7 +49,7 @@ def write_once(path: Path, content: bytes, *, mode: int = 0o644, sweep: bool = T
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what writers of `path` left that were killed on the way: temporary files of makers that are gone."""
+    """Remove temporary files of `path` whose writers were killed."""
     with contextlib.suppress(FileNotFoundError):
         for left in path.parent.iterdir():
             if (
@@ -81,7 +81,7 @@ def _put(
                 move(temporary, path)
             break
         except FileNotFoundError:
-            # Whoever was stopped for long is taken for dead, and finds its file gone; some file systems say so of a
+            # A process stopped for long is taken for dead, and finds its file gone; some file systems say so of a
             # name that was moved, where the answer to the move was lost.
             if last or temporary.exists() or not path.parent.is_dir():
                 raise
@@ -108,7 +108,7 @@ def _prefix(path: Path) -> str:
 
 
 def write_new(path: Path, content: bytes, *, mode: int) -> None:
-    """A new file, whole and on disk when this returns. Raises FileExistsError where there is one."""
+    """Write a new file to the disk. Raises FileExistsError."""
     with writing(path):
         _write(path, content, mode, durable=True)
         sync(path.parent)
@@ -129,7 +129,7 @@ def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
 
 
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
-    """Make a folder and those above it, if they are missing, with their names on disk; `mode` is that of the last."""
+    """Make a folder and its parents, on disk; `mode` is the last one's."""
     with writing(path):
         if path.is_dir():
             return
@@ -142,7 +142,7 @@ def make_folder(path: Path, *, mode: int = 0o777) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file's content, or the names in a folder, to the disk."""
+    """Flush a file's content, or a folder's names, to the disk."""
     if os.name == "nt" and path.is_dir():  # Windows opens no folders, and keeps their names by itself
         return
     handle = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Folders in which artefacts are built, the lock that saves double work, and the mark of what can be made again.
+"""Folders in which artefacts are built, their lock, and the cache tag.
 
 A build folder's name says which artefact it is for and which process made it, so that the next process can remove what
 was left by one that was killed. The mark follows the Cache Directory Tagging Specification (bford.info/cachedir).
@@ -33,7 +33,7 @@ def tag_cache(folder: Path) -> None:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether a folder carries our mark; another program's does not count."""
+    """True if a folder carries our mark, not another program's."""
     try:
         return (folder / CACHE_TAG).read_bytes() == CACHE_TAG_CONTENT
     except OSError:
@@ -47,7 +47,7 @@ UNFINISHED = re.compile(r"\.new-(?P<key>[0-9a-f]{32})-(?P<maker>.+)")
 
 @contextmanager
 def begun(folder: Path) -> Iterator[Path]:
-    """A new folder to build the artefact in; it is removed unless it was given the artefact's name."""
+    """A new build folder, removed unless it got the artefact's name."""
     sweep(folder)
     building = temporary(folder)
     building.mkdir(mode=0o700)
@@ -75,22 +75,22 @@ def sweep(folder: Path) -> None:
 
 
 def is_unfinished_and_left(path: Path) -> bool:
-    """Whether a folder is one in which an artefact was being made by somebody who is gone."""
+    """True for a build folder whose process is gone."""
     found = UNFINISHED.fullmatch(path.name)
     return found is not None and is_left(path, found["maker"])
 
 
 def is_being_made(folder: Path) -> bool:
-    """Whether somebody who is not gone makes the artefact."""
+    """True if a living process builds the artefact."""
     return any(not is_unfinished_and_left(each) for each in unfinished(folder))
 
 
 @contextmanager
 def locked(lock: Path, busy: Callable[[], bool]) -> Iterator[None]:
-    """Hold a lock, so that two processes do not do the same work twice; nothing else depends on it.
+    """Hold a lock that saves double work; nothing else depends on it.
 
-    If the file system has no locks, the work is done twice. A lock that stays taken is not waited for once nobody is
-    `busy` behind it.
+    If the file system has no locks, the work is done twice. A lock that stays taken is not waited for unless
+    `busy` says that its holder works.
     """
     held = FileLock(lock, mode=0o600, fallback_to_soft=False)  # a soft lock outlives who is killed
     while True:

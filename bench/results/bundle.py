@@ -1,4 +1,4 @@
-"""A bundle: records with what belongs to them, in one file to hand in.
+"""A bundle: records and their files, in one file to submit.
 
 A zip file of plain JSON, text, PNG and safetensors, read without unpacking it: no name in it chooses a place to write.
 - `manifest.json`: every other file with its hash, under one digest and, where its author signed, one signature.
@@ -49,11 +49,11 @@ WRITTEN = (1980, 1, 1, 0, 0, 0)  # the earliest time that the format knows
 
 
 class ArchiveError(Exception):
-    """The file is no archive that is safe to read; the text says why, and names no path of this machine."""
+    """An archive is unsafe to read; the text names no local path."""
 
 
 def write_archive(path: Path, files: Mapping[str, bytes]) -> None:
-    """Put files into a zip file, in one step. Raises ValueError for what `read_archive` would refuse."""
+    """Write a zip file in one step. Raises ValueError."""
     packed = BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         for name in sorted(files):
@@ -86,12 +86,12 @@ def read_archive(content: bytes) -> dict[str, bytes]:
 
 
 def _check_end(content: bytes) -> None:
-    """Look at the end before anything is made of it: a list of a billion files is read whole by whoever opens it."""
+    """Check the end of a zip file first: readers load its whole list."""
     start = content.rfind(b"PK\x05\x06", max(0, len(content) - END.size - MOST_COMMENT))
     if start < 0 or len(content) - start < END.size:
         raise ArchiveError("it is no zip file")
     count, size = END.unpack_from(content, start)[4:6]
-    # 65,535 stands for a longer number elsewhere, and whoever opens it goes by the bytes of the list, not by the count.
+    # 65,535 stands for a longer number elsewhere, and readers go by the bytes of the list, not by the count.
     if count > MOST_FILES or size > MOST_FILES * MOST_ENTRY or LONGER in content[max(0, start - LONGER_SIZE) : start]:
         raise ArchiveError(f"it holds more than {MOST_FILES} files")
 
@@ -135,11 +135,11 @@ ENDING = ".bundle.zip"
 
 
 class BundleError(Exception):
-    """A file that is no bundle, or not as it was packed; the text names it and says why."""
+    """A file is no bundle, or was altered; the text says why."""
 
 
 class Manifest(Part):
-    """What a bundle holds.
+    """The content of a bundle.
 
     Args:
         made_by: The program and its version.
@@ -160,7 +160,7 @@ class Bundle:
     Args:
         path: Where it lies.
         sha256: Of the whole file.
-        signer: The public key that signed its manifest; None where nobody did.
+        signer: The public key that signed its manifest; None if unsigned.
         files: All but the manifest, by name.
     """
 
@@ -206,12 +206,12 @@ class Bundle:
 
     @property
     def results(self) -> Results:
-        """Its records, pictures and evidence, to be read as those of a results folder are."""
+        """Its records, pictures and evidence, read as a results folder."""
         return Results(Path(self.path.name), _Inside(self.files))
 
     @property
     def secret(self) -> Secret | None:
-        """The run secret that its author disclosed. Raises BundleError where the file holds none."""
+        """The run secret that its author disclosed. Raises BundleError."""
         if (text := self.files.get(SECRET)) is None:
             return None
         content = of_hex(text)

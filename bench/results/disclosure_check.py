@@ -1,4 +1,4 @@
-"""Checks of what a record discloses: paths, file names, terminal codes, and words about data that may not be shared.
+"""Checks of records for paths, terminal codes and words about restricted data.
 
 Of data that may not be shared, only figures, fixed sentences and small numbers leave the machine: words of plug-ins
 have held paths. Shortages of memory, disk or time are reported for any data, by sentences from this file.
@@ -68,7 +68,7 @@ def harmless(
 
 
 def shortages(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """What ran short in the fit, of the notes on a scheme."""
+    """Shortages during the fit, from the notes of a scheme."""
     return {name: value for name, value in notes.items() if SHORTAGES.get(name) == value}
 
 
@@ -95,7 +95,7 @@ PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
 
 
 def restricted(record: Record) -> Iterator[str]:
-    """What of a record may never leave its author's machine: words beside figures, false leave to share, patients."""
+    """Reasons against any export: words, wrong sharing flags, patients' numbers."""
     if record.dataset is None or not record.dataset.shareable:
         yield from (f"its data may not be shared, and {said}" for said in beyond_figures(record))
     elif not _may_be_shared(record):
@@ -105,7 +105,7 @@ def restricted(record: Record) -> Iterator[str]:
 
 
 def _without_numbers(record: Record) -> JsonValue:
-    """All of its text but the replicates of figures, which are numbers written as letters."""
+    """Its text without replicates, which are numbers in base64."""
     bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
     return content_of(record.model_copy(update={"scores": bare}))
 
@@ -113,13 +113,13 @@ def _without_numbers(record: Record) -> JsonValue:
 def _may_be_shared(record: Record) -> bool:
     entry = parse(str(record.choice["dataset"])).name
     if entry not in registry.entries("datasets"):
-        return True  # its author's own set: nobody here knows better
+        return True  # its author's own set: it is unknown here
     cls = registry.load("datasets", entry)
     return not issubclass(cls, Source) or bool(cls.shareable)
 
 
 def identifying_text(record: Record) -> Iterator[str]:
-    """Every text of a record that names a path, a file, an address, or holds what a terminal obeys; and where it is."""
+    """Texts with a path, file, address or terminal code, and their fields."""
     return (f"{where} holds {said}" for where, said in _identifying(content_of(record), ""))
 
 
@@ -144,7 +144,7 @@ def _said(text: str) -> tuple[str, ...]:
 
 
 def beyond_figures(record: Record) -> Iterator[str]:
-    """What a record says beyond figures, which of data that may not be shared it may not."""
+    """Words beside figures, forbidden for data that may not be shared."""
     for name in ("pictures", "evidence", "threat_model"):
         if getattr(record, name):
             yield f"it holds {name.replace('_', ' ')}"

@@ -1,6 +1,6 @@
-"""Whether an exception was raised because of a disk: it is full, or out of reach. Then the work itself is not at fault.
+"""Errors of disks: which exceptions are, and their texts for users.
 
-Whoever does jobs for others must tell the two apart: on a machine whose disk is full, every job fails at once, and such
+Engines must tell the two apart: on a machine whose disk is full, every job fails at once, and such
 a machine would soon have taken, and failed, all jobs that there are.
 """
 
@@ -22,7 +22,7 @@ _RUST = re.compile(rf"\(os error ({'|'.join(map(str, sorted(_NUMBERS)))})\)")  #
 
 
 def is_disk_failure(error: BaseException) -> bool:
-    """Whether a disk is to blame for an exception, or for one that it followed from."""
+    """True if a disk caused an exception or its cause."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
@@ -43,7 +43,7 @@ OF_WRITING = FULL | {errno.EROFS}
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """An OSError of the block says in a note why `path` cannot be written; the error itself stays what it is."""
+    """Add a note with the cause to an OSError of the block."""
     try:
         yield
     except OSError as error:
@@ -53,12 +53,12 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def why(error: BaseException) -> str | None:
-    """What `writing` noted; None where it noted nothing."""
+    """The note of `writing`; None if there is none."""
     return next((note for note in getattr(error, "__notes__", ()) if note.startswith("cannot write ")), None)
 
 
 def unwritable(path: Path, error: OSError) -> str:
-    """What keeps `path` from being written, by name, and what to do.
+    """The reason why `path` cannot be written, and a remedy.
 
     >>> print(unwritable(Path("/dev/null/site"), NotADirectoryError(errno.ENOTDIR, "Not a directory")))
     cannot write /dev/null/site: /dev/null is no folder; name a place elsewhere
@@ -82,7 +82,7 @@ def unwritable(path: Path, error: OSError) -> str:
 
 
 def unread(error: BaseException) -> str:
-    """What an error of reading says, without its number and the name of the file, which stands before it.
+    """The text of a read error, without number and file name.
 
     >>> unread(FileNotFoundError(errno.ENOENT, "No such file or directory")), unread(ValueError("it is empty"))
     ('there is no such file', 'it is empty')
@@ -97,7 +97,7 @@ def unread(error: BaseException) -> str:
 
 
 def _nearest(path: Path, *, itself: bool) -> Path:
-    """The nearest thing above the path that is there; or the path itself."""
+    """The nearest existing parent of the path, or the path."""
     for place in [path.absolute()] * itself + list(path.absolute().parents):
         try:
             if place.exists():

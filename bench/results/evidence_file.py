@@ -1,4 +1,4 @@
-"""Evidence as bytes and back: what an evaluator handed to the metrics, kept so that they can be asked again.
+"""Evidence as bytes and back, so that metrics can be recomputed.
 
 A safetensors file. Numbers of one kind lie in one tensor, end to end, each in the narrowest kind that gives the very
 same bits back (counts fit into bytes); the file's header says, as JSON, what is where. It is read by the types that the
@@ -29,7 +29,7 @@ MOST_TIMES = 4  # a number is read once, and again where several types are tried
 
 
 class EvidenceError(Exception):
-    """A file holds no evidence of the kind that was expected; the text says what is wrong."""
+    """A file holds no valid evidence of the expected type."""
 
 
 def pack(evidence: Mapping[str, object]) -> bytes:
@@ -76,7 +76,7 @@ class _Heap:
         raise EvidenceError(f"evidence must be dataclasses, tensors and plain values, got {type(value).__name__}")
 
     def _tensor(self, tensor: torch.Tensor) -> list[Any]:
-        """What it was (kind, shape), and where it lies (kind, first number)."""
+        """The tensor's kind and shape, and its place in the heap."""
         own = tensor.detach().cpu().contiguous()
         kept = _narrowed(own)
         name, was = (str(each.dtype).removeprefix("torch.") for each in (kept, own))
@@ -89,7 +89,7 @@ class _Heap:
 
 
 def _narrowed(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers in the narrowest kind that gives them back bit for bit."""
+    """The numbers in the narrowest kind that keeps every bit."""
     if tensor.dtype == torch.bool:
         return tensor
     for kind in (getattr(torch, name) for name in NARROWER):
@@ -145,7 +145,7 @@ class _Reader:
         self.left = MOST_TIMES * sum(map(len, heap.values()))  # numbers that may still be read
 
     def get(self, hint: Any, node: Any, depth: int) -> Any:
-        """What `node` says, which is to be of the type `hint`."""
+        """The value of `node`, which must have the type `hint`."""
         if depth > MOST_DEEP:
             raise EvidenceError(f"evidence must be at most {MOST_DEEP} levels deep")
         origin, inner = get_origin(hint), get_args(hint)

@@ -1,4 +1,4 @@
-"""What runs note beside their records: what was planned, what the data came to, what was judged of attacks.
+"""The journal of a results folder: plans, opened data, verdicts on attacks.
 
 What is read is what was written, or is refused by name.
 """
@@ -23,7 +23,7 @@ DATA, PANELS = "data/", "panels/"
 
 
 class AlteredWarning(UserWarning):
-    """Something beside the records is not what was written; it is done without, or made again."""
+    """A file beside the records was altered; it is ignored or rewritten."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Journal:
         return self.storage.write(name, content, still=lambda: self._noted(cell) == before)
 
     def _noted(self, cell: str) -> str | None:
-        """What was noted of a cell, if it can be read."""
+        """The note of a cell, if readable."""
         with contextlib.suppress(RecordError):
             return self.plan(cell)
         return None
 
     def plan(self, cell: str) -> str | None:
-        """What was noted of a cell; None where nothing was. Raises RecordError where it was altered."""
+        """The note of a cell, or None. Raises RecordError if altered."""
         try:
             return signed_json.unstamped(self.storage.read(f"{PLANS}{cell}.yaml"), f"plan {cell}")
         except FileNotFoundError:
@@ -76,11 +76,11 @@ class Journal:
         return self._below(PLANS, "*/*", "yaml")
 
     def keep_data(self, key: str, data: DatasetRecord) -> None:
-        """Keep what a choice of data came to, so that a dry run knows it without opening the data."""
+        """Keep the record of opened data, for plans that open none."""
         self._keep_json(f"{DATA}{key}.json", data.model_dump(mode="json"))
 
     def data(self, key: str) -> DatasetRecord | None:
-        """What a choice of data came to when it was last opened, or None; of a file that was altered with a warning."""
+        """The data when last opened; None if unknown or altered."""
         try:
             return DatasetRecord.model_validate(self._read_json(f"{DATA}{key}.json"))
         except (FileNotFoundError, ValidationError):  # never opened, or by an earlier version
@@ -98,11 +98,11 @@ class Journal:
         self._keep_json(f"{PANELS}{cell}.json", signed_json.parsed(text.encode()))
 
     def panel(self, cell: str) -> dict[str, JsonValue]:
-        """The verdict on the attacks of a cell. Raises FileNotFoundError, or RecordError where it was altered."""
+        """The verdict on a cell's attacks. Raises FileNotFoundError or RecordError."""
         return self._read_json(f"{PANELS}{cell}.json")
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Every plan, choice of data and verdict that is not what was written, and why."""
+        """Every altered plan, data record and verdict, with the reason."""
         for cell in self.plans():
             try:
                 self.plan(cell)

@@ -1,4 +1,4 @@
-"""The name of a process among all that share a folder, on whatever machine, and whether the process is gone."""
+"""Names of processes that are unique across machines, and their liveness."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LEFT_SECONDS = 24 * 3600.0
 
 
 def own_name() -> str:
-    """A new name for something that this process makes: no other process, here or elsewhere, gives the same."""
+    """A new unique name for something that this process makes."""
     return f"{machine()}-{os.getpid()}-{secrets.token_hex(8)}"
 
 
 def is_gone(name: str) -> bool:
-    """Whether the process that gave a name has surely ended: it was one of this machine, and is there no more.
+    """True if the name's process was on this machine and ended.
 
     Of a process on another machine, or of a text that is no such name, nothing is sure.
     """
@@ -34,7 +34,7 @@ def is_gone(name: str) -> bool:
 
 
 def is_left(path: Path, made_by: str) -> bool:
-    """Whether what lies at `path` was left by a process that ended: one of this machine, or none touched it for a day.
+    """True if a process left `path` behind and ended.
 
     Args:
         path: A file, or a folder, whose newest entry counts.
@@ -50,7 +50,7 @@ def is_left(path: Path, made_by: str) -> bool:
 
 
 def _lives(process: int) -> bool:
-    """Whether a process of this machine works on; one that has ended may be kept by a parent that does not ask."""
+    """True if a process lives and is no zombie."""
     try:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -61,7 +61,7 @@ def _lives(process: int) -> bool:
 
 @cache
 def machine() -> str:
-    """12 hex digits for what numbers processes: this machine since it started, or a container on it."""
+    """12 hex digits for the PID namespace of this boot."""
     try:
         numbered = str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # no Linux
@@ -71,7 +71,7 @@ def machine() -> str:
 
 @cache
 def hardware() -> str:
-    """12 hex digits for what computes: this machine since it started, the same in all containers on it."""
+    """12 hex digits for this boot of the machine, containers included."""
     try:
         return _digits(Path("/proc/sys/kernel/random/boot_id").read_text())
     except OSError:  # no Linux: there the name of the machine has to do

@@ -1,4 +1,4 @@
-"""Why a job gave no result, from a fixed list, and where it stood, from another: what may be said of any data.
+"""Fixed lists of codes and phases, which are safe for restricted data.
 
 Free text (of an exception, a plug-in, a stage) may hold what it was raised over. A record of data that may not be
 shared takes a code and a phase from here, and its terminal shows no more; the text is in the log, which only its owner
@@ -42,14 +42,14 @@ UNSAID = "not said: these data may not be shared"
 
 
 def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:
-    """What is said in a word of a job that gave no result for that reason."""
+    """The status of a job without a result for that code."""
     if code == "refused":
         return "not-applicable"
     return code if code in ("not-applicable", "timed-out") else "failed"
 
 
 def phase_of(stage: str, before: Phase, total: int) -> Phase:
-    """The phase that a stage belongs to: the longest that it begins with, else the one that it came from.
+    """The phase of a stage: the longest matching prefix, else the previous.
 
     A message that counts steps (`total` is not 0) is about progress within a stage: its words do not change the phase.
 
@@ -68,5 +68,5 @@ def phase_of(stage: str, before: Phase, total: int) -> Phase:
 
 
 def withheld(code: Code) -> str:
-    """What is said of data that may not be shared."""
+    """The text for data that may not be shared."""
     return f"{code}: {SAID[code]}; the log says more (these data may not be shared)"

@@ -1,4 +1,4 @@
-"""A record: the outcome of one evaluator on one cell. `SCHEMA` rises whenever a field changes its meaning."""
+"""A record: the outcome of one evaluator on one cell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LATER = timedelta(days=1)  # of a clock that is wrong
 
 
 def is_no_past_time(created: str) -> bool:
-    """Whether it is no time of the past: later than now, without a zone, or no time at all.
+    """True unless it is a time of the past with a zone.
 
     >>> [is_no_past_time(text) for text in ("2026-01-02T03:04:05+00:00", "2999-01-01T00:00:00+00:00", "tomorrow")]
     [False, True, True]
@@ -68,7 +68,7 @@ class PictureRecord(Part):
 
 
 class EvidenceRecord(Part):
-    """The evidence beside a record, from which `bench leaderboard verify` computes the figures again.
+    """The evidence beside a record, from which figures are recomputed.
 
     Args:
         sha256: The hash of the file, 64 hex digits.
@@ -80,7 +80,7 @@ class EvidenceRecord(Part):
 
 
 class SignatureRecord(Part):
-    """A signature over all of a record but its digest: whoever holds the key says that this is what came out.
+    """A signature over all of a record but its digest.
 
     Args:
         public_key: The signer's Ed25519 public key, 64 hex digits.
@@ -92,7 +92,7 @@ class SignatureRecord(Part):
 
 
 class Record(Part):
-    """The outcome of one evaluator on one cell (method x data set x preset x seed).
+    """The outcome of one evaluator on one cell.
 
     Args:
         schema: The number of this schema; it rises whenever a field changes its meaning.
@@ -162,7 +162,7 @@ class Record(Part):
 
     @property
     def preset(self) -> str:
-        """How large the run was."""
+        """The size of the run."""
         return str(self.choice["preset"])
 
     @property
@@ -178,12 +178,12 @@ class Record(Part):
 
     @property
     def caveat(self) -> str:
-        """What goes with every figure of the fitted method (`Scheme.notes`); empty where there is nothing."""
+        """The caveat of the fitted method (`Scheme.notes`); empty for none."""
         found = self.scheme.get(CAVEAT)
         return found if isinstance(found, str) else ""
 
     def signed_by(self, *public: str) -> bool:
-        """Whether one of these public keys made the signature (which is checked where the record is read)."""
+        """True if one of these public keys made the signature."""
         return self.signature is not None and self.signature.public_key in public
 
     @model_validator(mode="after")
