@@ -83,7 +83,7 @@ def _verb(name: str, prose: Prose) -> Iterator[str]:
     yield prose.line(verb.help)
     yield "```sh\n" + "\n".join(verb.examples) + "\n```"
     for group, options in groupby(sorted(arguments(name), key=_order), _group):
-        yield f"##{'#' if inner else ''} {group}"
+        yield f"### {group} {{#{inner}-{group.lower().replace(' ', '-')}}}" if inner else f"## {group}"
         yield from (_option(option, inner, prose) for option in options)
 
 
