@@ -16,7 +16,7 @@ class BrokenPromises(Metric[HonestyEvidence]):
     name: ClassVar[str] = "broken-promises"
     unit: ClassVar[str] = "promises"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = "this project: `bench.judge`"
+    source: ClassVar[str] = "this project: `bench.leak_search`"
     column: ClassVar[Column] = Column(
         title="Broken promises",
         meaning="On how many points the method does otherwise than it says: rows that show people to whom no link "

@@ -16,7 +16,7 @@ class UndeclaredPairs(Metric[HonestyEvidence]):
     name: ClassVar[str] = "undeclared-pairs"
     unit: ClassVar[str] = "share"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
-    source: ClassVar[str] = "this project: `bench.judge.search`"
+    source: ClassVar[str] = "this project: `bench.leak_search.search`"
     column: ClassVar[Column] = Column(
         title="Undeclared pairs",
         meaning="The share of people whom the judge, searching by itself, found in released rows to which no link of "

@@ -1,9 +1,9 @@
 """The honesty evaluator: a method's promises, checked by the judge.
 
 Every privacy figure rests on links that the method declares. Here the judge believes none of them. It searches the
-scored release for people to whom no link leads (`bench.judge`). It asks the key, in a process of its own, to release
-again, and to release some of the people beside others who were not there. If a method declares no links, it checks that
-the method has a reason.
+scored release for people to whom no link leads (`bench.leak_search`). It asks the key, in a process of its own, to
+release again, and to release some of the people beside others who were not there. If a method declares no links, it
+checks that the method has a reason.
 
 Honest methods may draw noise or mixtures anew when the rows change, form other clusters, leave rows out, or normalise
 by their batch.
@@ -23,12 +23,19 @@ from pydantic import JsonValue
 from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
 from bench.evidence import PROMISES, HonestyEvidence, Promise
-from bench.judge.label_traces import label_traces
-from bench.judge.neighbours import mixing
-from bench.judge.people import deal, groups
-from bench.judge.search import Search, strongest
-from bench.judge.sharing import INSIDE, OUTSIDE, sharing
-from bench.judge.suspects import FOLDS, WHOLE, Lineup, by_what_links_teach, in_raw_rows, in_releases, shown
+from bench.leak_search.permutation_tests import INSIDE, OUTSIDE, label_traces, mixing, sharing
+from bench.leak_search.row_groups import deal, groups
+from bench.leak_search.search import (
+    FOLDS,
+    WHOLE,
+    Lineup,
+    Search,
+    by_what_links_teach,
+    in_raw_rows,
+    in_releases,
+    shown,
+    strongest,
+)
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.rows.row_sets import joined, same_but_rounding

@@ -16,8 +16,8 @@ from bench.evaluators import honesty
 from bench.evaluators.honesty import Honesty
 from bench.evaluators.predictions import queried
 from bench.evidence import HonestyEvidence
-from bench.judge.label_traces import label_traces
-from bench.judge.search import Candidates, search
+from bench.leak_search.permutation_tests import label_traces
+from bench.leak_search.search import Candidates, search
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.stats import chisquare, kstest
 
-from bench.judge.suspects import FOLDS, shown
+from bench.leak_search.search import FOLDS, shown
 from bench.randomness import Secret
 from bench.types import Dataset, Release
 from methods.known_leak import Kept, KnownLeak

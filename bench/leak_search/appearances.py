@@ -1,7 +1,7 @@
-"""Places of a released row in which a raw row may show: all of it, a corner, a channel, its low bits.
+"""Places and bits of released rows that may show raw rows.
 
-Each gives raw and released rows as vectors of one length. Rows are compared at no more than `SIDE` x `SIDE` places, for
-what is hidden at a finer scale shows in the means too; whole rows of the raw shape also as they are.
+Each gives raw and released rows as vectors of one length, float32. Rows are compared at no more than `SIDE` x `SIDE`
+places, for what is hidden at a finer scale shows in the means too; whole rows of the raw shape also as they are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ CHANNELS = 4
 LEVELS = 33
 
 
-def faces(raw: torch.Tensor, released: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """Name, raw rows (n, q) and released rows (m, q), float32, for each place and plane.
+def appearances(raw: torch.Tensor, released: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    """Appearances: a name, raw rows (n, q) and released rows (m, q).
 
     Args:
         raw: (n, ...) float32.
@@ -37,7 +37,7 @@ def faces(raw: torch.Tensor, released: torch.Tensor) -> Iterator[tuple[str, torc
 
 
 def planes(rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """The values, and what lies below the digits that people look at: low bits of bytes, fractions, mantissas."""
+    """Values, then low bits of bytes, fractions and mantissas, which people overlook."""
     yield "values", rows
     bytes_ = (rows * 255).round()
     yield "low four bits of 8", bytes_.remainder(16)
@@ -70,7 +70,7 @@ def _windows(raw: torch.Tensor, rows: torch.Tensor) -> Iterator[tuple[str, torch
 
 
 def _stretches(raw: torch.Tensor, rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    """The first and the last numbers of a row, as many as a raw row has."""
+    """The first, and the last, numbers of each longer row."""
     d = raw.shape[1]
     if rows.shape[1] == d:
         yield "everywhere", raw, rows
@@ -86,7 +86,10 @@ def _pooled(
     like: torch.Tensor | None = None,
     of: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Means (n, q) over a grid of at most SIDE x SIDE and `most`; `like` has its number of places already."""
+    """Means (n, q) over a grid of at most SIDE x SIDE.
+
+    The grid also fits into `most`; `like` has its number of places already.
+    """
     h, w = (images if of is None else of).shape[2:]
     if like is not None and of is None:
         side = round(like.shape[1] ** 0.5)
@@ -97,7 +100,7 @@ def _pooled(
 
 
 def _levels(rows: torch.Tensor) -> torch.Tensor:
-    """Quantiles (n, LEVELS) of each row's numbers: they outlast any shuffling within a row."""
+    """Quantiles (n, LEVELS) of each row, which shuffling within rows leaves."""
     flat = rows.flatten(1).sort(dim=1).values
     places = torch.linspace(0, flat.shape[1] - 1, LEVELS).round().long().to(flat.device)
     return flat[:, places]

@@ -1,4 +1,4 @@
-"""Groups of rows that belong together: one person's, or equal to the last bit. The judge deals whole groups."""
+"""Groups of rows: one person's, or equal to the last bit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def groups(samples: torch.Tensor, subjects: torch.Tensor | None) -> torch.Tensor
 
 
 def _equal(samples: torch.Tensor) -> np.ndarray:
-    """(n,) the same number for rows that are equal to the last bit; large rows are told apart by their digests."""
+    """Numbers (n,), the same for rows equal to the last bit.
+
+    Rows of more than `COMPARED` bytes are compared by digest.
+    """
     if samples.numel() * samples.element_size() <= COMPARED:
         rows = samples.flatten(1).contiguous().cpu().numpy()
         kind = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
@@ -50,7 +53,7 @@ def _chain(number: np.ndarray, shape: tuple[int, int]) -> scipy.sparse.coo_array
 
 
 def deal(group: torch.Tensor, parts: int, seed: int) -> torch.Tensor:
-    """(n,) int64: a part 0 .. parts - 1 for each row, whole groups at random, of about as many groups each."""
+    """Part numbers (n,) int64 of rows: whole groups at random."""
     number = torch.unique(group, return_inverse=True)[1]
     many = int(number.max()) + 1
     part = torch.arange(many) % parts
