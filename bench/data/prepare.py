@@ -219,7 +219,7 @@ def prepare(
 def prepared_fingerprint(
     source: Source, *, roots: Sequence[Path], cache: Path, size: int | None, skip_corrupt: bool, max_pixels: int | None
 ) -> str | None:
-    """The fingerprint of what `prepare` would give from the cache, without its rows; None if it would not do so."""
+    """The fingerprint of the cached data set; None if `prepare` would decode."""
     size = source.default_size if size is None else size
     folder = _folder(source, roots, cache, size, PIXELS if max_pixels is None else max_pixels)
     try:

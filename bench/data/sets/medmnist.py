@@ -216,7 +216,7 @@ def _list_beside(path: Path) -> Path:
 
 @cache
 def _catalogue() -> Mapping[str, Mapping[str, Any]]:
-    """The package's own list, read without its `__init__`, which takes seconds: it imports torch and scikit-learn."""
+    """The package's own list, read without its slow `__init__`."""
     package = find_spec("medmnist")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("medmnist needs the package of that name", name="medmnist")
