@@ -13,8 +13,6 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from bench.wire.text import plain
-
 SPELLED = "spelled"
 """An error handler of `str.encode`: a letter that looks alike or a question mark, one for one, so that columns hold."""
 _LIKE = dict(zip("↑↓≥≤–…·ε²×±", "^v><-..e2x~", strict=True))
@@ -53,6 +51,8 @@ def to_stdout() -> Console:
 
 def to_stderr(lines: Iterable[str], most: int) -> None:
     """Print at most so many lines to standard error, made plain first, for they may quote files of others."""
+    from bench.wire.text import plain
+
     found = list(lines)
     for text in found[:most]:
         print(plain(text), file=sys.stderr)

@@ -81,7 +81,6 @@ def test_an_unknown_word_is_one_line_that_names_the_nearest(
         (["--attack", "dcr", "--attack", "all"], "--attack all goes with no other attack: got dcr beside it"),
         (["--engine", "partition=gpu"], "--engine goes with --executor"),
         (["--executor", "slurm", "--engine", "partition"], "--engine: expected NAME=VALUE"),
-        (["--executor", "none", "--sign", "key"], "give --sign to `bench worker`"),
         (["--sign", "."], "cannot read the signing key .: it is a folder"),
         (["--secret", "."], ". is no file: it must hold the secret"),
     ],
@@ -101,13 +100,12 @@ def test_a_dry_run_refuses_what_a_run_refuses(
     "arguments",
     [
         ["run", "--config", "nothere"],
-        ["verify", "nothere"],
-        ["verify", "--trusted", "nothere"],
+        ["leaderboard", "verify", "nothere"],
+        ["leaderboard", "verify", "--trusted", "nothere"],
         ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--secret", "nothere"],
         ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--sign", "nothere"],
         ["run", "--method", "./nothere.py:A"],
-        ["keygen", "nothere/key"],
-        ["worker", "--results", "nothere"],
+        ["keys", "new", "nothere/key"],
     ],
 )
 def test_a_file_that_is_not_there_is_said_once_and_in_words(
@@ -141,7 +139,7 @@ def test_a_reader_that_goes_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_folder_without_records_is_not_called_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", "--results", str(tmp_path)]) == 2
+    assert main(["leaderboard", "verify", "--results", str(tmp_path)]) == 2
     assert "no records in" in capsys.readouterr().err
 
 
