@@ -9,7 +9,6 @@ import pytest
 from made.current_records import current
 
 from bench.cli import main
-from bench.cli.commands import leaderboard as command
 from bench.results.bundle import ENDING, pack
 from bench.results.records import Record
 from bench.results.results import Results
@@ -63,9 +62,9 @@ def test_the_board_of_the_project_shows_published_records_and_bundles(
     published.publish(own, folder)
     bundle(tmp_path / f"submissions/theirs{ENDING}", current("noise"), current("blur", limit=3))
     problems, found = published.problems, published.submitted
-    monkeypatch.setattr(command, "PUBLISHED", folder)
-    monkeypatch.setattr(command, "problems", lambda: problems(folder))
-    monkeypatch.setattr(command, "submitted", lambda: found(tmp_path / "submissions"))
+    monkeypatch.setattr(published, "PUBLISHED", folder)
+    monkeypatch.setattr(published, "problems", lambda: problems(folder))
+    monkeypatch.setattr(published, "submitted", lambda: found(tmp_path / "submissions"))
     assert main(["leaderboard", "build", "--site", str(tmp_path / "site")]) == 1
     assert "limited: made with --limit 3" in capsys.readouterr().err
     text = (tmp_path / "site" / NAME).read_text()
@@ -79,6 +78,6 @@ def test_the_board_of_the_project_shows_published_records_and_bundles(
 def test_an_installed_copy_says_where_the_published_records_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "PUBLISHED", tmp_path / "nowhere")
+    monkeypatch.setattr(published, "PUBLISHED", tmp_path / "nowhere")
     assert main(["leaderboard", "build", "--site", str(tmp_path / "site")]) == 2
     assert "name a results folder with --results" in capsys.readouterr().err
