@@ -9,7 +9,6 @@ name of another package is its full dotted name.
 from __future__ import annotations
 
 import ast
-import gc
 import hashlib
 import importlib.util
 import re
@@ -183,13 +182,7 @@ class Module:
     @cached_property
     def _index(self) -> tuple[dict[str, list[ast.stmt | Import]], list[ast.stmt], list[str]]:
         """Bindings by name, statements that may act at import, and modules of star imports."""
-        enabled = gc.isenabled()
-        gc.disable()  # a tree is many objects and no garbage: collections took more time than parsing
-        try:
-            tree = ast.parse(self.text)
-        finally:
-            if enabled:
-                gc.enable()
+        tree = ast.parse(self.text)
         bindings: dict[str, list[ast.stmt | Import]] = {}
         acting: list[ast.stmt] = []
         stars: list[str] = []
