@@ -22,6 +22,8 @@ class Failing(Method):
     claims: ClassVar[str] = "none"
     def fit(self, public, seed):
         raise RuntimeError("no scheme")
+    def load(self, state):
+        raise RuntimeError("no scheme")
 """
 
 
@@ -44,7 +46,7 @@ CASES: list[tuple[str, int, str]] = [
     ("run", 2, "run --dataset digits"),
     ("audit", 0, "audit --method identity --dataset digits --preset smoke --dry-run --results results"),
     ("audit", 2, "audit --method blur --public none"),
-    ("release", 0, "release RUN --out out --results results"),
+    ("release", 0, "release --method blur --dataset digits --preset smoke --out out --results results"),
     ("release", 2, "release RUN --out results --results results"),
     ("show", 0, "show RUN --out picture.png --results results"),
     ("show", 2, "show RUN --out picture.txt"),
@@ -62,8 +64,8 @@ CASES: list[tuple[str, int, str]] = [
     ("check", 2, "check failing.py"),
     ("compare", 1, "compare --results results"),
     ("compare", 2, "compare --results empty"),
-    ("reach", 0, "reach --results results"),
-    ("reach", 2, "reach --results results --preset nothing"),
+    ("reach", 0, "reach --results results --preset first-look"),
+    ("reach", 2, "reach --results results --preset smoke"),
     ("clean", 0, "clean --results results"),
     ("clean", 2, "clean --results empty"),
     ("data list", 0, "data list"),
