@@ -1,4 +1,4 @@
-"""Advantage: how far an attack's true positives lead its false ones at the threshold that serves it best."""
+"""Advantage: the largest lead of an attack's true over its false positives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENOUGH = 2000
 
 
 def advantage(counts: PairCounts) -> float:
-    """The largest difference of true and false positive rate over all thresholds (Youden's J, Kolmogorov's D+)."""
+    """The largest true minus false positive rate over thresholds (Youden's J)."""
     linked = torch.zeros_like(counts.others)
     linked[1::2] = counts.linked
     false, true = (part.flip(0).cumsum(0).double() / part.sum() for part in (counts.others, linked))
@@ -35,7 +35,10 @@ def advantage(counts: PairCounts) -> float:
 
 @dataclass(frozen=True)
 class Advantage(Metric[PairEvidence]):
-    """Largest lead of the true over the false positive rate on pairs; the ROC curve's points as parts."""
+    """Largest lead of the true over the false positive rate on pairs.
+
+    The ROC curve's points are parts.
+    """
 
     name: ClassVar[str] = "advantage"
     unit: ClassVar[str] = "share"
@@ -52,10 +55,11 @@ class Advantage(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys on the whole release; the interval is over people and keys. p: people exchanged.
+        """Mean over keys on the whole release, with interval and p.
 
-        Chance: draws of random scores, the wrong pairs taken for so many that their rate is the threshold's own place.
-        Parts "1 false in N" are true positive rates at the false positive rate 1 / N, without intervals.
+        The interval is over people and keys. p: people exchanged. Chance: draws of random scores, the wrong pairs taken
+        for so many that their rate is the threshold's own place. Parts "1 false in N" are true positive rates at the
+        false positive rate 1 / N, without intervals.
 
         Raises:
             NotApplicable: No pair is wrong.

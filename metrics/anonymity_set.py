@@ -1,4 +1,4 @@
-"""Anonymity set: among how many raw rows one hides, to those who know which rows share a released form."""
+"""Anonymity set: the number of raw rows that share a released form."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class AnonymitySet(Metric[AnonymityEvidence]):
-    """Rows among which one still hides after two releases, so that guessing among them is right once in so many times.
+    """Rows among which one still hides after two releases.
 
-    That is 1 / mean(1 / size), the harmonic mean of the sizes: small sets weigh as much as they give away.
+    A guess among them is right once in so many times. That is 1 / mean(1 / size), the harmonic mean of the sizes: small
+    sets weigh as much as they give away.
     """
 
     name: ClassVar[str] = "anonymity-set"
@@ -36,7 +37,10 @@ class AnonymitySet(Metric[AnonymityEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AnonymityEvidence) -> Score:
-        """The figure after two releases; one release and two are parts, with the mean and the smallest size of each."""
+        """The figure after two releases.
+
+        One release and two are parts, with the mean and the smallest size of each.
+        """
         sizes = {"one release": evidence.single, "two releases": evidence.intersected}
         parts = {
             name: _score(of, evidence.subjects, derive(evidence.seed, "anonymity set")) for name, of in sizes.items()
@@ -45,7 +49,10 @@ class AnonymitySet(Metric[AnonymityEvidence]):
 
 
 def _score(sizes: torch.Tensor, subjects: torch.Tensor | None, seed: int) -> Score:
-    """The harmonic mean of sizes (n,), with their mean and minimum as parts; people are drawn for the intervals."""
+    """The harmonic mean of sizes (n,), with mean and minimum as parts.
+
+    The intervals bootstrap people.
+    """
     n = len(sizes)
     values = torch.stack((torch.ones_like(sizes), sizes, sizes.double().reciprocal()), dim=1)
     rows, total, chances = bootstrap_sums(values, subjects, DRAWS, seed=seed).T

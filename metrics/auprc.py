@@ -1,4 +1,4 @@
-"""AUPRC: the area under the precision-recall curve, which rare findings move more than the ROC curve does."""
+"""AUPRC: the area under the precision-recall curve, sensitive to rare findings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class AUPRC(Metric[UtilityEvidence]):
-    """Mean over the findings of the average precision of Bob's predictions for the test rows."""
+    """Mean over findings of the average precision of Bob's test predictions."""
 
     name: ClassVar[str] = "auprc"
     unit: ClassVar[str] = "precision"
@@ -37,7 +37,7 @@ class AUPRC(Metric[UtilityEvidence]):
 
 
 def average_precision(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Precision at every distinct score, each weighted by the recall that it adds; tied rows stand together.
+    """Precision at every distinct score, weighted by the recall that it adds.
 
     >>> import torch
     >>> ones = torch.ones(1, 4, dtype=torch.int64)

@@ -14,7 +14,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class Brier(Metric[UtilityEvidence]):
-    """Mean over the findings of the squared distance between predicted probability and truth."""
+    """Mean over the findings of the squared error of predicted probabilities."""
 
     name: ClassVar[str] = "brier"
     unit: ClassVar[str] = "squared probability"

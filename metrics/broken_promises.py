@@ -1,4 +1,4 @@
-"""Broken promises: on how many points a method does otherwise than it says."""
+"""Broken promises: the number of statements of a method found false."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class BrokenPromises(Metric[HonestyEvidence]):
-    """Points on which a method does otherwise than it says: links, labels, and a key that does the same again."""
+    """Broken promises of a method on links, labels and repeated keys."""
 
     name: ClassVar[str] = "broken-promises"
     unit: ClassVar[str] = "promises"
@@ -28,7 +28,7 @@ class BrokenPromises(Metric[HonestyEvidence]):
     )
 
     def __call__(self, evidence: HonestyEvidence) -> Score:
-        """The number of broken promises; the parts are the promises, 1 where broken. Counted, without an interval."""
+        """The number of broken promises; parts are 1 if broken. No interval."""
         parts = {
             name: Score(float(made.broken), None, None, evidence.n, p=made.p, note=made.said)
             for name, made in evidence.promises.items()

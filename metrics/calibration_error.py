@@ -1,4 +1,4 @@
-"""Expected calibration error: how far predicted probabilities are from the frequencies that they promise."""
+"""Expected calibration error: the gap between predicted probabilities and actual frequencies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINS = 10
 
 @dataclass(frozen=True)
 class CalibrationError(Metric[UtilityEvidence]):
-    """Mean over the findings of the expected calibration error, in ten bins of equal width."""
+    """Mean over the findings of the expected calibration error, ten bins."""
 
     name: ClassVar[str] = "calibration-error"
     unit: ClassVar[str] = "probability"
@@ -46,7 +46,9 @@ class CalibrationError(Metric[UtilityEvidence]):
 
 
 def calibration_error(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The mean over rows of |mean probability - frequency| of their bin; a bin holds its lower end, the last both.
+    """The mean over rows of |mean probability - frequency| of their bin.
+
+    Bins have equal width. A bin holds its lower end; the last one holds both ends.
 
     >>> import torch
     >>> ones = torch.ones(1, 2, dtype=torch.int64)

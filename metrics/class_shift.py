@@ -1,4 +1,4 @@
-"""Class shift: how far the classes' shares of the released rows move from those of the original rows.
+"""Class shift: the change of the classes' shares by the release.
 
 Source: CVAE paper, section 4.2, which replicates "the same exact class proportions of the original dataset"; as the
 total variation distance. A class of 13 among 2,064 rows hardly moves that distance: its own part shows its loss.
@@ -21,7 +21,9 @@ DRAWS = 999
 
 
 def shares(labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.Tensor:
-    """Each label's mean over the rows where it is known, (k,) float64; soft labels count by their size.
+    """Each label's mean (k,) float64 over rows with that label known.
+
+    Soft labels count by their size.
 
     Args:
         labels: (n, k), NaN where unknown or withheld.
@@ -34,7 +36,7 @@ def shares(labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.T
 
 @dataclass(frozen=True)
 class ClassShift(Metric[SetEvidence]):
-    """Total variation distance between the classes' shares of the released and of the original rows."""
+    """Total variation distance between the released and the original classes' shares."""
 
     name: ClassVar[str] = "class-shift"
     unit: ClassVar[str] = "share of rows"
@@ -55,14 +57,14 @@ class ClassShift(Metric[SetEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: SetEvidence) -> Score:
-        """The distance; the parts are each class's released share minus its original one.
+        """The distance; each class's part is its released minus original share.
 
         Both sets are counted whole, so that there is no interval. Chance is a draw of as many rows from the original's
         (`p` is two-sided: exact copies of the proportions are closer than chance). Rows with no known label, and
         labels that are unknown or withheld, count for nothing on either side.
 
         Raises:
-            NotApplicable: One of the sets has no labels, or a finding of which none is known.
+            NotApplicable: One of the sets has no labels, or knows none of a finding.
         """
         if evidence.labels is None or evidence.released_labels is None:
             raise NotApplicable("class proportions need labels: the original or the released rows have none")
@@ -84,13 +86,15 @@ class ClassShift(Metric[SetEvidence]):
 
 
 def _distance(moved: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
-    """For differences of shares (..., k), the distance (...,): between the classes' distributions; of findings, each of
-    which has the classes yes and no, the mean."""
+    """The distance (...,) for differences of shares (..., k): classes' total variation.
+
+    Findings that are not exclusive have the classes yes and no each: the mean of their distances.
+    """
     return moved.abs().sum(dim=-1) / 2 if exclusive else moved.abs().mean(dim=-1)
 
 
 def _chance(original: torch.Tensor, m: int, seed: int) -> torch.Tensor:
-    """(DRAWS, k): the shares in m rows drawn from the original's labels (n, k)."""
+    """(DRAWS, k): shares in m rows drawn from the labels (n, k)."""
     number, classes = label_classes(original, len(original))
     odds, random = torch.bincount(number).to(torch.float64), generator(seed)
     draws = (torch.multinomial(odds, m, replacement=True, generator=random) for _ in range(DRAWS))

@@ -1,4 +1,4 @@
-"""Column R^2: how well each column of a table is predicted from the others by a regression on the release."""
+"""Column R^2: regression of each column of a table on the others."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ RIDGE = 1.0
 
 
 def predictions(train: torch.Tensor, test: torch.Tensor) -> torch.Tensor:
-    """Each column of test (t, d) from its other columns, by ridge regressions on train (n, d): (t, d) float64.
+    """Each column of test (t, d), predicted from its other columns.
 
-    Columns are put in units of the training rows' deviation. With P the inverse of their Gram matrix plus the ridge,
-    the coefficients for column j are -P[:, j] / P[j, j] (inverse of a block matrix), so that one inverse serves all.
+    Ridge regressions on train (n, d) make the prediction (t, d) float64. Columns are put in units of the training rows'
+    deviation. With P the inverse of their Gram matrix plus the ridge, the coefficients for column j are -P[:, j] / P[j,
+    j] (inverse of a block matrix), so that one inverse serves all.
     """
     std, mean = torch.std_mean(train.to(torch.float64), dim=0, correction=0)
     unit = torch.where((train != train[:1]).any(dim=0), std, 1.0)
@@ -36,7 +37,7 @@ def predictions(train: torch.Tensor, test: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class ColumnR2(Metric[TableEvidence]):
-    """Mean over columns of the R^2 of a ridge regression on the other columns, trained on the release."""
+    """Mean R^2 over columns of ridge regressions trained on the release."""
 
     name: ClassVar[str] = "column-r2"
     unit: ClassVar[str] = "R^2"
@@ -53,11 +54,12 @@ class ColumnR2(Metric[TableEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TableEvidence) -> Score:
-        """1 - squared error / squared distance from the mean of the test rows, averaged over columns; may be negative.
+        """The mean R^2 over columns; it may be negative.
 
-        Parts: each column; the same after every released column was given the original's mean and deviation, for
-        methods that release other units; the same trained on the original rows. Chance, 0, is to predict the mean of
-        the test rows. Columns that are constant in the test rows are left out.
+        R^2 = 1 - squared error / squared distance from the mean of the test rows. Parts: each column; the same after
+        every released column was given the original's mean and deviation, for methods that release other units; the
+        same trained on the original rows. Chance, 0, is to predict the mean of the test rows. Columns that are constant
+        in the test rows are left out.
 
         Raises:
             NotApplicable: No column of the test rows varies, or there is only one column.

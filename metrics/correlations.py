@@ -1,4 +1,4 @@
-"""Correlation distance: how far the correlations of a table's columns move in its release."""
+"""Correlation distance: the change of a table's correlations by its release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.types import Column, Metric, NotApplicable, Score
 
 @dataclass(frozen=True)
 class CorrelationDistance(Metric[TableEvidence]):
-    """Mean absolute difference of the Pearson correlations of pairs of columns, original against released."""
+    """Mean absolute difference of the columns' Pearson correlations, original against released."""
 
     name: ClassVar[str] = "correlation-distance"
     unit: ClassVar[str] = "correlation"
@@ -32,10 +32,11 @@ class CorrelationDistance(Metric[TableEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TableEvidence) -> Score:
-        """The mean over pairs of columns that vary in the original, whatever the units of the release.
+        """The mean over pairs of columns that vary in the original.
 
-        A column that is constant in the release correlates with nothing: 0. Chance is what two samples of one
-        population would give. Raises NotApplicable where fewer than two columns of the original vary.
+        The units of the release do not matter. A column that is constant in the release correlates with nothing: 0.
+        Chance is what two samples of one population would give. Raises NotApplicable where fewer than two columns of
+        the original vary.
         """
         varies = (evidence.original != evidence.original[:1]).any(dim=0)
         pairs = torch.triu(varies[:, None] & varies, diagonal=1)

@@ -1,4 +1,7 @@
-"""Decoding error: how much of an image is lost to somebody who holds the key (Syfer, section 4.2 and appendix E)."""
+"""Decoding error: the loss of image detail for holders of the key.
+
+Source: Syfer, section 4.2 and appendix E.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class DecodingError(Metric[DecodingEvidence]):
-    """Share of the variance of test images that a key-holder's decoder leaves unexplained."""
+    """Share of test images' variance that a key-holder's decoder leaves unexplained."""
 
     name: ClassVar[str] = "decoding-error"
     unit: ClassVar[str] = "share of variance"
@@ -36,9 +39,10 @@ class DecodingError(Metric[DecodingEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: DecodingEvidence) -> Score:
-        """Squared error over the squared distance from the training images' mean; the interval bootstraps people.
+        """Squared error over squared distance from the mean training image.
 
-        A decoder that knows nothing but that mean has 1. Raises NotApplicable where all test images are that mean.
+        The interval bootstraps people. A decoder that knows nothing but that mean has 1. Raises NotApplicable where all
+        test images are that mean.
         """
         raw = evidence.raw.double()
         lost = (evidence.decoded.double() - raw).square().flatten(1).sum(dim=1)

@@ -1,4 +1,4 @@
-"""Detection AUC: abnormal against normal by a ratio of two densities, without a classifier (DP-GLOW, section 5)."""
+"""Detection AUC: abnormal against normal by a density ratio (DP-GLOW, section 5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class DetectionAUC(Metric[DetectionEvidence]):
-    """AUC of telling abnormal from normal released images by the densities of raw public ones."""
+    """AUC of abnormal against normal released images by raw public densities."""
 
     name: ClassVar[str] = "detection-auc"
     unit: ClassVar[str] = "AUC"
@@ -30,7 +30,9 @@ class DetectionAUC(Metric[DetectionEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: DetectionEvidence) -> Score:
-        """AUC on released rows, with the AUC on raw rows as a part; the interval bootstraps people.
+        """AUC on released rows, that on raw rows as a part.
+
+        The interval bootstraps people.
 
         Raises:
             NotApplicable: The rows are all normal or all abnormal.

@@ -1,4 +1,4 @@
-"""Max dispersion: the sum of all pairwise distances within the released set (CVAE paper)."""
+"""Max dispersion: the sum of pairwise distances of released rows (CVAE paper)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOLERANCE = 1e-4
 
 
 def distance_sums(rows: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
-    """For each row (n, d), the sum of its distances to all rows, (n,) float64.
+    """(n,) float64: each row's sum of distances to all rows (n, d).
 
     Rows are centred. A block is multiplied in float32 where its summed distances are then proven to err by at most
     `TOLERANCE` of their sum (added up in float32, which errs by 3e-5 at most), otherwise in float64. That needs no
@@ -68,7 +68,10 @@ def distance_sums(rows: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """Rows (n, d) as (n, d + 2) factors whose products are squared distances: (-2 a, |a|^2, 1) and (b, 1, |b|^2)."""
+    """Rows (n, d) as (n, d + 2) factors of squared distances.
+
+    The factors are (-2 a, |a|^2, 1) and (b, 1, |b|^2).
+    """
 
     left: torch.Tensor
     right: torch.Tensor
@@ -93,10 +96,11 @@ def _distances(factors: _Factors, first: slice, second: slice) -> torch.Tensor:
 
 
 def _error(factors: _Factors, first: slice, second: slice, distances: torch.Tensor, allowed: float) -> float:
-    """A bound of the summed errors of a block's distances; a quick one where that is below what is allowed.
+    """A bound of the summed errors of a block's distances.
 
-    With E the error of a square s, the root errs by at most E / (1.86 sqrt(s)) where s >= 4 E, and by sqrt(5 E) at most
-    elsewhere: there the true square is below 5 E, and the root as computed below sqrt(4 E).
+    It is a quick one if that is below `allowed`. With E the error of a square s, the root errs by at most E / (1.86
+    sqrt(s)) where s >= 4 E, and by sqrt(5 E) at most elsewhere: there the true square is below 5 E, and the root as
+    computed below sqrt(4 E).
     """
     # The terms' sizes sum to 2 sum |a_i b_i| + |a|^2 + |b|^2, at most twice the squares.
     share = 2 * product_error(factors.left.shape[1], distances.dtype, chunk=CHUNK)
@@ -115,7 +119,7 @@ def _error(factors: _Factors, first: slice, second: slice, distances: torch.Tens
 
 @dataclass(frozen=True)
 class MaxDispersion(Metric[SetEvidence]):
-    """Sum of all pairwise distances of the released rows, in standard deviations of the original set."""
+    """Sum of pairwise distances of released rows, in original standard deviations."""
 
     name: ClassVar[str] = "max-dispersion"
     unit: ClassVar[str] = "summed distance"
@@ -130,7 +134,7 @@ class MaxDispersion(Metric[SetEvidence]):
     )
 
     def __call__(self, evidence: SetEvidence) -> Score:
-        """The sum, with the original set's own sum and the mean distance a pair as parts.
+        """The sum; parts: the original set's sum, the mean distance.
 
         Where columns of the original hardly vary (`VARYING`), both sums without them are parts too.
         The interval bootstraps people, to first order: a row's weight moves the sum by its own distances.

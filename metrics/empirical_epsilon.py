@@ -1,4 +1,4 @@
-"""Empirical epsilon: the differential privacy that a distinguishing game has refuted, with a stated confidence.
+"""Empirical epsilon: the differential privacy that a distinguishing game has refuted.
 
 Sources: Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run (theorems 5.1 and 5.2); Nasr et
 al. 2023, Tight auditing of differentially private machine learning (section 4); Jagielski, Ullman and Oprea 2020.
@@ -38,14 +38,14 @@ def shown(evidence: AuditEvidence, correct: int, guesses: int) -> float:
 
 
 def _upper_end(evidence: AuditEvidence) -> float:
-    """The other Clopper-Pearson end of the same odds; infinity where no guess was wrong."""
+    """The other Clopper-Pearson end of those odds; infinity without wrong guesses."""
     share = float(upper_proportion(evidence.calls.correct, evidence.calls.guesses, 1 - evidence.confidence))
     return math.inf if share == 1 else math.log(share / (1 - share)) if share > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class EmpiricalEpsilon(Metric[AuditEvidence]):
-    """Largest epsilon that an audit has refuted: below it the claim cannot be, with the stated confidence."""
+    """Largest epsilon that an audit has refuted, with the stated confidence."""
 
     name: ClassVar[str] = "empirical-epsilon"
     unit: ClassVar[str] = "ε"

@@ -1,4 +1,7 @@
-"""Guesswork: how many guesses Eve needs for her first correct pair (Syfer, definition 2 and appendix A)."""
+"""Guesswork: Eve's guesses until her first correct pair.
+
+Source: Syfer, definition 2 and appendix A.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ HALVES, FIRST = "half samples", "first guess"
 
 
 def guesswork(counts: PairCounts) -> float:
-    """Rank of the first correct pair when all pairs are guessed from the highest score down, averaged over ties.
+    """Rank of the first correct pair, best score first, averaged over ties.
 
     With t the best linked score: #{S > t} + (#{S = t} + 1) / (#{S = t and linked} + 1).
     """
@@ -31,27 +34,34 @@ def guesswork(counts: PairCounts) -> float:
 
 
 def first_guess(counts: PairCounts) -> float:
-    """The chance that the first guess is right: of the pairs with the best score of all, the share that is linked."""
+    """The share of linked pairs among those with the best score.
+
+    It is the chance that the first guess is right.
+    """
     above, tied, correct = int(counts.others[-1]), int(counts.others[-2]), int(counts.linked[-1])
     return 0.0 if above else correct / (correct + tied)
 
 
 def chance_guesswork(counts: PairCounts) -> float:
-    """Expected guesswork when scores are random, with or without ties: (n m + 1) / (p + 1).
+    """Expected guesswork of random scores, with or without ties.
 
-    Any p of the n m pairs may be linked: averaging over ties takes nothing from the mean of random orders.
+    It is (n m + 1) / (p + 1). Any p of the n m pairs may be linked: averaging over ties takes nothing from the mean of
+    random orders.
     """
     return (counts.shape[0] * counts.shape[1] + 1) / (int(counts.linked.sum()) + 1)
 
 
 def most_guesses(counts: PairCounts) -> int:
-    """Guesswork where every pair that is not linked is guessed first: n m - p + 1."""
+    """Guesswork if all linked pairs are guessed last.
+
+    It is n m - p + 1.
+    """
     return int(counts.others.sum()) + 1
 
 
 @dataclass(frozen=True)
 class Guesswork(Metric[PairEvidence]):
-    """Guesses until a released image is tied to its raw image for the first time."""
+    """Guesses until a released image is tied to its raw image."""
 
     name: ClassVar[str] = "guesswork"
     unit: ClassVar[str] = "guesses"
@@ -68,9 +78,10 @@ class Guesswork(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of guesswork on the whole release; its part "half samples" is the paper's figure.
+        """Mean over keys of guesswork on the whole release.
 
-        Its part "first guess" is the chance that the very first guess is right.
+        Its part "half samples" is the paper's figure. Its part "first guess" is the chance that the very first guess is
+        right.
 
         The paper takes the mean over random halves of the release as well: where released rows are alike (k-Same), a
         half holds half of those behind one form, so that fewer guesses are needed than among all.
@@ -86,7 +97,10 @@ class Guesswork(Metric[PairEvidence]):
 
 @dataclass(frozen=True)
 class PatientGuesswork(Metric[PairEvidence]):
-    """Guesses until a released image is tied to any raw image of the same person for the first time."""
+    """Guesses until a released image is tied to its person.
+
+    Any raw image of the person counts.
+    """
 
     name: ClassVar[str] = "patient-guesswork"
     unit: ClassVar[str] = "guesses"
@@ -101,8 +115,9 @@ class PatientGuesswork(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """As `Guesswork`. Images of a person score alike, and hits come in clusters: random scores know of no clusters,
-        and p does.
+        """As `Guesswork`, with a p that allows for clusters of hits.
+
+        Images of one person score alike, so hits come in clusters; random scores have none.
         """
         return _score(evidence, evidence.level("patient"))
 
@@ -131,7 +146,7 @@ def _first(level: PairLevel) -> Score:
 def _part(
     evidence: PairEvidence, level: PairLevel, counts: Sequence[Sequence[PairCounts]], layout: Layout, *, seed: int
 ) -> Score:
-    """The mean over keys and over the parts of the release that were counted."""
+    """The mean over keys and over the counted parts of the release."""
     chance = chance_of_mean(
         simulate_guesswork(layout, seed=seed, draws=DRAWS), keys=len(counts),
         mean=fmean(chance_guesswork(part) for key in counts for part in key), seed=seed,
@@ -151,10 +166,10 @@ def _part(
 
 
 def waiting_bounds(guesses: Sequence[float]) -> tuple[float, float]:
-    """95 % bounds for the mean number of guesses to a hit, from those of several keys, every guess being alike.
+    """95 % bounds for the mean number of guesses to a hit.
 
-    The guesses of K keys are the trials up to the K-th hit: the exact bounds of a hit's probability (negative binomial,
-    as Clopper and Pearson's) are inverted.
+    They come from the guesses of several keys, every guess being alike. The guesses of K keys are the trials up to the
+    K-th hit: the exact bounds of a hit's probability (negative binomial, as Clopper and Pearson's) are inverted.
 
     >>> [round(bound, 2) for bound in waiting_bounds([1, 1, 1, 1, 1])]
     [1.0, 2.09]

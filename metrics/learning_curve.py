@@ -1,4 +1,4 @@
-"""Learning curve: how well Bob does with less of the release (Syfer, appendix G)."""
+"""Learning curve: Bob's utility with less of the release (Syfer, appendix G)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class LearningCurve(Metric[LearningEvidence]):
-    """Utility AUC after training on parts of the release, averaged over the parts."""
+    """Mean utility AUC after training on parts of the release."""
 
     name: ClassVar[str] = "learning-curve"
     unit: ClassVar[str] = "AUC"
@@ -30,6 +30,6 @@ class LearningCurve(Metric[LearningEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: LearningEvidence) -> Score:
-        """Mean over the parts, each with the interval of `auc_score` as a part of the score."""
+        """Mean over the parts; each has its `auc_score` with its interval."""
         parts = {f"{fraction:.4g} of the release": auc_score(part) for fraction, part in evidence.curve.items()}
         return replace(mean_score(list(parts.values()), "mean over the parts"), parts=parts)

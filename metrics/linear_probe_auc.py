@@ -1,4 +1,4 @@
-"""Linear-probe AUC: how well one layer, trained on released vectors, finds the findings in new ones (CVAE paper)."""
+"""Linear-probe AUC: findings in new vectors, by one layer (CVAE paper)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class LinearProbeAUC(Metric[LinearProbeEvidence]):
-    """Mean test AUC over the findings of a linear probe that was trained on the release."""
+    """Mean test AUC over findings of a linear probe on the release."""
 
     name: ClassVar[str] = "linear-probe-auc"
     unit: ClassVar[str] = "AUC"
@@ -31,5 +31,8 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """`auc_score` on test rows without noise: mean over findings and seeds, each finding as a part."""
+        """`auc_score` on test rows without noise: mean over findings and seeds.
+
+        Each finding is a part.
+        """
         return auc_score(evidence.by_noise[0.0])

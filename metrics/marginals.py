@@ -1,4 +1,4 @@
-"""Marginal distance: how far each column's distribution moves between a table and its release (CADP, figure 6)."""
+"""Marginal distance: change of columns' distributions by the release (CADP, figure 6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from bench.types import Column, Metric, Score
 
 
 def kolmogorov_smirnov(original: torch.Tensor, released: torch.Tensor, *, seed: int) -> Comparison:
-    """By column, max over v of |share of the original <= v - share of the released <= v|; ties count together.
+    """By column, the Kolmogorov-Smirnov distance; ties count together.
+
+    That is max over v of |share of the original <= v - share of the released <= v|.
 
     Args:
         original, released: (n, d) and (m, d).
@@ -34,7 +36,7 @@ def kolmogorov_smirnov(original: torch.Tensor, released: torch.Tensor, *, seed: 
 
 @dataclass(frozen=True)
 class MarginalDistance(Metric[TableEvidence]):
-    """Mean over columns of the Kolmogorov-Smirnov distance between the original and the released column."""
+    """Mean Kolmogorov-Smirnov distance between original and released columns."""
 
     name: ClassVar[str] = "marginal-distance"
     unit: ClassVar[str] = "share of rows"

@@ -1,10 +1,10 @@
-"""Median rank: how far down the list of raw rows the right one stands, for half of the released rows.
+"""Median rank: the right raw row's place in an attack's list.
 
-Matching one kind of rows with another is scored in the field by top-1 beside the median rank (Karpathy and Fei-Fei
-2015, "Deep visual-semantic alignments", section 4.2; Salvador et al. 2017, "Learning cross-modal embeddings",
-section 5). The mean reciprocal rank, which is the mAP of person re-identification where one row is right, weighs the
-top so much that it repeats top-1, and with ties it is not a function of expected ranks; the median sees what an attack
-learns about most people without finding any of them.
+It is the median over the released rows. Matching one kind of rows with another is scored in the field by top-1 beside
+the median rank (Karpathy and Fei-Fei 2015, "Deep visual-semantic alignments", section 4.2; Salvador et al. 2017,
+"Learning cross-modal embeddings", section 5). The mean reciprocal rank, which is the mAP of person re-identification
+where one row is right, weighs the top so much that it repeats top-1, and with ties it is not a function of expected
+ranks; the median sees what an attack learns about most people without finding any of them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ DRAWS = 500
 
 
 def median_rank(counts: PairCounts) -> float:
-    """Median over the released rows with a link of the rank of the first correct raw row, from 1, ties averaged.
+    """Median rank of the first correct raw row, ties averaged.
 
-    With an even number of them, the mean of the middle two.
+    It is over the released rows with a link; ranks begin at 1. With an even number of them, the mean of the middle two.
     """
     if len(counts.ranks) == 0:
         raise ValueError("median rank needs the ranks of linked columns, got counts without any")
@@ -39,7 +39,7 @@ def median_rank(counts: PairCounts) -> float:
 
 @dataclass(frozen=True)
 class MedianRank(Metric[PairEvidence]):
-    """Rank of the first correct raw row for a released row, in the middle of all released rows."""
+    """Rank of the first correct raw row, median over released rows."""
 
     name: ClassVar[str] = "median-rank"
     unit: ClassVar[str] = "rank"
@@ -56,10 +56,10 @@ class MedianRank(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of the median on the whole release; the interval is over people and keys.
+        """Mean over keys of the median rank on the whole release.
 
-        Where the median of most keys is 1, a whole number that hardly moves, it covers less than it says.
-        Chance: draws of random scores (`simulate_median_rank`). p: people exchanged.
+        The interval is over people and keys. Where the median of most keys is 1, a whole number that hardly moves, it
+        covers less than it says. Chance: draws of random scores (`simulate_median_rank`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 
@@ -74,11 +74,11 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
 
 
 def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
-    """Draws of the mean median rank over the data samples for one key under random distinct scores.
+    """One key's draws of the mean median rank under random scores.
 
-    A link's score is uniform and the same in every sample; a sample's unlinked rows above it are binomial, taken as
-    rounded normals. Two samples hold some of the same rows: their normals are correlated by the share that they have in
-    common, on average.
+    The scores are distinct; the mean is over the data samples. A link's score is uniform and the same in every sample;
+    a sample's unlinked rows above it are binomial, taken as rounded normals. Two samples hold some of the same rows:
+    their normals are correlated by the share that they have in common, on average.
 
     Args:
         layout: Links and data samples.

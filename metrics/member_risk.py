@@ -1,4 +1,4 @@
-"""Member risk: how surely an attack tells that the person whom it tells most surely was in the private data."""
+"""Member risk: the chance that an attack recognises its most recognisable member."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ ONE_IN = 100
 
 @dataclass(frozen=True)
 class MemberRisk(Metric[MembershipEvidence]):
-    """The share of releases that hold the worst person's rows in which the attack says so, beyond luck."""
+    """Share of releases in which the worst member is recognised, beyond luck.
+
+    Only releases that hold the person's rows count.
+    """
 
     name: ClassVar[str] = "member-risk"
     unit: ClassVar[str] = "share"
@@ -36,8 +39,9 @@ class MemberRisk(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """`risk_score` of the members who were told: distribution and groups as parts. Without p: of the few releases
-        without a person, nobody can say how often the person is taken for a member all the same.
+        """`risk_score` of recognised members, without p; distribution and groups are parts.
+
+        The few releases without a person do not tell how often the person is taken for a member all the same.
 
         Raises:
             NotApplicable: There are no members, or no others.
@@ -46,10 +50,11 @@ class MemberRisk(Metric[MembershipEvidence]):
 
 
 def told_members(evidence: MembershipEvidence) -> PersonRisk:
-    """Who was told under each key: members whose highest score lies above that of all other people but one in 100.
+    """Members whose highest score exceeds 99 % of other people's, by key.
 
-    A person's luck is how often the same is said where it is wrong, with one release more in which it is said as often
-    as random scores would say it of anybody with as many rows: the highest of many is high.
+    One in 100 of the other people may score higher. A person's luck is how often the same is said where it is wrong,
+    with one release more in which it is said as often as random scores would say it of anybody with as many rows: the
+    highest of many is high.
     """
     people = people_of(evidence)
     above = torch.stack([
@@ -67,7 +72,9 @@ def told_members(evidence: MembershipEvidence) -> PersonRisk:
 
 
 def by_luck(rows: torch.Tensor, mean: float) -> torch.Tensor:
-    """(people,) float64: how likely the highest of so many random scores lies above a bar that `mean` of all pass.
+    """(people,) float64: chances that the highest random score passes a bar.
+
+    The bar is such that a share `mean` of all people passes.
 
     >>> [round(chance, 3) for chance in by_luck(torch.tensor([1, 1, 1, 10]), 0.01).tolist()]
     [0.003, 0.003, 0.003, 0.031]
@@ -87,6 +94,6 @@ def _highest(scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
 
 
 def _above(highest: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
-    """(people,) bool: who scores above all others but one in 100 of them."""
+    """(people,) bool: highest scores above those of 99 % of others."""
     others = highest[~inside].sort(descending=True).values
     return highest > others[len(others) // ONE_IN]

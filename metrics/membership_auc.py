@@ -1,4 +1,4 @@
-"""Membership AUC: how well an attack's scores separate the rows behind a release from rows of other people."""
+"""Membership AUC: separation of members' rows from other people's by scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ MORE = 99_999
 
 
 def membership_auc(ranking: Ranking, members: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """Probability that a member outscores another row, ties one half: one figure, (b,) float64, a row of weights.
+    """Probability that a member outscores another row, ties one half.
+
+    One figure, (b,) float64, for each row of weights.
 
     Args:
         ranking: Of one key's scores.
@@ -39,7 +41,7 @@ def membership_auc(ranking: Ranking, members: torch.Tensor, others: torch.Tensor
 
 @dataclass(frozen=True)
 class MembershipAUC(Metric[MembershipEvidence]):
-    """Area under the ROC curve of telling the rows behind a release from rows of other people."""
+    """Area under the ROC curve of members' against other people's rows."""
 
     name: ClassVar[str] = "membership-auc"
     unit: ClassVar[str] = "AUC"
@@ -56,13 +58,13 @@ class MembershipAUC(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """Mean over keys; the interval is over people and keys, each with members of its own.
+        """Mean over keys; the interval is over people and keys.
 
-        Null and p: membership exchanged among people under every key by itself, as many members among them as there
-        are: members are drawn anew for every key, so that scores need not be independent for that. The null's mean is
-        1/2 exactly. p counts exchanges (`exchange_p`), `MORE` of them where none of the first comes near: with many
-        attacks and two figures each, chance has many tries.
-        A figure below 1/2 means an attack of the wrong sign, not protection.
+        Each key has members of its own. Null and p: membership exchanged among people under every key by itself, as
+        many members among them as there are: members are drawn anew for every key, so that scores need not be
+        independent for that. The null's mean is 1/2 exactly. p counts exchanges (`exchange_p`), `MORE` of them where
+        none of the first comes near: with many attacks and two figures each, chance has many tries. A figure below 1/2
+        means an attack of the wrong sign, not protection.
 
         Raises:
             NotApplicable: There are no members, or no others.
@@ -84,7 +86,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
         p = exchange_p(shares, observed, drawn, chosen=chosen)
         if 2 / (1 + MORE) < p <= 2 / (1 + MEANS):  # neither so few exchanges nor the bound can tell how rare it is
             p = exchange_p(shares, observed, _exchanged(shares, people, MORE, derive(seed, "more")), chosen=chosen)
-        wrong = "; below .5 the attack has the wrong sign, which protects nobody" if value < 0.5 else ""
+        wrong = "; below .5 the attack has the wrong sign, which is no protection" if value < 0.5 else ""
         score = Score(
             value, None, None, len(people.codes), null=0.5, null_low=null_low, null_high=null_high, p=p,
             note=f"chance: people change sides{wrong}{unknown(evidence)}",
@@ -95,7 +97,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
 
 
 def _exchanged(shares: Sequence[torch.Tensor], people: People, draws: int, seed: int) -> torch.Tensor:
-    """(draws,) float64: what the members' shares of all keys sum to after each exchange."""
+    """(draws,) float64: the sum of members' shares after each exchange."""
     return torch.stack([
         torch.cat([share[chosen].sum(dim=1) for chosen in people.exchanged(key, draws, seed)])
         for key, share in enumerate(shares)
@@ -103,9 +105,10 @@ def _exchanged(shares: Sequence[torch.Tensor], people: People, draws: int, seed:
 
 
 def _centred_ranks(ranking: Ranking, people: People) -> torch.Tensor:
-    """(people,) float64: the sum of each person's mid-ranks (higher scores, higher ranks), centred over rows.
+    """(people,) float64: the sum of each person's mid-ranks, centred over rows.
 
-    Of n rows, the mid-rank is centred at (n - 1) / 2; a member's wins over other members cancel.
+    Higher scores have higher ranks. Of n rows, the mid-rank is centred at (n - 1) / 2; a member's wins over other
+    members cancel.
     """
     n = len(people.codes)
     ranks = (n / 2 - (ranking.first + ranking.last) / 2).double()
@@ -113,7 +116,7 @@ def _centred_ranks(ranking: Ranking, people: People) -> torch.Tensor:
 
 
 def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tensor, *, chosen: Sequence[int]) -> float:
-    """Probability that random choices of people sum to a total at least as far from 0 as the observed one, two-sided.
+    """Two-sided p of the observed total among random choices of people.
 
     Counted among the drawn totals with the observed one as one more, so that it errs upwards. Where none of them comes
     near, it is Chernoff's bound, if that is lower: a sum of people drawn without replacement exceeds any bar at most as
@@ -130,7 +133,10 @@ def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tenso
 
 
 def _tail_bound(sums: Sequence[torch.Tensor], observed: float, chosen: Sequence[int]) -> float:
-    """A bound on the chance that the chosen people have a total at least as far out, on its side, as observed."""
+    """A bound on the chance of a total as extreme as observed.
+
+    One side: that of the observed total.
+    """
     largest = max(float(each.abs().amax()) for each in sums)
     tilts = torch.logspace(-4, 4, 161, dtype=torch.float64) / max(largest, 1e-300)
     logs = -tilts * abs(observed)

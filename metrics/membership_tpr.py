@@ -1,4 +1,7 @@
-"""Membership TPR at low FPR: how many of the rows behind a release an attack is sure of (Carlini et al. 2022)."""
+"""Membership TPR at low FPR: members that an attack is sure of.
+
+Carlini et al. 2022, section IV.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ RATES = {"1 %": 100, "0.1 %": 1000}
 
 
 def membership_tpr(ranking: Ranking, members: torch.Tensor, others: torch.Tensor, *, one_in: int) -> torch.Tensor:
-    """Share of members above the threshold at which at most one other row in `one_in` is taken for a member.
+    """Share of members found at a false-positive rate of 1 / `one_in`.
 
     Of t other rows, x = floor(t / one_in) may stand above the threshold, which is the score of the next one: the
     highest of all where t is below `one_in`. Rows level with the threshold stay below it.
@@ -54,7 +57,7 @@ def membership_tpr(ranking: Ranking, members: torch.Tensor, others: torch.Tensor
 
 @dataclass(frozen=True)
 class MembershipTPR(Metric[MembershipEvidence]):
-    """Share of the rows behind a release that are found when one other row in 100 is taken for one of them."""
+    """Share of members found at a false-positive rate of 1 %."""
 
     name: ClassVar[str] = "membership-tpr"
     unit: ClassVar[str] = "share"
@@ -71,12 +74,13 @@ class MembershipTPR(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """Mean over keys at 1 %, with 1 % and, where there are 1,000 others, 0.1 % as parts.
+        """Mean over keys at 1 %; parts: 1 % and 0.1 %.
 
-        The interval is over people and keys, each with members of its own; thresholds are drawn anew with the people.
-        It is no narrower than that of as many independent answers as there are members and keys. Where no other row is
-        allowed above the threshold, an interval would hold the truth only 64 to 77 times of a hundred (the highest of a
-        sample tells little about the next sample's highest): at 1 % none is given then, and 0.1 % is left out.
+        0.1 % needs at least 1,000 others. The interval is over people and keys, each with members of its own;
+        thresholds are drawn anew with the people. It is no narrower than that of as many independent answers as there
+        are members and keys. Where no other row is allowed above the threshold, an interval would hold the truth only
+        64 to 77 times of a hundred (the highest of a sample tells little about the next sample's highest): at 1 % none
+        is given then, and 0.1 % is left out.
 
         Null and p: membership exchanged among people under every key by itself, as many members among them as there
         are, and every figure taken anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores
@@ -113,13 +117,13 @@ def _fewest_others(evidence: MembershipEvidence) -> int:
 
 
 def tail_bound(rankings: Sequence[Ranking], people: People, value: float, *, one_in: int) -> float:
-    """A bound on the chance of a mean rate over keys of at least `value` where membership is exchanged among people.
+    """A bound on the chance that a mean rate reaches `value`.
 
-    Then some key finds at least f = value * members of its rows above the next of the x others that are allowed: of the
-    first f + x rows at most x are others (rows that tie are found less often). So of the p people whose rows these are
-    at most x are others, which is hypergeometric. People may have several rows each: members are at least as many rows
-    as the people with fewest have, which makes f smallest and x largest. The keys together have at most the sum of
-    their chances.
+    The mean is over keys; membership is exchanged among people. Then some key finds at least f = value * members of its
+    rows above the next of the x others that are allowed: of the first f + x rows at most x are others (rows that tie
+    are found less often). So of the p people whose rows these are at most x are others, which is hypergeometric. People
+    may have several rows each: members are at least as many rows as the people with fewest have, which makes f smallest
+    and x largest. The keys together have at most the sum of their chances.
     """
     sizes, n, total = torch.bincount(people.codes).sort().values, len(people.codes), 0.0
     for ranking, inside in zip(rankings, people.members, strict=True):

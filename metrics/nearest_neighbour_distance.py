@@ -1,4 +1,7 @@
-"""D(A, F): how far the released rows are from their nearest original row (CVAE paper, equation 1)."""
+"""D(A, F): distances from released rows to their nearest original rows.
+
+CVAE paper, equation 1.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ DRAWS = 1000
 
 @dataclass(frozen=True)
 class NearestNeighbourDistance(Metric[SetEvidence]):
-    """Mean distance of a released row to the nearest original row, in standard deviations of the original set."""
+    """Mean distance to the nearest original row, in original standard deviations."""
 
     name: ClassVar[str] = "nearest-neighbour-distance"
     unit: ClassVar[str] = "distance"
@@ -38,10 +41,11 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     )
 
     def __call__(self, evidence: SetEvidence) -> Score:
-        """The mean over the released rows; the interval bootstraps the people behind them, the original held fixed.
+        """The mean over released rows; the interval bootstraps their people.
 
-        Where no one person stands behind a released row, its copies are drawn as one: centroids of k rows come k times.
-        Where columns of the original hardly vary (`VARYING`), the figure without them is a part.
+        The original rows are held fixed. Where no one person stands behind a released row, its copies are drawn as one:
+        centroids of k rows come k times. Where columns of the original hardly vary (`VARYING`), the figure without them
+        is a part.
         """
         score = self._mean(evidence, floor=0.0)
         if not hardly_varying(evidence.original):

@@ -1,4 +1,7 @@
-"""Noise-robust AUC: what is left of a linear probe's AUC when test vectors are noisy (CVAE paper, table 1)."""
+"""Noise-robust AUC: a linear probe's AUC on noisy test vectors.
+
+Source: CVAE paper, table 1.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class NoiseRobustAUC(Metric[LinearProbeEvidence]):
-    """Mean test AUC of a linear probe under Gaussian noise of 1, 2 and 3 standard deviations of the original rows."""
+    """Mean test AUC of a linear probe under Gaussian noise.
+
+    The noise has 1, 2 and 3 standard deviations of the original rows.
+    """
 
     name: ClassVar[str] = "noise-robust-auc"
     unit: ClassVar[str] = "AUC"
@@ -33,7 +39,10 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """Mean over the noisy levels; every level, 0 too, is a part. The levels share their test rows and keys."""
+        """Mean over the noisy levels; every level, 0 too, is a part.
+
+        The levels share their test rows and keys.
+        """
         found = {sigma: replace(auc_score(part), parts={}) for sigma, part in evidence.by_noise.items()}
         score = mean_score([score for sigma, score in found.items() if sigma > 0], "mean over the noisy levels")
         return replace(score, parts={f"sigma {sigma:g}": part for sigma, part in found.items()})

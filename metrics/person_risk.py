@@ -1,4 +1,7 @@
-"""Person risk: how surely an attack finds the person whom it finds most surely, and how that is spread over people."""
+"""Person risk: the chance that an attack finds its easiest person.
+
+The metric also shows this chance over all people.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from bench.types import Column, Metric, NotApplicable, Score
 
 @dataclass(frozen=True)
 class PersonRisk(Metric[PairEvidence]):
-    """The share of releases in which Eve's first guess finds the worst person, beyond luck."""
+    """Share of releases in which the worst person is found, beyond luck.
+
+    Only Eve's first guess counts.
+    """
 
     name: ClassVar[str] = "person-risk"
     unit: ClassVar[str] = "share"
@@ -31,12 +37,14 @@ class PersonRisk(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """`risk_score` of the people whom first guesses found: distribution and groups as parts; p from `luckiest`.
+        """`risk_score` of the people in first guesses; p from `luckiest`.
+
+        The distribution and the groups are parts.
 
         Raises:
             NotApplicable: The evidence does not say whom they found.
         """
         if evidence.people is None:
-            raise NotApplicable("nobody looked whom first guesses found")
+            raise NotApplicable("the evidence does not say whom first guesses found")
         score = risk_score(evidence.people, seed=derive(evidence.seed, "people"))
         return replace(score, p=luckiest(evidence.people))

@@ -1,4 +1,4 @@
-"""Probe AUC: how surely a detector finds a mark in releases of marked images (DP-GLOW, section 7.2)."""
+"""Probe AUC: detection of marks in released images (DP-GLOW, section 7.2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRAWS = 4999  # so that p may fall below one in a thousand
 
 @dataclass(frozen=True)
 class ProbeAUC(Metric[ProbeEvidence]):
-    """AUC of finding a mark (a block, a flip) in released images: of the mark that shows best."""
+    """AUC of the most visible mark (a block, a flip) in releases."""
 
     name: ClassVar[str] = "probe-auc"
     unit: ClassVar[str] = "AUC"
@@ -39,10 +39,10 @@ class ProbeAUC(Metric[ProbeEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: ProbeEvidence) -> Score:
-        """The largest AUC on released rows, each probe as a part and beside it the AUC on raw images.
+        """The largest AUC on released rows; each probe is a part.
 
-        The interval bootstraps people. The null deals the marks to people anew; p counts the probes looked at
-        (Bonferroni). Ties count half.
+        The AUC on raw images stands beside it. The interval bootstraps people. The null deals the marks to people anew;
+        p counts the probes looked at (Bonferroni). Ties count half.
         """
         parts = {probe: _score(part) for probe, part in evidence.released.items()}
         worst = max(parts, key=lambda probe: parts[probe].value)
@@ -54,7 +54,10 @@ class ProbeAUC(Metric[ProbeEvidence]):
 
 
 def _score(evidence: UtilityEvidence) -> Score:
-    """The AUC of one probe, with what chance gives where the half of the people that is marked is drawn anew."""
+    """The AUC of one probe, with its distribution under chance.
+
+    For chance, the half of the people that is marked is drawn anew.
+    """
     (found,) = auc_score(evidence).parts.values()
     m = len(evidence.labels)
     # The AUC is linear in the ranks (Mann and Whitney), so that the mean over keys is that of their mean ranks.

@@ -1,4 +1,4 @@
-"""ReID AUC: how well an attack's scores separate correct from wrong pairs (Syfer, section 5)."""
+"""ReID AUC: separation of correct from wrong pairs (Syfer, section 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from bench.types import Column, Metric, NotApplicable, Score
 
 
 def reid_auc(counts: PairCounts) -> float:
-    """Probability that a linked pair outscores an unlinked one, ties one half (exact Mann-Whitney, integer counts)."""
+    """Probability that a linked pair outscores an unlinked one, ties half.
+
+    Exact: Mann-Whitney with integer counts.
+    """
     others = counts.others.cumsum(0)
     below, tied = others[0:-1:2], counts.others[1::2]
     twice_wins = int((counts.linked * (2 * below + tied)).sum())
@@ -30,11 +33,12 @@ def reid_auc(counts: PairCounts) -> float:
 
 
 def chance_sd(layout: Layout) -> float:
-    """Standard deviation, under independent distinct scores, of the AUC's mean over one key's data samples.
+    """Standard deviation of one key's mean AUC under random scores.
 
-    Of samples s and t with p linked and q unlinked pairs each, a linked and b unlinked ones in both, the AUCs have the
-    covariance (a b + a q_s q_t + b p_s p_t) / (12 p_s p_t q_s q_t): two comparisons covary by 1/4 if they are the same,
-    by 1/12 if they share one pair. With s = t it is Mann and Whitney's (p + q + 1) / (12 p q).
+    The mean is over its data samples; scores are independent and distinct. Of samples s and t with p linked and q
+    unlinked pairs each, a linked and b unlinked ones in both, the AUCs have the covariance (a b + a q_s q_t + b p_s
+    p_t) / (12 p_s p_t q_s q_t): two comparisons covary by 1/4 if they are the same, by 1/12 if they share one pair.
+    With s = t it is Mann and Whitney's (p + q + 1) / (12 p q).
     """
     inside, rows, cols = (part.astype(np.float64) for part in (layout.inside, layout.rows, layout.cols))
     linked = inside @ inside.T
@@ -63,10 +67,10 @@ class ReidAUC(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of the area on the whole release; the interval is over people and keys.
+        """Mean over keys of the area on the whole release.
 
-        Chance: .5 and a normal with the exact deviation of independent distinct scores (`chance_sd`), keys being
-        independent. p: people exchanged.
+        The interval is over people and keys. Chance: .5 and a normal with the exact deviation of independent distinct
+        scores (`chance_sd`), keys being independent. p: people exchanged.
 
         Raises:
             NotApplicable: All pairs of a data sample are linked.
@@ -76,7 +80,7 @@ class ReidAUC(Metric[PairEvidence]):
 
 @dataclass(frozen=True)
 class PatientReidAUC(Metric[PairEvidence]):
-    """Area under the ROC curve of telling pairs of one person from pairs of two."""
+    """Area under the ROC curve: one person's pairs against two people's."""
 
     name: ClassVar[str] = "patient-reid-auc"
     unit: ClassVar[str] = "AUC"
@@ -95,7 +99,7 @@ class PatientReidAUC(Metric[PairEvidence]):
         """As `ReidAUC`.
 
         Raises:
-            NotApplicable: Nobody knows the people, or a data sample holds only one.
+            NotApplicable: The people are unknown, or a data sample holds only one.
         """
         return _score(evidence, evidence.level("patient"))
 

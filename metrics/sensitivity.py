@@ -1,4 +1,4 @@
-"""Sensitivity at 90 % specificity: how many of the ill are found where one of ten of the others may be alarmed."""
+"""Sensitivity at 90 % specificity: positives found with a tenth false alarms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ALARMS = 0.1
 
 @dataclass(frozen=True)
 class Sensitivity(Metric[UtilityEvidence]):
-    """Mean over the findings of the share of positive test rows found at a specificity of at least 90 %."""
+    """Mean share of positive test rows found at 90 % specificity."""
 
     name: ClassVar[str] = "sensitivity"
     unit: ClassVar[str] = "share of positive rows"
@@ -39,9 +39,10 @@ class Sensitivity(Metric[UtilityEvidence]):
 
 
 def found_at(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The largest share of positive rows above a threshold that at most a tenth of the negative rows reach.
+    """The largest share of positives above a threshold, at 90 % specificity.
 
-    Rows that tie stand on one side of any threshold. NaN where a draw has no row of one class.
+    At most a tenth of the negative rows reach the threshold. Rows that tie stand on one side of any threshold. NaN
+    where a draw has no row of one class.
 
     >>> import torch
     >>> ones = torch.ones(1, 4, dtype=torch.int64)

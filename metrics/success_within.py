@@ -1,4 +1,4 @@
-"""Success within g guesses: how likely one of Eve's g best guesses on the whole release is right."""
+"""Success within g guesses: the chance that one of them is right."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ SHOWN = 10
 
 
 def success_within(counts: PairCounts, guesses: int) -> float:
-    """The chance that one of the first `guesses` pairs is right, from the highest score down, ties in random order."""
+    """The chance that one of the first `guesses` pairs is right.
+
+    From the highest score down, ties in random order.
+    """
     above, tied, correct = int(counts.others[-1]), int(counts.others[-2]), int(counts.linked[-1])
     left = guesses - above
     return 0.0 if left <= 0 else first_hit_within(min(left, tied + correct), tied + correct, correct)
@@ -30,7 +33,10 @@ def success_within(counts: PairCounts, guesses: int) -> float:
 
 @dataclass(frozen=True)
 class SuccessWithin(Metric[PairEvidence]):
-    """The chance that one of Eve's ten best guesses is right; of one guess and of a hundred as parts."""
+    """The chance that one of Eve's ten best guesses is right.
+
+    The chances for one guess and for a hundred are parts.
+    """
 
     name: ClassVar[str] = "success-within"
     unit: ClassVar[str] = "share of keys"
@@ -48,10 +54,11 @@ class SuccessWithin(Metric[PairEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys on the whole release: with distinct scores the share of keys that are hit.
+        """Mean over keys on the whole release.
 
-        The interval is no narrower than that of as many independent tries as there are keys (Clopper and Pearson).
-        Chance: negative hypergeometric (`bench.statistics.null_distribution.first_hit_within`). p: people exchanged.
+        With distinct scores it is the share of keys with a hit. The interval is no narrower than that of as many
+        independent tries as there are keys (Clopper and Pearson). Chance: negative hypergeometric
+        (`bench.statistics.null_distribution.first_hit_within`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 

@@ -13,7 +13,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class Throughput(Metric[TimingEvidence]):
-    """Images released a second: the median repeat, with the interquartile range of the repeats as interval."""
+    """Images released a second, median repeat, with the interquartile range."""
 
     name: ClassVar[str] = "throughput"
     unit: ClassVar[str] = "images/s"

@@ -1,4 +1,4 @@
-"""Top-1: how often the raw row that an attack likes best for a released row is the right one."""
+"""Top-1: the share of released rows whose best raw row is right."""
 
 from __future__ import annotations
 
@@ -20,18 +20,24 @@ from bench.types import Column, Metric, Score
 
 
 def top_1(counts: PairCounts) -> float:
-    """Share of released rows with a link whose best-scored raw row is linked to them, ties broken at random."""
+    """Share of released rows with a linked best-scored raw row.
+
+    Rows without a link are left out; ties are broken at random.
+    """
     return float(counts.top_1.mean())
 
 
 def chance_top_1(counts: PairCounts) -> float:
-    """Expected share when scores are random, with or without ties: a released row's links over n, averaged."""
+    """Expected share of random scores: a released row's mean links / n.
+
+    Ties do not change it.
+    """
     return int(counts.linked.sum()) / (len(counts.top_1) * counts.shape[0])
 
 
 @dataclass(frozen=True)
 class Top1(Metric[PairEvidence]):
-    """Share of released rows whose best-scored raw row is linked to them, ties broken at random."""
+    """Share of released rows linked to their best-scored raw row."""
 
     name: ClassVar[str] = "top-1"
     unit: ClassVar[str] = "share"
@@ -47,10 +53,11 @@ class Top1(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of the share on the whole release; the interval is over people and keys.
+        """Mean over keys of the share on the whole release.
 
-        It is no narrower than that of as many independent answers as there are rows and keys: no hit is no proof.
-        Chance: a released row's links over n, and draws of random scores (`simulate_top_1`). p: people exchanged.
+        The interval is over people and keys. It is no narrower than that of as many independent answers as there are
+        rows and keys: no hit is no proof. Chance: a released row's links over n, and draws of random scores
+        (`simulate_top_1`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 
@@ -68,12 +75,12 @@ def _score(evidence: PairEvidence, level: PairLevel) -> Score:
 
 
 def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
-    """Draws of mean top-1 over the data samples for one key under random distinct scores, by exact sampling.
+    """One key's draws of mean top-1 under random scores, sampled exactly.
 
-    In each released row's column, raw rows come in random order; a data sample's answer is the first row that it holds.
-    Drawing rows with replacement changes nothing: a row that came before answers no further sample. Columns without a
-    linked row among the first ones (`tries_until_held`) cannot be hit: only the others are drawn, given the place of
-    their first.
+    The scores are distinct; the mean is over the data samples. In each released row's column, raw rows come in random
+    order; a data sample's answer is the first row that it holds. Drawing rows with replacement changes nothing: a row
+    that came before answers no further sample. Columns without a linked row among the first ones (`tries_until_held`)
+    cannot be hit: only the others are drawn, given the place of their first.
 
     Args:
         layout: Links and data samples.
@@ -110,7 +117,10 @@ def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
 
 
 def _among(codes: Integers, rows: Integers, cols: Integers, n: int) -> Bools:
-    """Whether (rows[i, j], cols[i]) is a link, from the sorted codes col * n + row."""
+    """Bool of `rows`' shape: true if (rows[i, j], cols[i]) is a link.
+
+    The links are the sorted codes col * n + row.
+    """
     wanted = cols[:, None] * n + rows
     there: Bools = codes[np.searchsorted(codes, wanted).clip(max=len(codes) - 1)] == wanted
     return there

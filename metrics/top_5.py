@@ -1,4 +1,4 @@
-"""Top-5: how often the right raw row is among the five that an attack likes best for a released row."""
+"""Top-5: share of released rows with the right row among five."""
 
 from __future__ import annotations
 
@@ -23,14 +23,18 @@ CURVE = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def found_within(counts: PairCounts, guesses: int) -> float:
-    """Share of released rows with a link whose first correct raw row ranks so high in its column, ties averaged."""
+    """Share of released rows whose first correct raw row ranks within `guesses`.
+
+    Rows without a link are left out; ties are averaged.
+    """
     return float((counts.ranks <= guesses).double().mean())
 
 
 def hits(counts: PairCounts) -> torch.Tensor:
-    """(c,) float64: 1 for each released row with a link whose first correct raw row has an expected rank of 5 at most.
+    """(c,) float64: 1 if the first correct row ranks 5 or better.
 
-    Ties are averaged, as in `PairCounts.ranks`: a row that ties with all others is no hit.
+    One number for each released row with a link; ranks of ties are expected ranks. Ties are averaged, as in
+    `PairCounts.ranks`: a row that ties with all others is no hit.
     """
     return (counts.ranks <= FIVE).double()
 
@@ -41,9 +45,9 @@ def top_5(counts: PairCounts) -> float:
 
 
 def chance_of_five(layout: Layout) -> np.ndarray:
-    """(c,) float64: for each released row with a link, the chance of a hit under random distinct scores.
+    """(c,) float64: chances of a hit under random distinct scores.
 
-    With l of n raw rows linked, 1 - C(n - l, 5) / C(n, 5).
+    One number for each released row with a link. With l of n raw rows linked, 1 - C(n - l, 5) / C(n, 5).
     """
     n = layout.shape[0]
     linked = np.unique(layout.links[:, 1], return_counts=True)[1]
@@ -56,7 +60,7 @@ def chance_of_five(layout: Layout) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Top5(Metric[PairEvidence]):
-    """Share of released rows for which a linked raw row is among the five best-scored."""
+    """Share of released rows linked to one of their best five."""
 
     name: ClassVar[str] = "top-5"
     unit: ClassVar[str] = "share"
@@ -73,7 +77,7 @@ class Top5(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of the share on the whole release; interval and p as those of `top-1`.
+        """Mean over keys of the share; interval and p as in `top-1`.
 
         Parts "within g" are points of the curve over numbers of guesses, without intervals.
 

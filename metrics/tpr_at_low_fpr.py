@@ -1,4 +1,7 @@
-"""TPR at low FPR: how many true pairs an attack is sure of (Carlini et al. 2022, section IV)."""
+"""TPR at low FPR: true pairs that an attack is sure of.
+
+Carlini et al. 2022, section IV.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,20 @@ LOWER = 10_000
 
 
 def chance_tpr(unlinked: int, one_in: int) -> float:
-    """Expected TPR under random distinct scores: with x = floor(q / one_in) unlinked pairs allowed, (x + 1) / (q + 1).
+    """Expected TPR of random distinct scores.
 
-    That is the chance of a linked pair to stand before the first unlinked one that is not allowed any more.
+    It is (x + 1) / (q + 1), with x = floor(q / one_in) of the q unlinked pairs allowed. That is the chance of a linked
+    pair to stand before the first unlinked one that is not allowed any more.
     """
     return (unlinked // one_in + 1) / (unlinked + 1)
 
 
 @dataclass(frozen=True)
 class TPRAtLowFPR(Metric[PairEvidence]):
-    """Share of true pairs found when one wrong pair in 1,000 is taken for true; one in 10,000 is a part."""
+    """Share of true pairs found at a false-positive rate of 0.1 %.
+
+    The share at one wrong pair in 10,000 is a part.
+    """
 
     name: ClassVar[str] = "tpr-at-low-fpr"
     unit: ClassVar[str] = "share"
@@ -50,11 +57,11 @@ class TPRAtLowFPR(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of the share on the whole release; the interval is over people and keys.
+        """Mean over keys of the share on the whole release.
 
-        It is no narrower than that of as many independent pairs as there are links and keys: no hit is no proof.
-        Chance: (x + 1) / (q + 1) with x of q wrong pairs allowed, and draws of random scores (`simulate_tpr`). p:
-        people exchanged.
+        The interval is over people and keys. It is no narrower than that of as many independent pairs as there are
+        links and keys: no hit is no proof. Chance: (x + 1) / (q + 1) with x of q wrong pairs allowed, and draws of
+        random scores (`simulate_tpr`). p: people exchanged.
 
         Raises:
             NotApplicable: The release has fewer than 1,000 wrong pairs.
@@ -84,11 +91,12 @@ def _at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
 
 
 def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> torch.Tensor:
-    """Draws of mean TPR over the data samples for one key under random distinct scores.
+    """One key's draws of mean TPR under random distinct scores.
 
-    A link's score is uniform and the same in every sample. The first unlinked score that is not allowed any more is a
-    beta order statistic; samples take it at one common quantile, so that the mean varies a little too much, never too
-    little (by a share of the order of 1 / n: links are that much rarer than the unlinked pairs that set the bar).
+    The mean is over the data samples. A link's score is uniform and the same in every sample. The first unlinked score
+    that is not allowed any more is a beta order statistic; samples take it at one common quantile, so that the mean
+    varies a little too much, never too little (by a share of the order of 1 / n: links are that much rarer than the
+    unlinked pairs that set the bar).
 
     Args:
         layout: Links and data samples.

@@ -1,4 +1,7 @@
-"""Transfer: how well classifiers do when trained and tested on original (o) and released (p) rows (CADP, figure 4)."""
+"""Transfer: classifiers between original and released rows (CADP, figure 4).
+
+A route names its training and its test rows: original (o) or released (p).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ HEADLINES = ("p/o", "p/p")
 
 @dataclass(frozen=True)
 class TransferAUC(Metric[TransferEvidence]):
-    """Mean test AUC on original rows after training on released ones; the other routes are parts."""
+    """Mean test AUC on original rows after training on released ones.
+
+    The other routes are parts.
+    """
 
     name: ClassVar[str] = "transfer-auc"
     unit: ClassVar[str] = "AUC"
@@ -40,13 +46,16 @@ class TransferAUC(Metric[TransferEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: TransferEvidence) -> Score:
-        """`auc_score` of each route. Raises NotApplicable where nothing was trained on the release."""
+        """`auc_score` of each route. Raises NotApplicable without training on the release."""
         return _headline({route: auc_score(found) for route, found in evidence.by_route.items()})
 
 
 @dataclass(frozen=True)
 class TransferAccuracy(Metric[TransferEvidence]):
-    """Share of original rows that are classified right after training on released ones; the other routes are parts."""
+    """Accuracy on original rows after training on released ones.
+
+    The other routes are parts.
+    """
 
     name: ClassVar[str] = "transfer-accuracy"
     unit: ClassVar[str] = "share of rows"
@@ -73,7 +82,7 @@ class TransferAccuracy(Metric[TransferEvidence]):
 
 @dataclass(frozen=True)
 class CADPClassifierAccuracy(Metric[CADPClassifierEvidence]):
-    """Share of original rows that the CADP paper's classifier names after training on released ones."""
+    """The CADP classifier's accuracy on original rows, trained on released ones."""
 
     name: ClassVar[str] = "cadp-classifier-accuracy"
     unit: ClassVar[str] = "share of rows"
@@ -99,10 +108,10 @@ class CADPClassifierAccuracy(Metric[CADPClassifierEvidence]):
 
 
 def accuracy(evidence: UtilityEvidence) -> Score:
-    """Share of rows whose highest score is that of the true class; t classes that tie for it count 1 / t.
+    """Share of rows with the highest score at the true class.
 
-    Rows without a label are left out. The interval is over people and keys; chance is the share of the most frequent
-    class, which needs no image at all.
+    t classes that tie for it count 1 / t. Rows without a label are left out. The interval is over people and keys;
+    chance is the share of the most frequent class, which needs no image at all.
 
     Raises:
         NotApplicable: Labels are not those of exclusive classes, or no row has one.
@@ -132,7 +141,10 @@ def accuracy(evidence: UtilityEvidence) -> Score:
 
 
 def _hits(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(n,) float64: 1 where the true class alone has the highest score, 1 / t where t classes share it, else 0."""
+    """(n,) float64: 1 if the true class leads, else 0.
+
+    t classes that share the highest score, the true one among them, count 1 / t.
+    """
     best = (scores == scores.amax(dim=1, keepdim=True)).double()
     return (best * labels).sum(dim=1) / best.sum(dim=1)
 

@@ -1,4 +1,4 @@
-"""Undeclared pairs: the share of people whom the judge found in released rows to which no link of theirs leads."""
+"""Undeclared pairs: people found in released rows without a link to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class UndeclaredPairs(Metric[HonestyEvidence]):
-    """People (or rows) found in released rows that are declared not to show them, as a share of those looked at."""
+    """Share of people (or rows) found in rows declared without them."""
 
     name: ClassVar[str] = "undeclared-pairs"
     unit: ClassVar[str] = "share"
@@ -29,7 +29,10 @@ class UndeclaredPairs(Metric[HonestyEvidence]):
     on_request: ClassVar[bool] = False
 
     def __call__(self, evidence: HonestyEvidence) -> Score:
-        """The share, with the exact p of the strongest search, which allows for the number of searches."""
+        """The share, with the strongest search's exact p.
+
+        The p allows for the number of searches.
+        """
         note = (
             "of the strongest search; p is exact and allows for all searches; no interval: a bound would need a model"
         )

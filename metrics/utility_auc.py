@@ -1,4 +1,7 @@
-"""Utility AUC: how well a classifier trained on the release finds the findings in new images (Syfer, definition 1)."""
+"""Utility AUC: findings in new images, by a classifier from the release.
+
+Syfer, definition 1.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from bench.types import Column, Metric, Score
 
 @dataclass(frozen=True)
 class UtilityAUC(Metric[UtilityEvidence]):
-    """Mean test AUC over the findings of the best classifier that Bob can choose on held-out data."""
+    """Mean test AUC over findings of Bob's best classifier by held-out data."""
 
     name: ClassVar[str] = "utility-auc"
     unit: ClassVar[str] = "AUC"
@@ -29,9 +32,10 @@ class UtilityAUC(Metric[UtilityEvidence]):
     )
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`auc_score` over findings and keys, each finding as a part; the interval is over test people and keys.
+        """`auc_score` over findings and keys, each finding as a part.
 
-        The note says what the model comes to that was chosen without anybody's labels but the release's.
+        The interval is over test people and keys. The note says what the model comes to that was chosen without
+        anybody's labels but the release's.
 
         Raises:
             NotApplicable: No finding has both classes among the test rows.

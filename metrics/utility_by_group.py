@@ -1,4 +1,4 @@
-"""Utility by group: how well the findings are found among women and men, age bands, views and sites."""
+"""Utility by group: AUC among women, men, age bands, views and sites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEWEST = 10
 
 @dataclass(frozen=True)
 class UtilityByGroup(Metric[UtilityEvidence]):
-    """Utility AUC among the test rows of each group; the headline is the group that is served worst."""
+    """Utility AUC in each group; the headline is the worst group."""
 
     name: ClassVar[str] = "utility-by-group"
     unit: ClassVar[str] = "AUC"
@@ -35,7 +35,9 @@ class UtilityByGroup(Metric[UtilityEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`auc_score` of each group, over the findings with at least ten rows of either class in it.
+        """`auc_score` of each group, over its findings with enough rows.
+
+        A finding needs at least ten rows of either class in the group.
 
         Raises:
             NotApplicable: The data set knows no groups, or none has such a finding.
@@ -58,7 +60,10 @@ class UtilityByGroup(Metric[UtilityEvidence]):
 
 
 def _among(evidence: UtilityEvidence, rows: torch.Tensor) -> UtilityEvidence | None:
-    """The evidence of some rows (n,) bool and the findings that can be judged there; None where there are none."""
+    """The evidence of chosen rows (n,) bool and their judgeable findings.
+
+    None if no finding can be judged there.
+    """
     labels = evidence.labels[rows]
     columns = [
         k

@@ -37,7 +37,6 @@ UNFINISHED: set[str] = {
     "bench/contract",
     "bench/data",
     "bench/eve",
-    "bench/owner",
     "bench/plugins",
     "bench/results",
     "bench/runs",

@@ -1,4 +1,4 @@
-"""Laplace noise on a grid: what a bound is claimed for are the bits that are published.
+"""Laplace noise on a grid, so that bounds hold for published bits.
 
 Rows come onto the grid first, noise is a whole number of steps (the discrete Laplace distribution), and so is their
 sum: whatever comes of it later is post-processing. A bound counts in steps, after rounding (Canonne, Kamath and Steinke
@@ -34,14 +34,15 @@ class GridNoise:
 
     @classmethod
     def of(cls, scale: float, reach: float) -> Self:
-        """Noise of that scale for values up to `reach` in size; both are public."""
+        """Noise of that scale for values up to `reach`; both are public."""
         return cls(Grid.for_noise(scale, reach), scale)
 
     @classmethod
     def keeping(cls, epsilon: float, low: torch.Tensor, high: torch.Tensor) -> Self:
-        """The noise that hides any change within `low`..`high` (float64, of a row's shape) by `epsilon`.
+        """The noise that hides any change within `low`..`high` by `epsilon`.
 
-        Its scale is that of the ranges' sum over epsilon, but for what rounding to the grid adds to the ranges.
+        Both ends are float64, of a row's shape. Its scale is that of the ranges' sum over epsilon, but for what
+        rounding to the grid adds to the ranges.
         """
         scale = float((high - low).sum()) / epsilon
         found = cls.of(scale, float(max(low.abs().max(), high.abs().max())))
@@ -50,7 +51,10 @@ class GridNoise:
         return cls(found.grid, above(steps * Fraction(found.grid.step) / Fraction(epsilon)) if steps else scale)
 
     def span(self, low: torch.Tensor, high: torch.Tensor) -> int:
-        """How many steps rows within `low`..`high` can differ by in L1. Rounding keeps order, so that ends are ends."""
+        """The largest L1 distance in steps of two rows within `low`..`high`.
+
+        Rounding keeps order, so the ends stay the ends.
+        """
         return int((self.grid.places(high) - self.grid.places(low)).sum())
 
     def epsilon(self, steps: int) -> float:
@@ -64,10 +68,12 @@ class GridNoise:
     def add(
         self, samples: torch.Tensor, stream: Stream, values: Callable[[torch.Tensor], torch.Tensor] = lambda rows: rows
     ) -> torch.Tensor:
-        """Rows (n, ...), float32 or as the grid needs: on the grid, with noise.
+        """Rows (n, ...) with noise, on the grid.
+
+        They are float32, or finer if the grid needs it.
 
         Args:
-            samples: (n, ...) rows, a block of which is worked on at a time; the blocks change nothing.
+            samples: (n, ...) rows; they are worked on in blocks, which change nothing.
             stream: Of the noise.
             values: What is to be hidden of rows, each of its own row alone and of its shape. Default: the rows.
         """

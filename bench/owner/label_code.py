@@ -1,8 +1,9 @@
-"""Labels under a secret code: a finding's yes and no may be swapped, exclusive classes change places.
+"""Labels under a secret permutation of their identities.
 
-Source: Yala et al., Syfer (2022), section 4.2: "Alice chooses the label encoding by randomly sampling a permutation of
-the label identities". Data must be class-balanced (footnote 2): otherwise counting the codes reveals the classes. A
-finding has two identities, so its permutation is a flip or nothing; findings are coded independently.
+A finding's yes and no may be swapped; exclusive classes change places. Source: Yala et al., Syfer (2022), section 4.2:
+"Alice chooses the label encoding by randomly sampling a permutation of the label identities". Data must be
+class-balanced (footnote 2): otherwise counting the codes reveals the classes. A finding has two identities, so its
+permutation is a flip or nothing; findings are coded independently.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class LabelCode:
     unbalanced: Unbalanced
 
     def encode(self, data: Dataset) -> torch.Tensor | None:
-        """The labels of `data` (n, k) in code: 0, 1 or NaN as before; None for None.
+        """The labels of `data` (n, k) in code; None for None.
+
+        They are 0, 1 or NaN as before.
 
         Raises:
             NotApplicable: Labels that are not 0, 1 or NaN; another kind of labels than `exclusive` says; classes that
@@ -59,13 +62,13 @@ class LabelCode:
         return torch.where(self._flips(labels.shape[1]).to(labels.device), 1 - labels, labels)
 
     def decode(self, scores: torch.Tensor) -> torch.Tensor:
-        """Predictions (n, k) of coded labels, in [0, 1], as predictions of the real labels."""
+        """Predictions (n, k) in [0, 1] of real labels, from coded ones."""
         if self.exclusive:
             return scores[:, self._places(scores.shape[1]).argsort().to(scores.device)]
         return torch.where(self._flips(scores.shape[1]).to(scores.device), 1 - scores, scores)
 
     def _places(self, classes: int) -> torch.Tensor:
-        """(k,) int64: the class that stands in each column of the coded labels."""
+        """(k,) int64: the class in each column of the coded labels."""
         return self.secret.stream("classes", classes).permutation(classes)
 
     def _flips(self, findings: int) -> torch.Tensor:
@@ -73,7 +76,10 @@ class LabelCode:
         return self.secret.stream("flips").integers(2, findings) == 1
 
     def _balanced(self, labels: torch.Tensor, findings: tuple[str, ...]) -> torch.Tensor:
-        """Labels (n, k) whose classes are equally frequent, as far as they occur at all; the surplus is NaN."""
+        """Labels (n, k) with equally frequent classes; the surplus is NaN.
+
+        Only classes that occur count.
+        """
         if self.exclusive:
             classes = {name: labels[:, k] == 1 for k, name in enumerate(findings)}
             surplus = self._surplus("the classes", classes)
@@ -84,7 +90,10 @@ class LabelCode:
         return labels
 
     def _surplus(self, what: str, classes: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(n,) bool: the rows to leave out so that the classes, (n,) bool each, become equally frequent."""
+        """(n,) bool: the surplus rows; without them classes are equally frequent.
+
+        Each class is (n,) bool.
+        """
         rows = {name: member.nonzero()[:, 0] for name, member in classes.items()}
         counts = {name: len(found) for name, found in rows.items() if len(found)}
         fewest = min(counts.values(), default=0)

@@ -1,4 +1,4 @@
-"""What a generator publishes of labels: the classes that its rows may have, and how frequent each is."""
+"""Classes of labels and their proportions, as a generator publishes them."""
 
 from __future__ import annotations
 
@@ -37,28 +37,31 @@ class LabelMix:
 
     @classmethod
     def of(cls, labels: torch.Tensor | None, samples: torch.Tensor) -> tuple[Self, torch.Tensor]:
-        """The mix of the labels (n, k) of samples (n, ...), on their device, and the class (n,) int64 of each row."""
+        """The mix of labels (n, k), and each row's class (n,) int64.
+
+        Both are on the device of the samples (n, ...).
+        """
         number, classes = (part.to(samples.device) for part in label_classes(labels, len(samples)))
         counts = torch.bincount(number, minlength=len(classes))
         return cls(classes.to(torch.float32), counts.to(torch.float64) / len(samples)), number
 
     @classmethod
     def load(cls, state: State) -> Self:
-        """The mix among the tensors of a generator's `state`. Raises ValueError for shapes and numbers of no mix."""
+        """The mix in a generator's `state`. Raises ValueError for invalid tensors."""
         c, k, *_ = (*state["classes"].shape, 0, 0)
         check_tensors(state, {"classes": (c, k)}, finite=False)
         check_tensors(state, {"proportions": (c,)}, dtype=torch.float64)
         return cls(state["classes"], state["proportions"])
 
     def draw(self, count: int, stream: Stream) -> torch.Tensor:
-        """The classes (count,) int64 of fresh rows. Raises ValueError for a count below 1."""
+        """Random classes (count,) int64. Raises ValueError for a count below 1."""
         at_least(1, count=count)
         steps = self.proportions.cpu().cumsum(dim=0)
         drawn = torch.searchsorted(steps, stream.uniform(count) * steps[-1], right=True)
         return drawn.to(self.classes.device)
 
     def labels(self, number: torch.Tensor) -> torch.Tensor | None:
-        """Labels (m, k) of rows of classes (m,); None where there are none."""
+        """Labels (m, k) of rows of classes (m,); None without labels."""
         return self.classes[number] if self.classes.shape[1] else None
 
     def state(self) -> State:

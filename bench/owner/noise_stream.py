@@ -1,8 +1,8 @@
-"""Noise that a key adds: drawn from a secret of its own for every call, so that a scheme never uses noise twice.
+"""Noise of a key: a stream of its own for every call.
 
-A key belongs to one scheme. The same key under another scheme (another scale, another code) draws the same numbers for
-the same rows: an owner who published both releases would publish their difference, in which the noise cancels. Claims
-cover one release.
+So a scheme never uses noise twice. A key belongs to one scheme. The same key under another scheme (another scale,
+another code) draws the same numbers for the same rows: an owner who published both releases would publish their
+difference, in which the noise cancels. Claims cover one release.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.types import Dataset, Key, Release, State, paired
 
 @dataclass(frozen=True, eq=False)
 class NoiseKey(Key):
-    """The key of a method that adds noise to every row: a secret.
+    """The secret key of a method that adds noise to every row.
 
     The secret, the kind of call and the rows together choose the stream of a call.
 
@@ -31,11 +31,11 @@ class NoiseKey(Key):
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
-        """Rows with fresh noise each. The same rows get the same noise again, any others new noise."""
+        """Rows with noise. Equal rows repeat it; other rows get new noise."""
         return paired(self._call(private.samples, "release"), private.labels)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows with fresh noise, never that of the release. Raises ValueError for rows of another shape."""
+        """Rows with fresh noise, never the release's. Raises ValueError for other shapes."""
         return self._call(samples, "query")
 
     def state(self) -> State:

@@ -1,11 +1,12 @@
-"""The row with the largest sum of distances to all others, again and again while rows are taken away.
+"""A repeated search for the row with the largest sum of distances.
 
-Few rows are ever measured against all others. For the rest a bound will do: m distances sum to at most the root of m
-times the sum of their squares (Cauchy-Schwarz), and squares sum up in closed form, sum |x - y|^2 = m |x|^2 - 2 x s + q
-with s the sum of the y and q that of their squares. Rows are put into groups of neighbours and the bounds of the groups
-added, which is tight as far as distances to a group are alike. Rows that may lead by that bound are measured; the
-measured rows' sums are then kept up to date, exactly, from their stored distances. One product of all rows renews the
-bounds and measures the rows that led by the bounds before: reading the rows costs as much as multiplying them.
+Rows are taken away between the searches. Few rows are ever measured against all others. For the rest a bound will do: m
+distances sum to at most the root of m times the sum of their squares (Cauchy-Schwarz), and squares sum up in closed
+form, sum |x - y|^2 = m |x|^2 - 2 x s + q with s the sum of the y and q that of their squares. Rows are put into groups
+of neighbours and the bounds of the groups added, which is tight as far as distances to a group are alike. Rows that may
+lead by that bound are measured; the measured rows' sums are then kept up to date, exactly, from their stored distances.
+One product of all rows renews the bounds and measures the rows that led by the bounds before: reading the rows costs as
+much as multiplying them.
 
 Where bounds say little (rows that tie, or the last few), every row's sum is measured once and then kept up to date.
 """
@@ -37,7 +38,7 @@ BITS = 25
 
 
 class OutermostRow:
-    """A search among some of the rows (n, ...), finite; `which` (s,) int64 are searched.
+    """A search among finite rows (n, ...); `which` (s,) int64 selects them.
 
     Rows are whole numbers on a grid, so that products in float64 are exact, and so are squared distances. Their roots
     are rounded to a multiple of a power of two so fine that sums of n of them are exact too. Rows that do not fit
@@ -67,7 +68,10 @@ class OutermostRow:
         self._bounds = self._bound(self._products(self._moments))
 
     def find(self) -> torch.Tensor:
-        """Distances (s,) of the outermost row that is left: -1 to itself, infinite to rows that are gone."""
+        """Distances (s,) of the outermost row that is left.
+
+        To itself the distance is -1, to rows that are gone infinite.
+        """
         if not self._everyone and float(self._sums.amax()) <= self._limit:
             self._refresh()
         if self._everyone:
@@ -104,7 +108,10 @@ class OutermostRow:
         return wide
 
     def _products(self, wide: torch.Tensor) -> torch.Tensor:
-        """Products (s, w) of all stored rows with wide rows or sums of those: their squared distances, added up."""
+        """Sums (s, w) of squared distances of stored rows to wide rows.
+
+        A wide row may be a sum of several.
+        """
         turned, out = -2 * wide[:, :-2].T, self._squares.new_empty(len(self._grid), len(wide))
         for part in self._parts():
             torch.mm(self._grid[part].double(), turned, out=out[part])
@@ -112,7 +119,7 @@ class OutermostRow:
         return out.add_(wide[:, -1])
 
     def _parts(self) -> list[slice]:
-        """The stored rows: all of them, or as many as become float64 in the processor's cache."""
+        """Parts of stored rows; an int32 part fits the cache as float64."""
         n, d = self._grid.shape
         return split_evenly(n, n if self._grid.dtype == torch.float64 else max(1, CACHED // (8 * d)))
 
@@ -120,7 +127,7 @@ class OutermostRow:
         return squares.sqrt_().mul_(self._fine).round_()
 
     def _group(self) -> None:
-        """Put every row, all of them alive, to the nearest of a few, and add the groups up."""
+        """Group all rows by the nearest of a few; sum each group."""
         n, d = self._grid.shape
         some = torch.linspace(0, n - 1, GROUPS, device=self.rows.device).long()
         self._of = self._products(self._wide(some)).argmin(dim=1)
@@ -139,7 +146,10 @@ class OutermostRow:
         self._counted[gone] = False
 
     def _bound(self, squares: torch.Tensor) -> torch.Tensor:
-        """(s,) sums of distances are at most this, by products (s, GROUPS) with the moments."""
+        """(s,) upper bounds of sums of distances, from products with the moments.
+
+        The products are (s, GROUPS).
+        """
         members = self._moments[:, -2]
         roots = squares.clamp(min=0).add_(self._margin).mul_(members * self._fine**2).sqrt_().sum(dim=1)
         return roots * (1 + 2.0**-40) + members.sum()  # every distance was rounded
@@ -167,7 +177,10 @@ class OutermostRow:
         return self._bounds.index_fill(0, self._front[measured], -1)
 
     def _refresh(self) -> None:
-        """Measure rows until one leads; and at least a few, so that the next rounds have their leaders too."""
+        """Measure at least a few rows, and more until one leads.
+
+        The next rounds take their leaders from those few.
+        """
         self._clear()
         self._count_out()
         alive, groups, measured = self.alive.double(), self._moments, 0
@@ -202,7 +215,10 @@ class OutermostRow:
 
 
 def _on_grid(rows: torch.Tensor, which: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows `which` as whole numbers (s, d) about their middle, float64 or int32, and their squares (s,) float64."""
+    """The rows `which` as whole numbers (s, d), and their squares (s,).
+
+    They are centred, in float64 or int32; the squares are float64.
+    """
 
     def read() -> Iterator[tuple[slice, torch.Tensor]]:
         for part in split_evenly(len(which), ROWS):
@@ -222,7 +238,7 @@ def _on_grid(rows: torch.Tensor, which: torch.Tensor) -> tuple[torch.Tensor, tor
 
 
 def _moved_forward(stored: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
-    """The rows `kept` (ascending) of those stored, in the same memory, a few at a time."""
+    """The rows `kept` (ascending), moved forward in place, in parts."""
     for part in split_evenly(len(kept), ROWS):
         stored[part] = stored[kept[part]]  # nothing is written over that is still to be read
     return stored[: len(kept)]

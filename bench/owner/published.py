@@ -1,4 +1,4 @@
-"""Checks of a generator's state, which may come from a stranger's file: names, shapes, kinds and numbers."""
+"""Checks of a generator's state, which may come from a stranger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def check_names(state: State, names: Set[str]) -> None:
 def check_tensors(
     state: State, shapes: Mapping[str, tuple[int, ...]], *, dtype: torch.dtype | None = None, finite: bool = True
 ) -> None:
-    """Raise ValueError unless each tensor has its shape, `dtype` (None: float32) and finite numbers."""
+    """Raise ValueError unless tensors have their shape, `dtype`, and finite numbers.
+
+    `dtype` None stands for float32.
+    """
     dtype = dtype or torch.float32
     for name, shape in shapes.items():
         tensor = state[name]

@@ -1,4 +1,4 @@
-"""Clusters of one size, as k-Same forms them: from the outermost row inwards, each row with its nearest neighbours.
+"""Clusters of one size, formed from the outermost row inwards (k-Same).
 
 Source: Newton et al., Preserving Privacy by De-identifying Face Images (2005), in the form of the CVAE authors' code
 (Di Salvo et al. 2024): the seed is the unassigned row with the largest sum of Euclidean distances to the rows that are
@@ -20,9 +20,10 @@ from bench.owner.outermost_row import ROWS, OutermostRow
 
 
 def same_size_clusters(rows: torch.Tensor, k: int, which: torch.Tensor | None = None) -> torch.Tensor:
-    """The cluster of every row; each has k rows, but for the last, which has the n % k that are left over as well.
+    """The cluster of every row; each has k rows, the last more.
 
-    Of equal distances or sums the row with the lower number comes first.
+    The last one takes the n % k rows that are left over as well. Of equal distances or sums the row with the lower
+    number comes first.
 
     Args:
         rows: (n, ...) finite, in the units that distances are to be measured in; read a few at a time.
