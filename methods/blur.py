@@ -1,7 +1,8 @@
-"""Blur: every image through a Gaussian filter. A reference row: what people do who want faces or names out of sight.
+"""Blur: every image through a Gaussian filter. A reference row.
 
-Source: torchvision's `gaussian_blur` (edges mirrored), cut off at four deviations. The deviation is stated for a longer
-side of 64 pixels and grows with it, so that a figure means the same at any size.
+People blur faces and names to hide them. Source: torchvision's `gaussian_blur` (edges mirrored), cut off at four
+deviations. The deviation is stated for a longer side of 64 pixels and grows with it, so that a figure means the same at
+any size.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""CADP: Laplace noise on the latent of a conditional invertible network, at an L1 norm that every latent is brought to.
+"""CADP: Laplace noise on normed latents of a conditional invertible network.
 
-Source: Tölle et al., Content-aware differential privacy with conditional invertible neural networks (2022), Algorithm 1
-and appendix A, and the authors' code. The network is in `bench.nets.cinn`. What the paper gets wrong, and what the
-variants make of it, stands in `methods.cadp_mechanism`.
+Every latent is brought to the same L1 norm first. Source: Tölle et al., Content-aware differential privacy with
+conditional invertible neural networks (2022), Algorithm 1 and appendix A, and the authors' code. The network is in
+`bench.nets.cinn`. What the paper gets wrong, and what the variants make of it, stands in `methods.cadp_mechanism`.
 
 Differences from the paper:
 - The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private rows.
@@ -22,7 +22,7 @@ Differences from the paper:
 - Normed latents are rounded to a grid of a 2^30th of the noise's scale, towards zero, and the noise is the
   discrete Laplace distribution on it, so that the bound holds for the bits that the flow decodes.
 - The code down-samples by IRevNet in all configurations, as the preset `paper` does; elsewhere it is Haar's wavelet.
-- The preset is not CelebA's, of which the code has clamp=1.2, splits=1+0.5+0.5+0.25, blocks=6, flat_blocks=12 and
+- The preset is not CelebA's: for CelebA the code has clamp=1.2, splits=1+0.5+0.5+0.25, blocks=6, flat_blocks=12 and
   train_batch=16, batch=16. What leaves a level is a latent of its own there, clipped by its own norm, as in
   `official-code`; the other variants bring the whole latent to the norm, as Algorithm 1 says. The code's notebook of
   faces takes min(epsilon / 4, 4) for the norm (`sensitivity`), batches of one, and decodes under attributes that it
@@ -146,9 +146,9 @@ class CADP(Method):
             raise ValueError(f'condition must be "labels" or columns as in "1" or "1+3", got {self.condition!r}')
 
     def fit(self, public: Dataset, seed: int) -> CADPScheme:
-        """Train the flow. Raises NotApplicable for sides that the levels do not divide, and columns that do not fit.
+        """Train the flow. Raises NotApplicable for unfit sides or columns.
 
-        Raises FlowDiverged where training fails.
+        Sides must be divisible by the levels, and columns must fit the table. Raises FlowDiverged where training fails.
         """
         conditions = conditions_of(public, self.condition)
         rows, device = conditions.rows(public.samples), public.samples.device
@@ -185,7 +185,7 @@ class CADP(Method):
         return self.load({**flow.state_dict(), **numbers})
 
     def load(self, state: State) -> CADPScheme:
-        """The scheme that `CADPScheme.state` described, with the norm and the noise of this method."""
+        """The scheme of `CADPScheme.state`, with this method's norm and noise."""
         exclusive, *shape = (int(number) for number in state["sizes"])
         findings = tuple(json.loads(bytes(state["findings"].tolist())))
         conditions = Conditions(findings, bool(exclusive), state["values"])
@@ -235,7 +235,7 @@ def _number(written: str) -> float:
 
 
 def _finely(scale: float, norm: float) -> GridNoise:
-    """Noise of that scale on elements of up to `norm`, all of which the grid holds.
+    """Noise of that scale; its grid holds elements up to `norm`.
 
     Nothing is published as it stands on this grid, so that float32 need not hold it.
     """

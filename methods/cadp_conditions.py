@@ -1,4 +1,4 @@
-"""What CADP's flow is told beside a row: its labels, or columns of a table."""
+"""Conditions of CADP's flow: a row's labels, or columns of a table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ MOST_VALUES = 20
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """What the flow is told beside the row: the public findings, or columns of a table. All zeros: nothing is known.
+    """The flow's input beside the row: public findings, or table columns.
+
+    All zeros: nothing is known.
 
     Args:
         findings: Names of the public findings; an exclusive class has one number, another finding two, yes and no.
-        exclusive: Whether the findings are classes of which each row has exactly one.
+        exclusive: Whether the findings are classes and each row has exactly one.
         values: (k, 2) float32, column and value: one number for each, 1 where the column has the value. The columns
             are no part of the flow. Without any, findings are the condition.
     """
@@ -35,7 +37,10 @@ class Conditions:
     def read(
         self, samples: torch.Tensor, labels: torch.Tensor | None, findings: tuple[str, ...]
     ) -> torch.Tensor | None:
-        """The conditions (n, width) float32 of rows whose labels (n, k) have columns `findings`; None for width 0."""
+        """The conditions (n, width) float32 of rows; None for width 0.
+
+        The labels (n, k) of the rows have columns `findings`.
+        """
         if not self.width:
             return None
         if len(self.values):
@@ -48,7 +53,7 @@ class Conditions:
         return (known if self.exclusive else torch.cat((known, 1 - known), dim=1)).nan_to_num(0.0)
 
     def rows(self, samples: torch.Tensor) -> torch.Tensor:
-        """What the flow sees of rows: all but the columns of the condition."""
+        """The flow's input: the rows without the columns of the condition."""
         return samples[:, self._seen(samples)] if len(self.values) else samples
 
     def join(self, rows: torch.Tensor, samples: torch.Tensor) -> torch.Tensor:
@@ -60,7 +65,9 @@ class Conditions:
         return whole
 
     def drawn(self, samples: torch.Tensor, uniform: Callable[[int], torch.Tensor]) -> torch.Tensor:
-        """Rows (n, d) whose columns of the condition hold values drawn at random, every value of a column as likely.
+        """Rows (n, d) with random values in the columns of the condition.
+
+        Every value of a column is as likely.
 
         Args:
             samples: The rows.

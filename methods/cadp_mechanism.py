@@ -36,7 +36,7 @@ from methods.cadp_conditions import Conditions
 SHORTER = 1 - 2.0**-30  # float64 errs by far less in a sum of latents; lest a norm exceeds s
 LONGER = 1 + 2.0**-6  # a little more than the norm, for decoding and encoding err: the clip takes it off
 SHORTEST = 1e-30  # a latent of zeros stays one
-ORDINARY = 64  # rows of which two far apart are looked for
+ORDINARY = 64  # rows searched for two that are far apart
 
 Variant = Literal["paper", "corrected", "official-code"]
 NOISE: Mapping[str, str] = {
@@ -87,11 +87,14 @@ class NormedLatent(Mechanism):
         return torch.full((self.width,), self.noise_scale, dtype=torch.float64, device=self.flow.mean.device)
 
     def locate(self, data: Dataset) -> torch.Tensor:
-        """(n, d) float64: normed latents, on the grid. Without rowwise they depend on the order of the rows."""
+        """(n, d) float64: normed latents, on the grid.
+
+        Without `rowwise` they depend on the order of the rows.
+        """
         return self.normed(self._latent(data.samples, self.conditions.read(data.samples, data.labels, data.findings)))
 
     def observe(self, release: Release) -> torch.Tensor:
-        """(m, d) float64: the noisy latents of released rows, under the condition that their labels give.
+        """(m, d) float64: noisy latents of released rows, by their labels' condition.
 
         Raises:
             NotApplicable: The labels' columns are not the public findings.
@@ -105,14 +108,15 @@ class NormedLatent(Mechanism):
         return self._latent(release.samples, self.conditions.read(release.samples, release.labels, named))
 
     def rebuild(self, code: torch.Tensor, data: Dataset) -> torch.Tensor:
-        """Rows (n, ...) float32 of codes (n, d), under the conditions of `data`'s rows."""
+        """Rows (n, ...) float32 of codes (n, d), under `data`'s conditions."""
         condition = self.conditions.read(data.samples, data.labels, data.findings)
         return self.conditions.join(normalising_flow.decoded(self.flow, code.float(), condition), data.samples)
 
     def normed(self, latent: torch.Tensor) -> torch.Tensor:
-        """Latents (n, d) float64 at norm s, row by row or batch by batch, on the grid: no longer than `most` steps.
+        """Latents (n, d) float64 of norm s, on the grid.
 
-        They are rounded to zero, which makes nothing longer; what float64 errs by is taken off before.
+        The norm is that of a row or of a batch, and at most `most` steps. They are rounded to zero, which makes nothing
+        longer; what float64 errs by is taken off before.
         """
         if self.rowwise:
             long = latent.abs().sum(dim=1, keepdim=True)
@@ -125,13 +129,13 @@ class NormedLatent(Mechanism):
         return torch.cat([clipped(part, self.norm * SHORTER) for part in parts], dim=1)
 
     def together(self, stream: Stream) -> int:
-        """Rows that are released at a time: no other numbers, batches or noise than of all at once."""
+        """Rows released at a time; numbers, batches and noise stay the same."""
         rows = math.lcm(normalising_flow.rows_at_once(torch.empty(1, self.width)), stream.rows_apart(self.width))
         return rows if self.rowwise else math.lcm(rows, self.batch)
 
     @property
     def most(self) -> int:
-        """The L1 norm s in steps of the grid, rounded down: what rows (of a batch: columns) have at most."""
+        """The L1 norm s of rows (or batches' columns), in grid steps."""
         return math.floor(self.gridded.grid.steps(self.norm))
 
     def _rounded(self, scaled: torch.Tensor, *, along: int) -> torch.Tensor:
@@ -141,10 +145,11 @@ class NormedLatent(Mechanism):
         return self.gridded.grid.values(places).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """Rows whose latents are opposite: along one element, or in all of them where a batch's norm allows it.
+        """Rows with opposite latents, along one element or along all.
 
-        They are what the flow decodes there, with labels and without: rows of real numbers, not all in [0, 1]. Last
-        come the two of some rows of `like` with the same condition whose codes lie farthest apart.
+        All elements are opposite if the norm of a batch allows it. They are what the flow decodes there, with labels
+        and without: rows of real numbers, not all in [0, 1]. Last come the two of some rows of `like` with the same
+        condition whose codes lie farthest apart.
         """
         labels, device = like.labels, like.samples.device
         usual = 0 if labels is None else int(labels.isfinite().all(dim=1).int().argmax())
@@ -176,7 +181,9 @@ class NormedLatent(Mechanism):
 
 
 def clipped(latent: torch.Tensor, norm: float) -> torch.Tensor:
-    """A batch of latents (b, d) at the matrix norm of order 1 that the authors' code allows: no longer, as it is below.
+    """A batch of latents (b, d), shortened to the authors' matrix norm.
+
+    The norm is of order 1; a batch below it stays as it is.
 
     >>> clipped(torch.tensor([[3.0, 0.0], [1.0, 2.0]]), 2.0)
     tensor([[1.5000, 0.0000],

@@ -1,4 +1,4 @@
-"""What a fitted CADP is: a flow that everyone knows with the noise on its latents, and keys that draw the noise."""
+"""A fitted CADP: a public flow, its noise, and keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CADPScheme(Scheme):
         return CADPKey(self, Secret.load(state["secret"]))
 
     def state(self) -> State:
-        """The flow's weights, its sizes, what it is conditioned on, and how it did on held-out rows."""
+        """The flow's weights, sizes, conditions, and likelihood of held-out rows."""
         return self.learned
 
     def claim(self) -> PrivacyClaim:
@@ -43,7 +43,7 @@ class CADPScheme(Scheme):
         return self.noise
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """Norm and noise, how well the flow models held-out public rows, and what it was trained on."""
+        """Norm, noise, the flow's fit to held-out public rows, its training."""
         training, held, nats, bits, steps = self.learned["judged"].tolist()
         fit = ("nats per dimension", nats) if math.isnan(bits) else ("bits per dimension", bits)
         return {
@@ -58,15 +58,16 @@ class CADPScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class CADPKey(Key):
-    """A secret; with the rows and their condition it chooses the stream of a release."""
+    """A secret; with rows and condition it chooses a release's stream."""
 
     scheme: CADPScheme
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
-        """Rows with fresh noise each, labels as they are. The same rows get the same noise again, any others new noise.
+        """Rows with noise, labels as they are.
 
-        New rows reach Bob, who trains a model on the release, as they are, as in the paper.
+        Equal rows get the same noise again; other rows get new noise. New rows reach Bob, who trains a model on the
+        release, as they are, as in the paper.
         """
         noise = self.scheme.noise
         condition = noise.conditions.read(private.samples, private.labels, private.findings)

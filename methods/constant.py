@@ -1,6 +1,7 @@
-"""Constant: every released row is the mean of the public rows. The reference row for releases that forget their rows.
+"""Constant: every released row is the mean of the public rows.
 
-Of the private rows only their number and the proportions of their labels count.
+The reference row for releases that forget their rows. Of the private rows only their number and the proportions of
+their labels count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bench.types import Dataset, Generator, Key, Method, Release, Role, Scheme, 
 
 @dataclass(frozen=True)
 class Constant(Method):
-    """Nothing of any private row is kept: attacks on membership are held against it, and must sit at chance."""
+    """A release without private rows: attacks on membership must sit at chance."""
 
     name: ClassVar[str] = "constant"
     role: ClassVar[Role | None] = "forgets its rows"
@@ -68,7 +69,7 @@ class ConstantKey(Key):
     mean: torch.Tensor
 
     def release(self, private: Dataset) -> Release:
-        """A copy of the mean for each private row, with the private labels in the order of their classes."""
+        """A copy of the mean for each private row; labels by class."""
         mix, number = LabelMix.of(private.labels, private.samples)
         generator = ConstantGenerator(self.mean.to(private.samples.device), mix)
         release = generator.rows(number.sort().values)

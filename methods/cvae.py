@@ -1,4 +1,4 @@
-"""CVAE: synthetic feature vectors, drawn from a conditional variational autoencoder of the private vectors.
+"""CVAE: synthetic vectors from a conditional variational autoencoder of private ones.
 
 Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
 and the authors' code. The network and its two formulas are in `bench.nets.cvae`, its training in
@@ -14,7 +14,7 @@ Differences from the paper:
 - Classes are the patterns of labels, a withheld label being a value like any other; for exclusive classes, the paper's.
 - Held-out rows for early stopping are whole people among the private rows, not a split of their own. They decide when
   training ends, and so count as rows that the release was made of. People who alone show a class are learned from;
-  where that holds out nobody, the learned rows themselves are judged by.
+  if that holds out no person, the learned rows themselves are judged by.
 - A stored set (`publish="set"`) has the exact class counts of the private rows, as in the code; the decoder
   (`publish="decoder"`, the paper's online form) draws classes by the published proportions, as does the set of the same
   size that is released beside it.
@@ -59,7 +59,7 @@ PAPER_BETA = 0.1
 
 @dataclass(frozen=True)
 class CVAE(Method):
-    """Feature vectors drawn from a conditional variational autoencoder trained on the private vectors.
+    """Vectors drawn from a conditional variational autoencoder of the private feature vectors.
 
     Args:
         variance: Of the latents that rows are drawn from; 1 is the prior's, less draws nearer to the class's prototype.
@@ -71,7 +71,7 @@ class CVAE(Method):
             columns' variance within classes, which has to be above 0; under `official-code` .1.
         epochs, batch, learning_rate, patience: As in `bench.nets.network_choices.CVAECourse`.
         held_out: Share of the private rows, whole people, by which training is stopped, above 0 and below 1; they count
-            as rows that the release was made of. Nobody is held out where `patience` is None.
+            as rows that the release was made of. No one is held out if `patience` is None.
     """
 
     name: ClassVar[str] = "cvae"
@@ -106,7 +106,7 @@ class CVAE(Method):
         one_of(("set", "decoder"), publish=self.publish)
 
     def course(self, beta: float) -> CVAECourse:
-        """How the network is trained."""
+        """The settings of the network's training."""
         return CVAECourse(self.variant, beta, self.epochs, self.batch, self.learning_rate, self.patience)
 
     def fit(self, public: Dataset, seed: int) -> CVAEScheme:
@@ -136,19 +136,20 @@ class CVAE(Method):
     def centres(
         self, network: cvae.ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """About which latents are drawn (q, latent), and the class (q,) of each: the origin, for every class."""
+        """Centres (q, latent) of latents, here the origin; their classes (q,)."""
         return rows.new_zeros(classes, self.latent), torch.arange(classes, device=rows.device)
 
 
 @dataclass(frozen=True)
 class OverfittedCVAE(CVAE):
-    """A conditional autoencoder without divergence or early stopping, whose release is its training rows decoded.
+    """A conditional autoencoder that overfits, and releases its decoded training rows.
 
-    Attacks on membership are held against it: it must be caught. Without a divergence the latents of the rows are no
-    N(0, I), and draws from that fall between them; so it draws from the latents of its training rows (the aggregate
-    posterior), `variance` about each, and gives near copies of them. The decoder publishes those latents. A wider
-    latent, smaller batches and a higher rate than the paper's let it learn its rows by heart in fewer epochs. Images
-    are learned as vectors of their pixels, so that attacks on releases of images have this control too.
+    It has no divergence and does not stop early. Attacks on membership are held against it: it must be caught. Without
+    a divergence the latents of the rows are no N(0, I), and draws from that fall between them; so it draws from the
+    latents of its training rows (the aggregate posterior), `variance` about each, and gives near copies of them. The
+    decoder publishes those latents. A wider latent, smaller batches and a higher rate than the paper's let it learn its
+    rows by heart in fewer epochs. Images are learned as vectors of their pixels, so that attacks on releases of images
+    have this control too.
     """
 
     name: ClassVar[str] = "over-fitted-cvae"
@@ -174,7 +175,7 @@ class OverfittedCVAE(CVAE):
     def centres(
         self, network: cvae.ConditionalVAE, rows: torch.Tensor, number: torch.Tensor, classes: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """The latent means (n, latent) of the rows (n, d) it learned from, and their classes (n,)."""
+        """The latent means (n, latent) of rows (n, d), their classes (n,)."""
         return network.encode(rows, torch.nn.functional.one_hot(number, classes).to(rows.dtype))[0], number
 
 
@@ -203,16 +204,16 @@ class CVAEScheme(Scheme):
 
 @dataclass(frozen=True)
 class CVAEKey(Key):
-    """A secret, of which the network's start, the held-out people, the batches and all draws come."""
+    """A secret: the source of start, held-out people, batches and draws."""
 
     method: CVAE
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
-        """As many synthetic rows (n, d) as there are private rows, with labels, in random order.
+        """As many synthetic rows (n, d) as private ones, with labels, shuffled.
 
         Raises:
-            NotApplicable: Images; a single row; all rows are one person's, and nobody can be held out; or no class
+            NotApplicable: Images; a single row; all rows are one person's, so none can be held out; or no class
                 has two rows that differ, and `beta` is None.
             ValueError: Features that are not finite.
             FloatingPointError: Training diverged.
@@ -229,7 +230,7 @@ class CVAEKey(Key):
         return replace(drawn, samples=drawn.samples.reshape(-1, *shape))
 
     def train(self, private: Dataset) -> tuple[Decoder, torch.Tensor]:
-        """The decoder, and the class (n,) int64 of each private row; errors as `release`."""
+        """The decoder, and the private rows' classes (n,) int64; errors as `release`."""
         method, samples = self.method, private.samples
         _require_vectors(private)
         if len(samples) < 2:
@@ -261,7 +262,7 @@ class CVAEKey(Key):
         return {"secret": self.secret.tensor()}
 
     def parts(self, private: Dataset, number: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows (int64 indices) to learn from, and other people's to judge by; each class is learned."""
+        """Indices (int64) of rows of each class to learn; others' to judge."""
         rows = torch.arange(len(private), device=number.device)
         if self.method.patience is None:
             return rows, rows
@@ -274,7 +275,7 @@ class CVAEKey(Key):
 
 
 def _share(rows: torch.Tensor, number: torch.Tensor, latent: int) -> float:
-    """The columns' variances about the means of their classes, summed, for each latent number that they may need."""
+    """The columns' variances within classes, summed, for each latent number needed."""
     exact = rows.double()
     _, place, size = torch.unique(number, return_inverse=True, return_counts=True)
     means = exact.new_zeros(len(size), exact.shape[1]).index_add_(0, place, exact) / size[:, None]

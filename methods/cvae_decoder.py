@@ -1,4 +1,4 @@
-"""The decoder of a conditional variational autoencoder, as it is published: latents drawn at random become rows."""
+"""The published decoder of a conditional variational autoencoder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERS = ("minimum", "extent", "deviation", "centres", "centre classes", "classe
 
 @dataclass(frozen=True, eq=False)
 class Decoder(Generator):
-    """Latents drawn from N(centre, deviation^2 I), decoded with their class, and stretched to the columns' extents.
+    """Latents from N(centre, deviation^2 I), decoded by class, stretched to the extents.
 
     Args:
         network: Latents and one-hot classes (m, latent + c) to rows (m, d) in (0, 1), without gradients.
@@ -80,15 +80,15 @@ class Decoder(Generator):
         }
 
     def sample(self, count: int, seed: int) -> Release:
-        """Rows (count, d) of classes drawn by their proportions. Raises ValueError for a count below 1."""
+        """Rows (count, d), classes by proportion. Raises ValueError for count below 1."""
         return self.draw(count, Secret.of_seed(seed))
 
     def draw(self, count: int, secret: Secret) -> Release:
-        """As `sample`; nobody who lacks the secret can tell which rows come."""
+        """As `sample`, with rows that only the secret's holder can foretell."""
         return self.rows(self.mix.draw(count, secret.stream("classes")), secret)
 
     def rows(self, number: torch.Tensor, secret: Secret) -> Release:
-        """A fresh row (m, d) of each of the classes (m,) int64, which are on the decoder's device."""
+        """Fresh rows (m, d) of classes (m,) int64 on the decoder's device."""
         device, latent, c = self.minimum.device, self.centres.shape[1], len(self.mix.classes)
         noise = secret.stream("latents").normal(len(number), latent).to(device, torch.float32)
         latents = self.centres[self._turns(number, secret.stream("centres"))] + self.deviation * noise
@@ -99,7 +99,7 @@ class Decoder(Generator):
         return Release(self.minimum + self.extent * rows, self.mix.labels(number), None)
 
     def _turns(self, number: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """The centre (m,) of each row: those of its class in random order, again and again."""
+        """The centre (m,) of each row, in random turns within its class."""
         chosen = torch.empty_like(number)
         for label in torch.unique(number):
             own, rows = ((of == label).nonzero()[:, 0] for of in (self.centre_classes, number))

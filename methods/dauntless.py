@@ -41,7 +41,7 @@ class Dauntless(Method):
         at_least(1, patch_size=self.patch_size)
 
     def fit(self, public: Dataset, seed: int) -> DauntlessScheme:
-        """Nothing to learn but the shape of an image. Raises NotApplicable for tables and sides that do not divide."""
+        """Learns only the image shape. Raises NotApplicable for tables and indivisible sides."""
         if public.samples.ndim != 4:
             raise NotApplicable(f"dauntless cuts images into patches: {public.name} is a table")
         c, h, w = public.samples.shape[1:]
@@ -54,7 +54,7 @@ class Dauntless(Method):
         return DauntlessScheme((c, h, w), self.patch_size, public.samples.device)
 
     def load(self, state: State) -> DauntlessScheme:
-        """The scheme that `DauntlessScheme.state` described. Raises ValueError if it has another patch size."""
+        """The scheme of `DauntlessScheme.state`. Raises ValueError for another patch size."""
         c, h, w, patch_size = (int(number) for number in state["shape"])
         if patch_size != self.patch_size:
             raise ValueError(f"the stored scheme has patch_size {patch_size}, this method has {self.patch_size}")
@@ -63,7 +63,7 @@ class Dauntless(Method):
 
 @dataclass(frozen=True)
 class DauntlessScheme(Scheme):
-    """Images of `shape` (c, h, w) in patches of `patch_size`; keys are made on `device`."""
+    """Images of `shape` (c, h, w) in patches; keys on `device`."""
 
     shape: tuple[int, int, int]
     patch_size: int
@@ -88,7 +88,7 @@ class DauntlessScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class DauntlessKey(Key):
-    """`weights` (locations, q, q) float32, q numbers a patch: encoded patch = patch @ weights[location]."""
+    """`weights` (locations, q, q) float32: encoded patch (q,) = patch @ weights[location]."""
 
     scheme: DauntlessScheme
     weights: torch.Tensor
@@ -98,7 +98,7 @@ class DauntlessKey(Key):
         return paired(self.query(private.samples), private.labels)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Encoded images, by the same matrices as the release. Raises ValueError for images of another shape."""
+        """Images encoded as in the release. Raises ValueError for other shapes."""
         shape, patch_size = self.scheme.shape, self.scheme.patch_size
         if tuple(samples.shape[1:]) != shape:
             raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")

@@ -1,4 +1,4 @@
-"""DP-GLOW: Laplace noise on the latent of a Glow that was trained on public images.
+"""DP-GLOW: Laplace noise on the latent of a publicly trained Glow.
 
 Source: Shibata et al., Local differential privacy image generation using flow-based deep generative models (2022),
 the DP-GLOW paper, section 4, and Kingma and Dhariwal (2018) for the network, which is in
@@ -59,7 +59,9 @@ ROWS = 256  # whose latents are held at once where only their range is wanted
 
 @dataclass(frozen=True)
 class DPGlow(Method):
-    """Glow latents, clipped and blurred by Laplace noise; epsilon for an image or a pixel, by default 100 a pixel.
+    """Clipped Glow latents with Laplace noise; epsilon for images or pixels.
+
+    The default is 100 a pixel.
 
     Args:
         epsilon: Bound for one whole image.
@@ -162,7 +164,7 @@ class DPGlow(Method):
         return self.load({**flow.state_dict(), **numbers})
 
     def load(self, state: State) -> DPGlowScheme:
-        """The scheme that `DPGlowScheme.state` described, with the clip and the noise of this method."""
+        """The scheme of `DPGlowScheme.state`, with this method's clip and noise."""
         c, h, w, levels, depth, width = (int(number) for number in state["sizes"])
         with seeded(0):
             flow = glow.Glow((c, h, w), levels=levels, depth=depth, width=width).to(state["sizes"].device)
@@ -182,7 +184,7 @@ class DPGlow(Method):
 
 @dataclass(frozen=True, eq=False)
 class DPGlowScheme(Scheme):
-    """A trained flow and its noise; `epsilon` is the paper's, None where no noise is added."""
+    """A trained flow, its noise; the paper's `epsilon`, None without noise."""
 
     learned: State
     noise: ClippedLatent
@@ -198,11 +200,11 @@ class DPGlowScheme(Scheme):
         return NoiseKey(self.blur, Secret.load(state["secret"]))
 
     def state(self) -> State:
-        """The flow's weights, the ranges of its latents, its sizes, and how it did on held-out images."""
+        """The flow's weights, sizes, latent ranges, and likelihood of held-out images."""
         return self.learned
 
     def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """Images (n, c, h, w) of clipped noisy latents. Raises ValueError for images of another shape."""
+        """Images (n, c, h, w) of noisy latents. Raises ValueError by shape."""
         noise, flow = self.noise, self.noise.flow
         if tuple(samples.shape[1:]) != flow.shape:
             raise ValueError(f"this flow is for images of shape {flow.shape}, got {tuple(samples.shape[1:])}")
@@ -219,7 +221,10 @@ class DPGlowScheme(Scheme):
         return by_blocks(samples, obfuscate, together, draws=True)
 
     def claim(self) -> PrivacyClaim:
-        """The paper's epsilon, and sum of (clip's width / scale) over the latent, which bounds it; infinity if none."""
+        """The paper's epsilon, with the bound; infinity without noise.
+
+        The bound is the sum of (clip's width / scale) over the latent.
+        """
         if self.epsilon is None:
             clipped = "Latents are clipped" if self.variant == "clip-only" else "Latents are not clipped"
             return PrivacyClaim("image", math.inf, 0.0, f"{clipped} and no noise is added.", "no noise, no bound")
@@ -245,7 +250,7 @@ class DPGlowScheme(Scheme):
         return None if self.epsilon is None else self.noise
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How well the flow models held-out public images, and how much noise there is."""
+        """The flow's fit to held-out public images, and the noise."""
         rows, nats, bits = self.learned["held-out"].tolist()
         d = len(self.noise.half)
         told: dict[str, int | float | str] = {

@@ -1,4 +1,7 @@
-"""The noise of DP-GLOW: Laplace noise between two clips on the latent of a flow. Sources as in `methods.dp_glow`."""
+"""DP-GLOW's noise: Laplace noise between two clips on a flow's latent.
+
+Sources as in `methods.dp_glow`.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +41,17 @@ class ClippedLatent(Mechanism):
 
     @property
     def grid(self) -> Grid:
-        """Of the noise, in units of `half`: a 4,096th of it, or finer where a 65,536th of the noise's scale is.
+        """The grid of the noise, in units of `half`.
 
-        Coarser for noise of more than 2^28 times the clip, which has 2^40 steps at most; and no finer than float64 is.
+        Its step is a 4,096th of `half`, or a 65,536th of the noise's scale if that is finer. Coarser for noise of more
+        than 2^28 times the clip, which has 2^40 steps at most; and no finer than float64 is.
         """
         wanted = math.floor(math.log2(min(FINEST_OF_CLIP, self.relative * FINEST_OF_NOISE)))
         return Grid(2.0 ** min(0, max(wanted, math.ceil(math.log2(self.relative)) - MOST_OF_NOISE, FINEST)))
 
     @property
     def scale(self) -> torch.Tensor:
-        """(d,) float64: 0 where an element is the same in all training images."""
+        """(d,) float64: 0 if all training images share the element."""
         return self.half * self.relative
 
     @property
@@ -60,13 +64,14 @@ class ClippedLatent(Mechanism):
         return self._values(self.places(normalising_flow.encoded(self.flow, data.samples).double()))
 
     def observe(self, release: Release) -> torch.Tensor:
-        """(m, d) float64: the latents of released images, within the fence however they were rounded."""
+        """(m, d) float64: the released images' latents, kept within the fence."""
         return self.clip(normalising_flow.encoded(self.flow, release.samples).double())
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """The two ends of three diagonals of the clip: all low and all high, and two with random signs.
+        """The ends of three diagonals of the clip.
 
-        They are what the flow decodes there: rows of real numbers, not all in [0, 1].
+        One runs from all low to all high, two have random signs. They are what the flow decodes there: rows of real
+        numbers, not all in [0, 1].
         """
         signs = torch.randn(2, len(self.half), generator=generator(0)).sign().to(self.half)
         diagonals = OUTSIDE * self.half * torch.cat((torch.ones_like(signs[:1]), signs))
@@ -76,20 +81,23 @@ class ClippedLatent(Mechanism):
         return list(zip(low, high, strict=True))
 
     def places(self, code: torch.Tensor) -> torch.Tensor:
-        """int64 (n, d): clipped latents in steps from the centre; 0 where the clip has no width. ValueError for NaN."""
+        """int64 (n, d): clipped latents in steps from the centre.
+
+        0 if the clip has no width. Raises ValueError for NaN.
+        """
         ends = 1 / self.grid.step
         width = torch.where(self.half > 0, self.half, 1.0)
         return ((self.clip(no_nan(code)) - self.centre) / width * ends).round().clamp(-ends, ends).long()
 
     def noisy(self, code: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """Latents (n, d) float64, clipped, on the grid with noise, and clipped again."""
+        """Latents (n, d) float64, clipped before and after noise on the grid."""
         places, ends = self.places(code), round(1 / self.grid.step)
         noise = self.grid.laplace(stream, self.relative, tuple(places.shape)).to(places.device)
         return self._values((places + noise).clamp(-ends, ends))
 
     @property
     def bound(self) -> float:
-        """Epsilon of one whole image: every element that varies moves by the clip's width at most."""
+        """Epsilon of one image: all elements move by the clip's width."""
         steps = int((self.half > 0).sum()) * 2 * round(1 / self.grid.step)
         return above(steps / self.grid.steps(self.relative))
 

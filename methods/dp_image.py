@@ -1,4 +1,4 @@
-"""DP-Image: Laplace noise on the code of an autoencoder; what is released is the decoded image.
+"""DP-Image: Laplace noise on an autoencoder's code; the decoded image is released.
 
 Source: Liu et al., DP-Image (2021), as in Yala et al., Syfer (2022), section 5 and appendix D (scales 1, 2, 5). The
 network and what the paper leaves open about it are in `bench.nets.autoencoder`.
@@ -43,7 +43,9 @@ HELD_OUT = 0.1
 
 @dataclass(frozen=True)
 class DPImage(Method):
-    """Noise in an autoencoder's code, by scale or by epsilon: at most one of the two; with neither, the scale is 1.
+    """Noise in an autoencoder's code, by scale or by epsilon.
+
+    At most one of the two is given; with neither, the scale is 1.
 
     Args:
         scale: The noise's scale b in units of the code (about public standard deviations).
@@ -170,7 +172,7 @@ class DPImageScheme(Scheme):
         return self.noise
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """The noise, the spread of the code that it drowns, and how much of an image the code holds."""
+        """The noise, the code's spread, and the code's loss of detail."""
         std, (missed, rows) = self.learned["code std"], self.learned["held out"].tolist()
         found = {
             "noise scale": self.noise.noise_scale,
@@ -185,12 +187,12 @@ class DPImageScheme(Scheme):
         return {**caveat, **{name: number for name, number in found.items() if math.isfinite(number)}}
 
     def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
-        """Decoded noisy codes (n, c, h, w). Raises ValueError for images of another shape."""
+        """Decoded noisy codes (n, c, h, w). Raises ValueError for other shapes."""
         noisy = self.noise.gridded.add(self.noise.encode(samples), stream)
         return autoencoder.decoded(self.noise.network, noisy.to(self.noise.mean), like=samples)
 
     def claim(self) -> PrivacyClaim:
-        """epsilon = L1 sensitivity of the clipped code / scale for one whole image; infinity without a clip."""
+        """epsilon = L1 sensitivity / scale for one image; infinity without clip."""
         scale = self.noise.noise_scale
         if self.steps is None:
             epsilon = math.inf

@@ -1,4 +1,7 @@
-"""The noise of DP-Image: Laplace noise on the code of an autoencoder. Sources as in `methods.dp_image`."""
+"""DP-Image's noise: Laplace noise on an autoencoder's code.
+
+Sources as in `methods.dp_image`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from bench.types import Dataset, Mechanism, Release
 
 @dataclass(frozen=True, eq=False)
 class NoisyCode(Mechanism):
-    """The noisy code is decoded, so that it can be read only nearly: by encoding the released image again.
+    """Laplace noise on a code; the released image shows it inexactly.
+
+    An attacker can only encode the released image again.
 
     Args:
         network: In evaluation mode.
@@ -43,24 +48,28 @@ class NoisyCode(Mechanism):
         return torch.full_like(self.mean, self.noise_scale)
 
     def encode(self, samples: torch.Tensor) -> torch.Tensor:
-        """Codes (n, d) float64 of images (n, c, h, w), clipped if there is a clip. Raises ValueError for others."""
+        """Codes (n, d) float64 of images (n, c, h, w).
+
+        They are clipped if there is a clip. Raises ValueError for images of another shape.
+        """
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this scheme encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
         codes = autoencoder.encoded(self.network, samples)
         return codes if self.reach is None else codes.clamp(self.mean - self.reach, self.mean + self.reach)
 
     def locate(self, data: Dataset) -> torch.Tensor:
-        """(n, d) float64: codes, clipped if there is a clip, on the grid."""
+        """(n, d) float64: codes on the grid, within the clip if any."""
         return self.gridded.on_grid(self.encode(data.samples))
 
     def observe(self, release: Release) -> torch.Tensor:
-        """(m, d) float64: unclipped codes of the released images, near the noisy codes."""
+        """(m, d) float64: unclipped codes of released images, near the noisy ones."""
         return autoencoder.encoded(self.network, release.samples)
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """The row of `like` furthest from the mean in code space, and the row furthest from that row.
+        """The outermost row of `like` in code space, and its furthest row.
 
-        The worst case, two images at opposite corners of the clip, is not known to exist.
+        The first is furthest from the mean. The worst case, two images at opposite corners of the clip, is not known to
+        exist.
         """
         codes = self.locate(like)
         first = torch.cdist(codes, codes.mean(dim=0, keepdim=True), p=1).argmax(dim=0)

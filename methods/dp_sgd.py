@@ -1,4 +1,4 @@
-"""DP-SGD: a classifier trained privately on the raw private rows; the owner publishes it, and no row.
+"""DP-SGD: the owner publishes a privately trained classifier, and no rows.
 
 Source: Abadi et al., Deep Learning with Differential Privacy (2016), Algorithm 1, through Opacus: gradients clipped row
 by row, Gaussian noise on their sum, batches by Poisson sampling, the noise calibrated by Opacus' accountant (PRV: Gopi
@@ -22,7 +22,7 @@ Differences:
   be public, as Poisson sampling and every noise calibration take it. Which labels are withheld is decided before: where
   they are balanced, as in this benchmark, that depends on the labels of other rows, and is outside the guarantee.
 - `pretrain` learns the features on the public rows first, as the paper does for CIFAR-10, and goes on from there.
-- Batches and noise come from the key's secret through a cipher, so that the owner can repeat a run and nobody else can.
+- Batches and noise come from the key's secret through a cipher, so that only the owner can repeat a run.
 - Clipped gradients are rounded to a grid and the noise is the discrete Gaussian distribution on it: see
   `bench.nets.private_optimiser`.
 """
@@ -62,7 +62,7 @@ Network = Literal["tanh", "strided", "scattering"]
 
 @dataclass(frozen=True)
 class DPSGD(Method):
-    """Bob's classifier trained with differential privacy on the raw private rows; nothing else is published.
+    """Bob's classifier, privately trained on raw private rows; nothing else is published.
 
     Args:
         epsilon, delta: The budget. None takes for delta 1 / (10 n) of n training rows, 1e-5 at most.
@@ -105,13 +105,13 @@ class DPSGD(Method):
         check_private_width(self.width)
 
     def course(self) -> private_training.PrivateCourse:
-        """How the classifier is trained."""
+        """The settings of the classifier's training."""
         return private_training.PrivateCourse(
             self.epsilon, self.delta, self.epochs, self.batch, self.learning_rate, self.clip_norm, self.optimiser
         )
 
     def classifier(self, shape: tuple[int, ...], outputs: int) -> torch.nn.Sequential:
-        """Features, then a linear layer that starts at zero, for rows of that shape (see `read`)."""
+        """Features of rows (see `read`), then a linear layer from zero."""
         if len(shape) > 1 and self.network == "strided":
             made = strided_cnn(shape, outputs, norm="group")
             for part in made[1].parameters():
@@ -120,7 +120,7 @@ class DPSGD(Method):
         return private_cnn(shape, outputs, width=self.width)
 
     def read(self, samples: torch.Tensor, learned: State) -> torch.Tensor:
-        """Rows (n, ...) as the classifier gets them: standardised; of scattering, their coefficients (n, d)."""
+        """The classifier's input: standardised rows (n, ...), or scattering coefficients (n, d)."""
         rows = _standardised(samples, learned)
         return rows if rows.ndim == 2 or self.network != "scattering" else scattered(rows)
 
@@ -157,7 +157,10 @@ class DPSGD(Method):
 
 @dataclass(frozen=True, eq=False)
 class DPSGDScheme(Scheme):
-    """`learned`: the public `mean` and `std`, float64, shaped to broadcast over rows; `features.*` if pre-trained."""
+    """`learned`: the public `mean` and `std`; `features.*` if pre-trained.
+
+    Mean and deviation are float64, shaped to broadcast over rows.
+    """
 
     method: DPSGD
     learned: State
@@ -171,11 +174,11 @@ class DPSGDScheme(Scheme):
         return DPSGDKey(self, Secret.load(state["secret"]))
 
     def state(self) -> State:
-        """What was learned from the public rows."""
+        """The statistics and features of the public rows."""
         return self.learned
 
     def claim(self) -> PrivacyClaim:
-        """The budget, to which the noise is calibrated when the classifier is trained."""
+        """The budget; the training's noise is calibrated to it."""
         method = self.method
         own = (
             f"1 / (10 n) for n training rows, {private_training.MOST_DELTA:g} at most"
@@ -199,13 +202,13 @@ class DPSGDScheme(Scheme):
         )
 
     def accounts(self, rows: int) -> Mapping[str, float]:
-        """What training on that many rows spends, by Opacus and, where it is installed, by dp-accounting."""
+        """The budget spent on rows, by Opacus and dp-accounting (if installed)."""
         return private_training.accounts(self.method.course(), rows)
 
 
 @dataclass(frozen=True, eq=False)
 class DPSGDKey(Key):
-    """A secret, of which the network's start, the batches and the noise come."""
+    """A secret: the source of start, batches and noise."""
 
     scheme: DPSGDScheme
     secret: Secret
@@ -215,7 +218,9 @@ class DPSGDKey(Key):
         raise NotApplicable("nothing is released: dp-sgd publishes a classifier trained on the private rows")
 
     def classifier(self, private: Dataset) -> Classifier:
-        """The privately trained classifier, from raw rows (n, ...) to logits or log probabilities (n, k).
+        """The privately trained classifier: raw rows (n, ...) to scores (n, k).
+
+        The scores are logits or log probabilities.
 
         Raises:
             NotApplicable: No private row has a label.

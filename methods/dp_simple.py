@@ -32,7 +32,9 @@ DEFAULT_SCALE = 10.0
 
 @dataclass(frozen=True)
 class DPSimple(Method):
-    """Laplace noise, by scale or by epsilon: at most one of the two; with neither, the scale is 10.
+    """Laplace noise, by scale or by epsilon.
+
+    At most one of the two is given; with neither, the scale is 10.
 
     Args:
         scale: The noise's scale b (its standard deviation is b times the root of 2) in standardised pixels.
@@ -60,7 +62,7 @@ class DPSimple(Method):
             object.__setattr__(self, "scale", DEFAULT_SCALE)
 
     def fit(self, public: Dataset, seed: int) -> DPSimpleScheme:
-        """Mean, standard deviation and range of the public rows. Raises NotApplicable where they do not vary."""
+        """Mean, standard deviation and range of public rows. Raises NotApplicable if constant."""
         samples = public.samples
         image = samples.ndim == 4
         axes = (0, 2, 3) if image else (0,)
@@ -123,9 +125,9 @@ class DPSimpleScheme(Scheme):
         return self.learned
 
     def standardise(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows in units of the public standard deviation, clipped first if the scheme clips: float64.
+        """float64: rows in public standard deviations, clipped if the scheme clips.
 
-        By the same operations as the bounds, each of which keeps order: what is within the range stays within.
+        The bounds pass through the same operations, which keep order: rows within the range stay there.
         """
         mean, std, low, high = (self.learned[part].to(samples.device) for part in ("mean", "std", "low", "high"))
         rows = samples.double()
@@ -137,7 +139,7 @@ class DPSimpleScheme(Scheme):
         return DPSimpleMechanism(self)
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """Scale and sensitivity, in standardised units, and whether the noise leaves anything at all."""
+        """Scale and sensitivity, standardised; a caveat if noise leaves nothing."""
         caveat = {CAVEAT: NOTHING_LEFT} if self.clip and not self.steps else {}
         return {**caveat, "noise scale": self.scale, "L1 sensitivity": self.sensitivity}
 
@@ -149,7 +151,7 @@ class DPSimpleScheme(Scheme):
         return self.noise.add(samples, stream, self.standardise)
 
     def claim(self) -> PrivacyClaim:
-        """epsilon = L1 sensitivity / scale for one whole row; infinity without a clip."""
+        """epsilon = L1 sensitivity / scale for one row; infinity without clip."""
         image = self.learned["mean"].ndim == 3
         return PrivacyClaim(
             unit="image" if image else "record",
@@ -171,7 +173,7 @@ class DPSimpleScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class DPSimpleMechanism(Mechanism):
-    """The code of a row is the row, standardised and flattened; the release shows it with its noise."""
+    """A row's code is the row, standardised and flattened; releases add noise."""
 
     scheme: DPSimpleScheme
 
@@ -189,7 +191,7 @@ class DPSimpleMechanism(Mechanism):
         return release.samples.flatten(1).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """The row of all lower ends of the range against that of all upper ends: they attain the sensitivity."""
+        """The rows of all lower and all upper ends attain the sensitivity."""
         row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         low, high = (self.scheme.learned[end][None].to(like.samples) for end in ("low", "high"))
         return ((replace(row, samples=low), replace(row, samples=high)),)

@@ -1,7 +1,7 @@
-"""Hidden control: a release in which nothing is left of any row, in one of several ways that the key draws in secret.
+"""Hidden control: a release that forgets its rows, in a secret way.
 
-Attacks are held against `noise`, which an attack may recognise by its name or by its looks, and behave there. Here the
-scheme is the same whatever is drawn, and what a key does shows in its releases alone:
+The key draws one of several ways. Attacks are held against `noise`, which an attack may recognise by its name or by its
+looks, and behave there. Here the scheme is the same whatever is drawn, and what a key does shows in its releases alone:
 
 - pad: a one-time pad. Numbers on a grid of 65,536 levels over the known range, each plus a uniform one, modulo the
   grid: uniform, whatever the row.
@@ -37,7 +37,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class HiddenControl(Method):
-    """Nothing is kept, in a way that the key hides: no attack may do better than chance."""
+    """A release that forgets its rows; attacks must stay at chance."""
 
     name: ClassVar[str] = "hidden-control"
     role: ClassVar[Role | None] = "keeps nothing, in secret"
@@ -45,7 +45,7 @@ class HiddenControl(Method):
     needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> HiddenControlScheme:
-        """The range of numbers: by column that of the public rows for tables, if there are any; else [0, 1]."""
+        """The range of numbers: [0, 1], or a public table's columns' ranges."""
         rows = public.samples
         if rows.ndim == 4:
             return self.load({"low": torch.zeros(1, 1, 1), "high": torch.ones(1, 1, 1)})
@@ -60,7 +60,7 @@ class HiddenControl(Method):
 
 @dataclass(frozen=True, eq=False)
 class HiddenControlScheme(Scheme):
-    """The range of numbers, float32, shaped to broadcast over rows; the same whatever its keys do."""
+    """The range of numbers, float32, the same for all keys."""
 
     low: torch.Tensor
     high: torch.Tensor
@@ -80,18 +80,18 @@ class HiddenControlScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class HiddenControlKey(Key):
-    """A secret, of which the way and all its numbers come."""
+    """A secret: the source of the way and all its numbers."""
 
     scheme: HiddenControlScheme
     secret: Secret
 
     @property
     def way(self) -> Way:
-        """What this key does."""
+        """This key's way to forget the rows."""
         return WAYS[int(self.secret.stream("way").integers(len(WAYS), 1))]
 
     def release(self, private: Dataset) -> Release:
-        """Rows of the same shape (n, ...) of which nothing is left, and shuffled labels."""
+        """Rows of shape (n, ...) unrelated to private ones, and shuffled labels."""
         rows, secret = private.samples, self.secret.derive("release").bound_to(private.samples)
         if self.way == "shuffle":
             done = _shuffled(rows, partial(secret.stream, "rows"))
@@ -130,7 +130,7 @@ def _network(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
 
 
 def _shuffled(rows: torch.Tensor, again: Callable[[], Stream]) -> torch.Tensor:
-    """Every column in an order of its own, that of the numbers which the stream has for it.
+    """Every column in a random order of its own, from the stream.
 
     Some columns are shuffled at a time, and all numbers are drawn for each of these parts: that costs less than to
     keep them.

@@ -1,4 +1,4 @@
-"""Identity: rows are released as they are. The reference row for full utility and no privacy."""
+"""Identity: a reference row of full utility and no privacy."""
 
 from __future__ import annotations
 

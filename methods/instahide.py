@@ -1,4 +1,4 @@
-"""InstaHide: every released row is a secret mixture of several private rows under a random mask of signs.
+"""InstaHide: secret mixtures of private rows under random masks of signs.
 
 Source: Huang, Song, Li and Arora, InstaHide (ICML 2020), in its inside-dataset form, and the authors' public training
 code; k = 3 as in the Syfer paper (section 5): "mixes each private image with 2 other private images and then randomly
@@ -72,7 +72,7 @@ class InstaHide(Method):
             )
 
     def fit(self, public: Dataset, seed: int) -> InstaHideScheme:
-        """Mean and deviation of the public rows. Raises NotApplicable where they do not vary."""
+        """Mean and deviation of public rows. Raises NotApplicable if constant."""
         samples = public.samples
         axes = (0, 2, 3) if samples.ndim == 4 else (0,)
         std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
@@ -105,7 +105,7 @@ class InstaHideScheme(Scheme):
         return self.learned
 
     def standardise(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows (n, ...) minus the public mean, over the public deviation, float32. Raises ValueError by shape."""
+        """Publicly standardised rows (n, ...) float32. Raises ValueError for other shapes."""
         mean, std = (self.learned[part].to(samples) for part in ("mean", "std"))
         if samples.ndim != mean.ndim + 1 or samples.shape[1] != len(mean):
             kind = "images (n, {}, h, w)" if mean.ndim == 3 else "tables (n, {})"
@@ -115,13 +115,16 @@ class InstaHideScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class InstaHideKey(Key):
-    """A secret. With the rows themselves it decides partners, weights and signs, so that none of them is used twice."""
+    """A secret; with the rows it decides fresh partners, weights and signs."""
 
     scheme: InstaHideScheme
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
-        """Mixed rows with soft labels; released row i is made from raw row i first. Raises ValueError below k rows."""
+        """Mixed rows with soft labels. Raises ValueError below k rows.
+
+        Released row i is made from raw row i first.
+        """
         method, samples = self.scheme.method, private.samples
         secret = self.secret.derive("release").bound_to(samples)
         mixture = mix(len(samples), method.k, method.largest, secret.stream("mixture"))
@@ -142,7 +145,7 @@ class InstaHideKey(Key):
         )
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Standardised rows, each on its own; under fresh signs if the method's `query` is signed."""
+        """Standardised rows, unmixed; under fresh signs if `query` is "signed"."""
         if self.scheme.method.query == "plain":
             return by_blocks(samples, self.scheme.standardise, ROWS)
         signs = self.secret.derive("query").bound_to(samples).stream("signs")
@@ -167,7 +170,7 @@ class Mixture:
 
 
 def mix(n: int, k: int, largest: float, stream: Stream) -> Mixture:
-    """A random mixture of n rows, k at a time. Raises NotApplicable if there are fewer than k rows."""
+    """A random mixture of n rows. Raises NotApplicable below k rows."""
     if n < k:
         raise NotApplicable(
             f"instahide mixes {k} different rows: expected at least {k}, got {n}; lower k or release more"
@@ -176,7 +179,9 @@ def mix(n: int, k: int, largest: float, stream: Stream) -> Mixture:
 
 
 def soft_labels(labels: torch.Tensor, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """The weighted mean (n, findings) of the constituents' known labels; NaN where none is known.
+    """The weighted means (n, findings) of known labels; NaN without any.
+
+    The weights are those of the constituents.
 
     Args:
         labels: (n, findings) float32, NaN where unknown.
@@ -203,9 +208,10 @@ def _partners(n: int, k: int, stream: Stream) -> torch.Tensor:
 
 
 def _mended(column: torch.Tensor, rows: torch.Tensor, stream: Stream) -> torch.Tensor:
-    """`column` (n,), a permutation, with entries swapped until none stands in its row of `rows` (n, taken) already.
+    """`column` (n,), a permutation, without repeats in `rows` (n, taken).
 
-    A row may swap with any where neither then repeats: with all but 2 * taken rows at most, so n must be larger.
+    Entries are swapped until none stands in its row of `rows` already. A row may swap with any where neither then
+    repeats: with all but 2 * taken rows at most, so n must be larger.
     """
     for row in (rows == column[:, None]).any(dim=1).nonzero()[:, 0].tolist():
         if not bool((rows[row] == column[row]).any()):
@@ -232,7 +238,7 @@ def _drawn(n: int, k: int, stream: Stream) -> torch.Tensor:
 
 
 def _weighted(constituents: Iterable[torch.Tensor], weights: torch.Tensor) -> torch.Tensor:
-    """The weighted sums (n, ...) of rows' constituents (n, ...), which come one after another; weights (n, k)."""
+    """Sums (n, ...) of k constituents (n, ...) with weights (n, k)."""
     total = weights.new_zeros(())
     for values, weight in zip(constituents, weights.T, strict=True):
         total = torch.addcmul(total, values, weight.reshape(-1, *(1 for _ in values.shape[1:])))

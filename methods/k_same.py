@@ -1,4 +1,4 @@
-"""k-Same: every row becomes the mean of its cluster of at least k rows.
+"""k-Same: rows become means of clusters of at least k rows.
 
 Source: Newton et al., Preserving Privacy by De-identifying Face Images (2005), as Di Salvo et al., Privacy-preserving
 datasets by capturing feature distributions with Conditional VAEs (2024), compare with it: the authors' code for the
@@ -97,7 +97,7 @@ class KSameScheme(Scheme):
     small_classes: SmallClasses = "error"
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What becomes of rows that find no cluster."""
+        """The treatment of rows without a cluster."""
         if self.variant == "paper":
             return {"left-over rows": f"of n rows the last n % {self.k} are not released"}
         told = {
@@ -195,7 +195,10 @@ class KSameKey(Key):
 
 
 def _smallest(sizes: list[int], k: int) -> list[int]:
-    """The smallest classes: all of fewer than k rows, and as many more as it takes to have k rows together."""
+    """The smallest classes, to be put together.
+
+    They are all classes of fewer than k rows, and more until they have k rows together.
+    """
     order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
     taken: list[int] = []
     for c in order:
@@ -206,7 +209,7 @@ def _smallest(sizes: list[int], k: int) -> list[int]:
 
 
 def _means(samples: torch.Tensor, cluster: torch.Tensor) -> torch.Tensor:
-    """Every row (n, ...) as the mean of its cluster, added up in float64."""
+    """Every row (n, ...) as its cluster's mean, summed in float64."""
     counts, shape = torch.bincount(cluster), samples.shape[1:]
     sums = torch.zeros(len(counts), shape.numel(), dtype=torch.float64, device=samples.device)
     for own, part in zip(torch.split(cluster, ROWS), torch.split(samples, ROWS), strict=True):
@@ -217,7 +220,7 @@ def _means(samples: torch.Tensor, cluster: torch.Tensor) -> torch.Tensor:
 
 
 def _named(data: Dataset, values: torch.Tensor) -> str:
-    """A class by the values of its labels (k,): of exclusive classes its name, else every finding's value."""
+    """A class's name if exclusive, else the values (k,) of its labels."""
     said = dict(zip(data.findings, values.tolist(), strict=True))
     if data.exclusive and 1.0 in said.values():
         return next(name for name, value in said.items() if value == 1.0)

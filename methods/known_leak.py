@@ -1,4 +1,4 @@
-"""Known leak: a release that keeps one stated thing of every row, so that the best possible attack is known.
+"""Known leak: a release with one stated leak and best attack known.
 
 Rungs of the ladder on which an attack's figure can be read as attained of possible. None of it is a contender.
 """
@@ -25,7 +25,7 @@ ROWS = 256
 
 @dataclass(frozen=True)
 class KnownLeak(Method):
-    """Keeps one thing of every row, and nothing else; no labels are released.
+    """A release with one stated leak of every row, without labels.
 
     Args:
         keeps: "scalar": the row's mean, exactly, everywhere in place of the row. "noisy-scalar": the same with Laplace
@@ -50,7 +50,7 @@ class KnownLeak(Method):
         at_least(2, k=self.k)
 
     def fit(self, public: Dataset, seed: int) -> KnownLeakScheme:
-        """The range of the public rows of a table, if there are any, else [0, 1]: for the pad and for the noise."""
+        """The public table's range, else [0, 1], for pad and noise."""
         low, high = 0.0, 1.0
         if public.samples.ndim != 4 and len(public):
             low, high = torch.stack(torch.aminmax(public.samples.double())).tolist()
@@ -61,11 +61,12 @@ class KnownLeak(Method):
         return KnownLeakScheme(self, state["range"])
 
     def bayes_guesswork(self, images: int) -> float | None:
-        """Mean guesses of the best possible attack on the whole release of so many rows, as far as it is known.
+        """Mean guesses of the best possible attack on so many rows.
 
-        Exact scalars and lengths differ from row to row: the first guess is right. In a group of k, the candidates of
-        one released row are tried one after the other: (k + 1) / 2 on average. Under the pad, (n^2 + 1) / (n + 1).
-        With noise it depends on the rows: the `likelihood` attack, which knows the noise, attains it.
+        None if it is not known. The attack is on the whole release. Exact scalars and lengths differ from row to row:
+        the first guess is right. In a group of k, the candidates of one released row are tried one after the other: (k
+        + 1) / 2 on average. Under the pad, (n^2 + 1) / (n + 1). With noise it depends on the rows: the `likelihood`
+        attack, which knows the noise, attains it.
         """
         if self.keeps == "noisy-scalar":
             return None
@@ -76,14 +77,14 @@ class KnownLeak(Method):
 
 @dataclass(frozen=True, eq=False)
 class KnownLeakScheme(Scheme):
-    """The method, and `span` (2,) float64: the least and greatest value of rows."""
+    """The method, and the rows' range `span` (2,) float64."""
 
     method: KnownLeak
     span: torch.Tensor
 
     @property
     def noise(self) -> GridNoise:
-        """What "noisy-scalar" adds."""
+        """The noise of "noisy-scalar"."""
         return GridNoise.of(self.method.scale, float(self.span.abs().max()))
 
     def sample_key(self, secret: Secret) -> KnownLeakKey:
@@ -105,13 +106,13 @@ class KnownLeakScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class KnownLeakKey(Key):
-    """A secret, of which all random numbers come."""
+    """A secret: the source of all random numbers."""
 
     scheme: KnownLeakScheme
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
-        """Rows of the same shape (n, ...), float32, of which one thing is kept; no labels."""
+        """Rows of shape (n, ...), float32, with one stated leak; no labels."""
         return paired(self._leak(private.samples, "release"), None)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
@@ -133,7 +134,7 @@ class KnownLeakKey(Key):
             return by_blocks(samples, made, ROWS, draws=True)
 
         def shown(values: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
-            """values[of[i]], which is a row's or fills it, in place of row i."""
+            """Row i from values[of[i]]: a whole row, or one number throughout."""
             shape = samples.shape[1:]
 
             def made(part: torch.Tensor) -> torch.Tensor:
@@ -155,7 +156,7 @@ class KnownLeakKey(Key):
 
 @dataclass(frozen=True, eq=False)
 class NoisyScalar(Mechanism):
-    """The code of a row is its mean; every number of the released row shows it with one noise."""
+    """A row's code: its mean, everywhere in the released row, equally noisy."""
 
     scheme: KnownLeakScheme
 
@@ -178,7 +179,7 @@ def _mean(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _turned(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
-    """Rows (n, d) of the same length in directions that are uniform on the sphere."""
+    """Rows (n, d) of equal length, with uniform directions on the sphere."""
     drawn = stream.normal(*rows.shape).to(rows)
     lengths, own = (torch.linalg.vector_norm(each, dim=1, keepdim=True) for each in (rows, drawn))
     turned: torch.Tensor = drawn * (lengths / own)
@@ -186,7 +187,10 @@ def _turned(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
 
 
 def _grouped(samples: torch.Tensor, k: int, stream: Stream) -> tuple[torch.Tensor, torch.Tensor]:
-    """Means (g, d) float64 of random groups, and (n,) the group of each row; groups of k, the last up to 2 k - 1."""
+    """Means (g, d) float64 of random groups, and each row's group (n,).
+
+    Groups have k rows, the last up to 2 k - 1.
+    """
     n, device = len(samples), samples.device
     order = stream.permutation(n).to(device)
     group = torch.empty_like(order)
@@ -198,7 +202,7 @@ def _grouped(samples: torch.Tensor, k: int, stream: Stream) -> tuple[torch.Tenso
 
 
 def _padded(rows: torch.Tensor, span: list[float], stream: Stream) -> torch.Tensor:
-    """Rows (n, d) in whole levels, each moved on by a uniform number of them around the circle."""
+    """Rows (n, d) in levels, every number shifted uniformly around the circle."""
     low, high = span
     levels = ((rows - low) / (high - low)).clamp(0, 1).mul(LEVELS - 1).round().long()
     pad = stream.integers(LEVELS, *rows.shape).to(rows.device)

@@ -1,4 +1,6 @@
-"""Mosaic: every square of pixels becomes its mean, with Laplace noise on the means if an epsilon is given.
+"""Mosaic: squares of pixels become their means, with optional Laplace noise.
+
+An `epsilon` switches the noise on.
 
 Source: pixelation as it is used to hide faces; with noise, Fan, Image Pixelization with Differential Privacy (2018):
 images that differ in at most m pixels are neighbours, and a cell of b x b pixels gets noise of scale range * m /
@@ -91,7 +93,7 @@ class Mosaic(Method):
 
 @dataclass(frozen=True)
 class MosaicScheme(Scheme):
-    """Cells and noise for images of `shape` (c, h, w); fields otherwise as in `Mosaic`."""
+    """`Mosaic`'s cells and noise for images of `shape` (c, h, w)."""
 
     shape: tuple[int, int, int]
     cell: int
@@ -112,9 +114,10 @@ class MosaicScheme(Scheme):
         return {"shape": torch.tensor(self.shape, device=self.device)}
 
     def means(self, samples: torch.Tensor) -> torch.Tensor:
-        """Means (n, c, rows, columns) float64 of the cells of images (n, c, h, w), at the edge of the pixels they have.
+        """Means (n, c, rows, columns) float64 of the images' cells.
 
-        Pixels are rounded to multiples of 2^-24, so that their sums are exact.
+        Images are (n, c, h, w); a cell at the edge averages the pixels that it has. Pixels are rounded to multiples of
+        2^-24, so that their sums are exact.
         """
         fine = (samples.double().clamp(0, 1) * FINE).round()
         return torch.nn.functional.avg_pool2d(fine, self.cell, ceil_mode=True, divisor_override=1) / (
@@ -130,7 +133,7 @@ class MosaicScheme(Scheme):
         return torch.outer(rows, columns)
 
     def grid(self, epsilon: float) -> Grid:
-        """What means and noise are rounded to."""
+        """The grid of means and noise."""
         return Grid.for_noise(float(self._real_scales(epsilon).min()), 1.0)
 
     def paint(self, cells: torch.Tensor) -> torch.Tensor:
@@ -156,7 +159,7 @@ class MosaicScheme(Scheme):
         return (scales * more).expand(self.shape[0], -1, -1).to(self.device)
 
     def _real_scales(self, epsilon: float) -> torch.Tensor:
-        """(rows, columns) float64: the scales that means which are not rounded would need."""
+        """(rows, columns) float64: the noise scales of means that are not rounded."""
         c, h, w = self.shape
         pixels = self.pixels()
         if self.neighbour_pixels is None:
@@ -191,7 +194,7 @@ class MosaicScheme(Scheme):
 
 @dataclass(frozen=True)
 class MosaicMechanism(Mechanism):
-    """The code of an image is its cells' means, channel by channel; the release shows it with its noise."""
+    """An image's code: its cells' means by channel, released with noise."""
 
     scheme: MosaicScheme
     epsilon: float
@@ -211,7 +214,10 @@ class MosaicMechanism(Mechanism):
         return self.scheme.read(release.samples).flatten(1).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """A black image against an image with `neighbour_pixels` white pixels, cell by cell: their loss is epsilon."""
+        """A black image, and one with `neighbour_pixels` white pixels.
+
+        The white pixels fill cell by cell. The pair's loss is epsilon.
+        """
         scheme = self.scheme
         row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         c, h, w = scheme.shape
@@ -226,17 +232,17 @@ class MosaicMechanism(Mechanism):
 
 @dataclass(frozen=True)
 class MosaicKey(Key):
-    """A secret, None where there is no noise; secret, kind of call and rows together choose the stream of a call."""
+    """A secret, None without noise; it seeds each call with the rows."""
 
     scheme: MosaicScheme
     secret: Secret | None
 
     def release(self, private: Dataset) -> Release:
-        """Painted images with fresh noise each. The same rows get the same noise again, any others new noise."""
+        """Painted images. Equal rows repeat their noise; other rows get new noise."""
         return paired(self._pixelate(private.samples, "release"), private.labels)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Painted images with fresh noise, never that of the release. Raises ValueError for images of another shape."""
+        """Painted images, never with the release's noise. Raises ValueError by shape."""
         return self._pixelate(samples, "query")
 
     def state(self) -> State:

@@ -1,6 +1,6 @@
-"""NeuraCrypt: a secret random network over the patches of an image, a secret vector added by place, patches shuffled.
+"""NeuraCrypt: a secret random network over an image's shuffled patches.
 
-Source: Yala et al., NeuraCrypt (2021), and the authors' public code.
+It adds a secret vector to each place. Source: Yala et al., NeuraCrypt (2021), and the authors' public code.
 
 Stated by the authors: convolutions with non-overlapping strides, batch normalisation and ReLU; "a random positional
 embedding for each patch before the final convolutional and ReLU layers"; patches permuted "independently for each
@@ -73,13 +73,14 @@ class NeuraCrypt(Method):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The parameters as numbers, for a scheme's state; of channels that are the images', 0."""
+        """The parameters as numbers; `channels` is 0 for the images' own."""
         return self.depth, self.patch_size, self.channels or 0, int(self.statistics == "fixed"), self.batch
 
     def fit(self, public: Dataset, seed: int) -> NeuraCryptScheme:
-        """Mean and deviation of the public images, and a batch of them where statistics are fixed.
+        """Mean and deviation of the public images, and perhaps a batch.
 
-        Raises NotApplicable for tables, for sides that the patch does not divide, for images that are all the same.
+        The batch is kept if statistics are fixed. Raises NotApplicable for tables, for sides that the patch does not
+        divide, for images that are all the same.
         """
         samples = public.samples
         if samples.ndim != 4:
@@ -123,7 +124,7 @@ class NeuraCryptScheme(Scheme):
     learned: State
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How many numbers of a patch one of its vector stands for: above 1, some are lost, whatever is hidden."""
+        """Numbers of a patch per number released; above 1 some are lost."""
         return {SHRUNK: round(self.shape[0] / self.channels, 4)}
 
     @property
@@ -132,7 +133,7 @@ class NeuraCryptScheme(Scheme):
         return self.method.channels or self.shape[0]
 
     def sample_key(self, secret: Secret) -> NeuraCryptKey:
-        """A fresh network. Its statistics, where fixed, are those of the public images."""
+        """A fresh network; fixed statistics are those of the public images."""
         method, device = self.method, self.learned["mean"].device
         down, across = patch_grid(*self.shape[1:], method.patch_size)
         inputs, width = self.shape[0] * method.patch_size**2, self.channels * method.patch_size**2
@@ -153,11 +154,11 @@ class NeuraCryptScheme(Scheme):
         return NeuraCryptKey(self, dict(state))
 
     def state(self) -> State:
-        """Shape and parameters (int64), public mean and deviation, and the public batch where statistics are fixed."""
+        """Shape, parameters (int64), mean, deviation; the batch for fixed statistics."""
         return self.learned
 
     def tokens(self, samples: torch.Tensor) -> torch.Tensor:
-        """Standardised patches (n, locations, c * patch_size^2) of images (n, c, h, w). Raises ValueError by shape."""
+        """Standardised patches (n, locations, c * patch_size^2). Raises ValueError for other shapes."""
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this key encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
         mean, std = (self.learned[part].to(samples).reshape(-1, 1, 1) for part in ("mean", "std"))
@@ -166,24 +167,25 @@ class NeuraCryptScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class NeuraCryptKey(Key):
-    """`secret`: the network as `encode` reads it, its `moments` where statistics are fixed, the `shuffles`' secret."""
+    """`secret`: `encode`'s network (with `moments` if fixed), and the `shuffles`' secret."""
 
     scheme: NeuraCryptScheme
     secret: State
 
     def release(self, private: Dataset) -> Release:
-        """Encoded images (n, channels, h, w) with shuffled patches, labels as they are. Errors as for `query`."""
+        """Encoded images (n, channels, h, w), patches shuffled; errors as `query`."""
         return paired(self._encode(private.samples, "release"), private.labels)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Encoded images, shuffled anew; with statistics "batch" they depend on all `samples` of their batch.
+        """Encoded images, shuffled anew.
 
-        Raises ValueError for images of another shape, and for a single image with statistics "batch".
+        With statistics "batch" they depend on all `samples` of their batch. Raises ValueError for images of another
+        shape, and for a single image with statistics "batch".
         """
         return self._encode(samples, "query")
 
     def state(self) -> State:
-        """The network, its moments where they are fixed, and the secret of the shuffles."""
+        """The network, its fixed moments if any, and the shuffles' secret."""
         return self.secret
 
     def _encode(self, samples: torch.Tensor, call: str) -> torch.Tensor:
@@ -205,14 +207,16 @@ class NeuraCryptKey(Key):
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Encoded `tokens` (b, t, width), and the `moments` (hidden layers, 2, width) by which they were normalised."""
+    """Encoded `tokens` (b, t, width), normalised by `moments` (hidden layers, 2, width)."""
 
     tokens: torch.Tensor
     moments: torch.Tensor
 
 
 def encode(network: State, tokens: torch.Tensor) -> Encoded:
-    """Tokens (b, t, inputs) through a network; without `moments` of its own it takes those of these tokens.
+    """Tokens (b, t, inputs) through a network.
+
+    Without `moments` of its own it takes those of these tokens.
 
     Args:
         network: `first` (inputs + 1, width), `hidden` (hidden layers, width + 1, width), `place` (t, width), `last`
@@ -239,6 +243,9 @@ def _map(rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 
 def _maps(stream: Stream, shape: tuple[int, ...]) -> torch.Tensor:
-    """Maps of `shape` (..., inputs + 1, width) with the bias in the last row, uniform within 1 / root of the inputs."""
+    """Maps (..., inputs + 1, width), uniform within 1 / sqrt(inputs).
+
+    The last row is the bias.
+    """
     bound = 1 / math.sqrt(shape[-2] - 1)
     return ((2 * stream.uniform(*shape) - 1) * bound).float()

@@ -1,7 +1,7 @@
-"""Noise: every released row is pure noise, whatever the private row. The reference row for full privacy.
+"""Noise: every released row is pure noise.
 
-The labels are released in random order and belong to nothing: Bob, who trains a model on the release, can learn only
-how frequent each label is.
+The reference row for full privacy. The labels are released in random order and belong to nothing: Bob, who trains a
+model on the release, can learn only how frequent each label is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROWS = 256
 
 @dataclass(frozen=True)
 class Noise(Method):
-    """Nothing is kept: no attack may do better than chance, nor may Bob."""
+    """A release of noise: attacks and Bob's models must stay at chance."""
 
     name: ClassVar[str] = "noise"
     role: ClassVar[Role | None] = "keeps nothing"
@@ -54,13 +54,13 @@ class NoiseKey(Key):
     secret: Secret
 
     def release(self, private: Dataset) -> Release:
-        """N(0, 1) rows of the same shape with the labels shuffled: of the private rows only shape and labels count."""
+        """N(0, 1) rows of the private rows' shape, with their labels shuffled."""
         samples = _normal(private.samples, self.secret.stream("release"))
         order = self.secret.stream("labels").permutation(len(samples)).to(samples.device)
         return paired(samples, None if private.labels is None else private.labels[order])
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """N(0, 1) rows of the same shape, from another stream than the release.
+        """N(0, 1) rows of that shape, by another stream than the release.
 
         The rows only choose the stream (through a keyed hash), so that two calls do not return the same noise.
         """

@@ -1,4 +1,4 @@
-"""Random layers: a secret random network of a few layers for each patch of the image, nothing learned.
+"""Random layers: a secret random network for each patch, nothing learned.
 
 Source: the random layers of Syfer (Yala et al. 2022, section 5; see `bench.nets.obfuscator`) without its trained
 obfuscators: a rung of the ladder on which attacks show their reach. The kernel of a wide random network is nearly the
@@ -27,7 +27,7 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class RandomLayers(Method):
-    """A stack of random layers a patch location: standard Gaussian map, SELU, LayerNorm.
+    """Random layers for each patch location: standard Gaussian map, SELU, LayerNorm.
 
     Args:
         depth: Layers.
@@ -74,7 +74,7 @@ class RandomLayers(Method):
 
 @dataclass(frozen=True)
 class RandomLayersScheme(Scheme):
-    """Images of `shape` (c, h, w) under `method`; keys are made on `device`."""
+    """Images of `shape` (c, h, w) under `method`; keys on `device`."""
 
     method: RandomLayers
     shape: tuple[int, int, int]
@@ -103,7 +103,7 @@ class RandomLayersScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class RandomLayersKey(Key):
-    """`weights` (depth, locations, q + 1, q) float32, q numbers a patch, the last row of each map its bias."""
+    """`weights` (depth, locations, q + 1, q) float32, a map's bias last."""
 
     scheme: RandomLayersScheme
     weights: torch.Tensor
@@ -113,7 +113,7 @@ class RandomLayersKey(Key):
         return paired(self.query(private.samples), private.labels)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Encoded images, by the same weights as the release. Raises ValueError for images of another shape."""
+        """Images encoded as in the release. Raises ValueError for other shapes."""
         shape, patch_size = self.scheme.shape, self.scheme.method.patch_size
         if tuple(samples.shape[1:]) != shape:
             raise ValueError(f"this key encodes images of shape {shape}, got {tuple(samples.shape[1:])}")

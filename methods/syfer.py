@@ -1,8 +1,9 @@
-"""Syfer: learned layers between the random layers of a secret key, and labels whose identities the key permutes.
+"""Syfer: learned layers between a key's random layers, and permuted labels.
 
-Source: Yala et al., Syfer: Neural Obfuscation for Private Data Release (2022), section 4.2, Algorithm 1, appendix C.
-The network is in `bench.nets.obfuscator`, its training in `bench.nets.obfuscator_training`, the labels' permutation in
-`bench.owner.label_code`, each with what it chooses where the paper is silent.
+The key permutes the identities of the labels. Source: Yala et al., Syfer: Neural Obfuscation for Private Data Release
+(2022), section 4.2, Algorithm 1, appendix C. The network is in `bench.nets.obfuscator`, its training in
+`bench.nets.obfuscator_training`, the labels' permutation in `bench.owner.label_code`, each with what it chooses where
+the paper is silent.
 
 Differences from the paper, beside those named there:
 - The copy of the paper at hand lacks its equations, and with them lambda_reid, lambda_rec and the learning rate: ours
@@ -45,7 +46,9 @@ LARGE: Mapping[str, Parameter] = {"batch": 128, "opponent_width": 256, "cuda_com
 
 @dataclass(frozen=True)
 class KeyedEncoder(Method):
-    """What Syfer and its ablation with random obfuscators share: sizes of the network, and what becomes of labels.
+    """The common part of Syfer and its ablation: sizes and labels.
+
+    The ablation has random obfuscators.
 
     Args:
         patch_size: Side of a square patch in pixels; it must divide both sides of the image.
@@ -79,7 +82,7 @@ class KeyedEncoder(Method):
         one_of(get_args(Unbalanced), unbalanced=self.unbalanced)
 
     def fit(self, public: Dataset, seed: int) -> SyferScheme:
-        """The network, trained if the method trains. Raises NotApplicable for tables and sides that do not divide."""
+        """The network, perhaps trained. Raises NotApplicable for tables and indivisible sides."""
         samples = public.samples
         if samples.ndim != 4:
             raise NotApplicable(f"{self.name} cuts images into patches: {public.name} is a table")
@@ -130,7 +133,7 @@ class KeyedEncoder(Method):
         return SyferScheme(network, shape, exclusive, self.labels, self.unbalanced, ratio, self._caveat(network))
 
     def _caveat(self, network: obfuscator.Obfuscator) -> str:
-        """How the sizes compare with the paper's."""
+        """The comparison of the sizes with the paper's."""
         own = (len(network.stacks), network.depth, network.width, network.locations)
         said, paper = (
             f"{blocks} x {depth} learned layers of width {width} for {patches} patches"
@@ -157,7 +160,9 @@ class SyferRandom(KeyedEncoder):
 
 @dataclass(frozen=True)
 class Syfer(KeyedEncoder):
-    """Keyed encoder whose public layers are trained to hide images from an attacker and to keep them decodable.
+    """Keyed encoder with public layers trained to hide images.
+
+    They are trained against an attacker, and to keep the images decodable.
 
     Args:
         steps: Training steps, half of them the obfuscator's and half its opponents'.

@@ -1,4 +1,4 @@
-"""What a fitted Syfer is: a network that everyone knows, and keys of random layers and a code of labels."""
+"""A fitted Syfer: public network; keys of random layers and label codes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class SyferScheme(Scheme):
-    """A network for images of `shape` (c, h, w), and what its keys do with labels (exclusive classes or not).
+    """A network for images of `shape` (c, h, w), with label rules.
 
-    `ratio`: numbers of a patch over those of its token; above 1 some are lost before anything is hidden.
+    The rules depend on `exclusive`. `ratio`: numbers of a patch over those of its token; above 1 some are lost before
+    anything is hidden.
     """
 
     network: obfuscator.Obfuscator
@@ -33,7 +34,7 @@ class SyferScheme(Scheme):
     caveat: str
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How many numbers of a patch one of its token stands for, and what a reader must know of its size."""
+        """Numbers of a patch per number of token; a caveat on size."""
         return {CAVEAT: self.caveat, SHRUNK: round(self.ratio, 4)}
 
     def sample_key(self, secret: Secret) -> SyferKey:
@@ -60,19 +61,22 @@ class SyferScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class SyferKey(Key):
-    """The random layers, (locations, width + 1, width) float32 each, and the label code (unused for raw labels)."""
+    """The random layers and the label code (unused for raw labels).
+
+    A layer is (locations, width + 1, width) float32.
+    """
 
     scheme: SyferScheme
     layers: tuple[torch.Tensor, ...]
     code: LabelCode
 
     def release(self, private: Dataset) -> Release:
-        """Encoded images (n, 1, h', w') and labels. Raises NotApplicable for labels that cannot be encoded."""
+        """Encoded images (n, 1, h', w'), labels. Raises NotApplicable for unencodable labels."""
         labels = private.labels if self.scheme.labels == "raw" else self.code.encode(private)
         return paired(self.query(private.samples), labels)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """Encoded images, by the same layers as the release. Raises ValueError for images of another shape."""
+        """Images encoded as in the release. Raises ValueError for other shapes."""
         if tuple(samples.shape[1:]) != self.scheme.shape:
             raise ValueError(f"this key encodes images of shape {self.scheme.shape}, got {tuple(samples.shape[1:])}")
         with torch.no_grad():

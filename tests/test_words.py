@@ -42,7 +42,6 @@ UNFINISHED: set[str] = {
     "bench/runs",
     "bench/suites",
     "bench/workbench",
-    "methods",
     "metrics",
 }
 
