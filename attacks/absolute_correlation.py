@@ -1,4 +1,4 @@
-"""Absolute correlation: flipping signs hides no size, and sizes give a mixture of known images away.
+"""Absolute correlation: compares sizes of numbers, which flipped signs do not hide.
 
 Source: a mask of random signs leaves |x~| = |sum of weight_i x_i| (Carlini et al., "Is Private Learning Possible with
 Instance Encoding?", 2021, which undoes InstaHide by comparing absolute values). Where the candidates are known, finding
@@ -61,7 +61,7 @@ REST = 0.05  # the part of the cosine in a score
 
 @dataclass(frozen=True)
 class AbsoluteCorrelation(Attack):
-    """Finds the candidates whose weighted sum has the absolute values of a released row.
+    """Finds candidates whose weighted sum has a released row's absolute values.
 
     Args:
         shortlist: Candidates that each regression hands on to the refit; more are slower and more thorough.
@@ -84,7 +84,7 @@ class AbsoluteCorrelation(Attack):
         at_least(0, restarts=self.restarts)
 
     def fit(self, view: View, seed: int) -> AbsoluteCorrelationAttacker:
-        """Choose how rows are read. Raises NotApplicable for releases of another shape or without links."""
+        """Choose a reading. Raises NotApplicable for other shapes or missing links."""
         release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(view.candidates)
         probe = _some_of(release, seed)
         links = _comparable_links(view.candidates.samples, probe)
@@ -122,7 +122,7 @@ class AbsoluteCorrelationAttacker(Attacker):
     matched: float = 0.0
 
     def score(self, sealed: Release) -> MixtureScores:
-        """Shares of the mixture. Raises NotApplicable where raw and released rows differ in shape."""
+        """Shares of the mixture. Raises NotApplicable if the rows' shapes differ."""
         if tuple(sealed.samples.shape[1:]) != self.shape:
             raise NotApplicable(_differ(self.shape, tuple(sealed.samples.shape[1:])))
         parts = (_numbers(part[:], self.compared) for part in torch.split(sealed.samples, ROWS_AT_ONCE))
@@ -133,7 +133,7 @@ class AbsoluteCorrelationAttacker(Attacker):
         return MixtureScores(self.dictionary, Explained(chosen, weights, left, signed))
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How rows are read, how that did on a key of Eve's own, and how much of a row is compared where not all is."""
+        """The reading, its success on Eve's own key, and the compared part."""
         said = {"rows read": self.reading, "links found under a simulated key": round(self.matched, 4)}
         if self.compared is None:
             return said
@@ -142,7 +142,7 @@ class AbsoluteCorrelationAttacker(Attacker):
 
 
 class MixtureScores(PairScores):
-    """Share of a candidate in a released row times the explained part of the row, plus a little cosine for the rest."""
+    """A candidate's share times the row's explained part, plus a little cosine."""
 
     def __init__(self, dictionary: Dictionary, explained: Explained) -> None:
         self.rest = CosineScores(*apart(dictionary.columns, above_mean(dictionary, explained.signed)))
@@ -178,7 +178,7 @@ def _numbers(rows: torch.Tensor, compared: torch.Tensor | None) -> torch.Tensor:
 
 
 def _compared(sides: tuple[torch.Tensor, torch.Tensor], seed: int) -> torch.Tensor | None:
-    """The numbers of a row that are compared, of candidates and a release of one shape; None for all."""
+    """Numbers that are compared, for rows of one shape; None for all."""
     budgets = [side.budget for side in sides if isinstance(side, Rows)]
     if not budgets:
         return None
@@ -216,7 +216,7 @@ def _some_of(release: Release, seed: int) -> Release:
 
 
 def _found(grid: torch.Tensor, links: torch.Tensor) -> float:
-    """Share of links (p, 2) that are among the best-scored candidates of their released row, as many as it has."""
+    """Share of links (p, 2) among their released row's best-scored candidates."""
     linked = torch.zeros_like(grid, dtype=torch.bool)
     linked[links[:, 0], links[:, 1]] = True
     place = grid.argsort(dim=0, descending=True).argsort(dim=0)

@@ -1,4 +1,4 @@
-"""Chance: every pair gets a random score. The floor that an attack must beat."""
+"""Chance: every pair gets a random score, the floor for other attacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ChanceAttacker(Attacker):
 
 
 class HashScores(PairScores):
-    """Scores made where they are read: a hash of (seed, row number, column number), so that nothing is stored.
+    """Scores from a hash of (seed, row, column); nothing is stored.
 
     Args:
         seed: 63-bit integer.
@@ -69,6 +69,6 @@ def _mix(numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _shift(numbers: torch.Tensor, bits: int) -> torch.Tensor:
-    """Shift to the right that fills with zeros; int64's own repeats the sign."""
+    """Right shift that fills with zeros; int64's own repeats the sign."""
     shifted: torch.Tensor = (numbers >> bits) & ((1 << (64 - bits)) - 1)
     return shifted

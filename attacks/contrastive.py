@@ -1,4 +1,4 @@
-"""Contrastive: two towers learn, over keys that Eve, the attacker, draws, which released row belongs to which raw row.
+"""Contrastive: two towers learn from simulated keys to match rows.
 
 Source: Yala et al., Syfer (2022), section 4.1: an instance encoder and a set encoder for the raw rows, another pair for
 the released rows, cosine similarity, softmax over a batch; every step a fresh key; trained on the candidates themselves
@@ -89,7 +89,7 @@ class Contrastive(Attack):
         positive(learning_rate=self.learning_rate)
 
     def fit(self, view: View, seed: int) -> ContrastiveAttacker:
-        """Train the towers. Raises NotApplicable for releases without links, and for vit and resnet18 on tables."""
+        """Train the towers. Raises NotApplicable without links, or for vit/resnet18 on tables."""
         n = len(view.candidates)
         batch = min(self.batch, n)
         if batch < 2:
@@ -99,7 +99,7 @@ class Contrastive(Attack):
 
 @dataclass(frozen=True, eq=False)
 class ContrastiveAttacker(Attacker):
-    """The trained towers, the embeddings of the candidates, and what came of the training.
+    """The trained towers, the candidates' embeddings, and the outcome of the training.
 
     Args:
         towers: In evaluation mode.
@@ -126,7 +126,7 @@ class ContrastiveAttacker(Attacker):
         )
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How the training went."""
+        """Steps, losses and the end of the training."""
         return {
             "steps": self.outcome.steps,
             "held-out loss": self.outcome.loss,
@@ -137,7 +137,7 @@ class ContrastiveAttacker(Attacker):
 
 
 def embed(tower: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor | None, seed: int) -> torch.Tensor:
-    """(n, width) float32 embeddings of one set, or of random parts of it where it has more than `SET_ROWS` rows.
+    """Embeddings (n, width) float32 of one set, or of its random parts.
 
     Parts are drawn at random, so that the order of the rows tells nothing.
     """
@@ -150,7 +150,7 @@ def embed(tower: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor | Non
 
 
 def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> ContrastiveAttacker:
-    """Train the towers of `attack` on releases of batches; they read labels if the attack does.
+    """Train the towers of `attack`; they read labels if the attack does.
 
     Args:
         attack: Its parameters.

@@ -1,4 +1,4 @@
-"""Contrastive, with labels: the two towers also read what each raw row and each released row is labelled.
+"""Contrastive, with labels: the two towers also read raw and released labels.
 
 Source: Yala et al., Syfer (2022), section 4.1: an "instance-level encoder acting on images and their labels"; Table 3
 scores it against labels that are released raw and labels that the key encodes.
@@ -22,7 +22,7 @@ from bench.types import NotApplicable, View
 
 @dataclass(frozen=True)
 class ContrastiveLabels(Contrastive):
-    """Two towers trained by contrast on simulated releases, with raw and released labels.
+    """Two towers, trained by contrast on simulated releases with their labels.
 
     Args: those of `Contrastive`; `batch` is rounded down to equally many rows of each class.
     """
@@ -45,7 +45,7 @@ class ContrastiveLabels(Contrastive):
 
 
 def balanced_draw(labels: torch.Tensor, batch: int) -> Draw:
-    """What draws the rows of a batch with equally many of each class, `batch` in all or somewhat fewer.
+    """A draw of at most `batch` rows, equally many of each class.
 
     Args:
         labels: (n, k) without NaN; rows with the same labels are of one class.

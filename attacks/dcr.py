@@ -1,4 +1,4 @@
-"""Distance to the closest record: a candidate near a released row was probably among the rows that it was made from.
+"""Distance to the closest record: candidates near released rows are likely members.
 
 Source: DCR, the usual first look at synthetic tables (Park et al. 2018, "Data synthesis based on generative adversarial
 networks", section 6), as a membership attack: Chen et al. 2020 (GAN-Leaks), equation 3, without their calibration.

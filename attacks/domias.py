@@ -1,4 +1,4 @@
-"""DOMIAS: a candidate is likely a member where the release is denser than the population that it was drawn from.
+"""DOMIAS: likely members lie where the release is denser than the population.
 
 Source: van Breugel, Sun, Qian and van der Schaar 2023, "Membership inference attacks against synthetic data through
 overfitting detection" (AISTATS): the score is p_release(x) / p_reference(x) (equation 2), here its logarithm, with
@@ -38,7 +38,7 @@ from bench.validation import at_least, positive_and_finite
 
 @dataclass(frozen=True)
 class DOMIAS(Attack):
-    """The log ratio of two kernel densities at the candidate: of the release, and of rows known to be outside it.
+    """Log ratio of two densities at the candidate: release over outside rows.
 
     Args:
         components: Principal axes along which densities are taken, at most.
@@ -72,14 +72,14 @@ class DOMIAS(Attack):
         return DOMIASAttacker(self, space, rows, self.density(rows, space.coordinates(known)), seed)
 
     def density(self, rows: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-        """(n,) log density at rows (n, q) of others (m, q), but for one constant."""
+        """Unnormalised log density (n,) of others (m, q) at rows (n, q)."""
         scott = float(len(others)) ** (-1 / (rows.shape[1] + 4))
         return log_density(rows, others, [self.bandwidth * scott])[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 class DOMIASAttacker(Attacker):
-    """The axes, the candidates (n, q) along them, and the reference density (n,) there."""
+    """The axes, the candidates (n, q) along them, their reference density (n,)."""
 
     attack: DOMIAS
     space: PrincipalSpace
@@ -88,7 +88,7 @@ class DOMIASAttacker(Attacker):
     seed: int
 
     def membership(self, sealed: Release) -> torch.Tensor:
-        """Log ratio of the densities, (n,) float64. Raises NotApplicable for released rows of another shape."""
+        """Log density ratio (n,) float64. Raises NotApplicable for rows of another shape."""
         released = self.space.coordinates(drawn(sealed, self.attack.draws, self.seed).samples)
         return self.attack.density(self.rows, released) - self.reference
 

@@ -1,4 +1,4 @@
-"""Float holes: which raw rows could have become a released row at all, by the last bits of its numbers.
+"""Float holes: last bits of released numbers rule out most raw rows.
 
 Source: Mironov, On significance of the least significant bits for differential privacy (2012). Noise that is added in
 floating point has holes: released = fl(z + b N) takes, of the numbers near it, only some, and others for another raw
@@ -36,7 +36,7 @@ Way: TypeAlias = "Callable[..., torch.Tensor]"
 
 @dataclass(frozen=True)
 class FloatHoles(Attack):
-    """Tests the last bits of released numbers: could they have come from this raw row?
+    """Tests by the last bits if a row can give released numbers.
 
     Args:
         elements: Numbers of a released row that are tested: those nearest to zero, which are finest.
@@ -53,7 +53,7 @@ class FloatHoles(Attack):
         at_least(1, elements=self.elements)
 
     def fit(self, view: View, seed: int) -> FloatHolesAttacker:
-        """Locate the candidates. Raises NotApplicable where released numbers are not the noisy code itself."""
+        """Locate the candidates. Raises NotApplicable unless releases are the noisy code itself."""
         mechanism, candidates = view.scheme.mechanism(), view.candidates
         if mechanism is None:
             return FloatHolesAttacker(None, candidates.samples.flatten(1).double(), self.elements, equal)
@@ -71,7 +71,7 @@ class FloatHoles(Attack):
 
 @dataclass(frozen=True, eq=False)
 class FloatHolesAttacker(Attacker):
-    """The mechanism (None: no noise), the candidates' codes (n, d) float64, how many numbers are tested, and how."""
+    """Mechanism (None: no noise), candidates' codes (n, d) float64, and the test."""
 
     mechanism: Mechanism | None
     located: torch.Tensor
@@ -79,7 +79,7 @@ class FloatHolesAttacker(Attacker):
     way: Way
 
     def score(self, sealed: Release) -> HoleScores:
-        """Minus the released numbers that cannot be reached. Raises NotApplicable for rows of another shape."""
+        """Minus the unreachable numbers. Raises NotApplicable for rows of another shape."""
         observed = sealed.samples.flatten(1) if self.mechanism is None else self.mechanism.observe(sealed)
         if observed.shape[1] != self.located.shape[1]:
             raise NotApplicable(
@@ -89,7 +89,7 @@ class FloatHolesAttacker(Attacker):
 
 
 class HoleScores(PairScores):
-    """Scores (n, m) of codes (n, d) and observed codes (m, d), both float64."""
+    """Scores (n, m) of codes (n, d) and observed (m, d), float64."""
 
     def __init__(self, located: torch.Tensor, observed: torch.Tensor, elements: int, way: Way) -> None:
         self.shape = len(located), len(observed)
@@ -112,7 +112,7 @@ def equal(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | 
 
 
 def by_sum(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | None = None) -> torch.Tensor:
-    """bool: whether some float32 noise e gives fl(located + e) = observed; both float64 tensors that broadcast.
+    """True if float32 noise e gives fl(located + e) = observed (float64).
 
     >>> by_sum(torch.tensor([0.1, 0.0]).double(), torch.tensor([2.0**-30]).double()).tolist()
     [False, True]
@@ -126,7 +126,7 @@ def by_sum(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor |
 def by_product(
     located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | None = None, *, scale: torch.Tensor
 ) -> torch.Tensor:
-    """bool: whether some float32 number N gives fl(located + scale N) = observed; `scale` (d,) is cut to `chosen`."""
+    """True if a float32 N gives fl(located + scale N) = observed."""
     scale = (scale if chosen is None else scale[chosen]).float()
     found = torch.zeros_like(observed - located, dtype=torch.bool)
     for number in _around(((observed - located) / scale).float()):

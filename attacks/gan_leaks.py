@@ -1,4 +1,4 @@
-"""GAN-Leaks: a generator that learned from a candidate makes rows nearer to it than one that did not.
+"""GAN-Leaks: a generator makes rows nearer to candidates that it learned from.
 
 Source: Chen, Yu, Zhang and Fritz 2020, "GAN-Leaks: a taxonomy of membership inference attacks against generative
 models": the full black-box attack (section 4.3, the distance to the nearest generated row) with attack calibration
@@ -40,7 +40,7 @@ from bench.validation import at_least
 
 @dataclass(frozen=True)
 class GANLeaks(Attack):
-    """How much nearer generated rows come than those of a reference generator that Eve trains herself.
+    """Minus distance to generated rows, calibrated by a generator that Eve trains.
 
     Args:
         calibrate: Take the distance to the reference generator's rows off.
@@ -84,7 +84,7 @@ class GANLeaks(Attack):
 
 @dataclass(frozen=True, eq=False)
 class GANLeaksAttacker(Attacker):
-    """The candidates, Eve's own rows, and how near each reference release of those comes to candidates, (n,) each."""
+    """The candidates, Eve's own rows, and distances to each reference release, (n,)."""
 
     attack: GANLeaks
     candidates: Dataset
@@ -93,7 +93,7 @@ class GANLeaksAttacker(Attacker):
     seed: int
 
     def membership(self, sealed: Release) -> torch.Tensor:
-        """Minus (calibrated) distance, (n,) float64. Raises NotApplicable for released rows of another shape."""
+        """Minus (calibrated) distance (n,) float64. Raises NotApplicable for another shape."""
         found = self.distance(sealed, self.seed)
         if not self.reached:
             return -found
@@ -101,7 +101,7 @@ class GANLeaksAttacker(Attacker):
         return torch.stack([reached - found for reached in self.reached]).mean(dim=0)
 
     def distance(self, sealed: Release, seed: int) -> torch.Tensor:
-        """(n,) to the nearest row of the release or of what is drawn from its generator."""
+        """Distance (n,) to the nearest row that is released or generated."""
         _, rows = standardise(self.own.samples, self.candidates.samples)
         _, released = standardise(self.own.samples, drawn(sealed, self.attack.draws, seed).samples)
         return nearest(rows, released)

@@ -1,4 +1,4 @@
-"""Invariants: what few numbers of a row a key leaves as they are, or moves in a way that keys share, tells rows apart.
+"""Invariants: few statistics that keys preserve, or move alike, identify a row.
 
 A key may turn, shuffle or scramble a row beyond recognition and still keep its length, its mean or its largest value to
 the last digit. One exact number is enough to name a row among thousands.
@@ -39,10 +39,10 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Invariants(Attack):
-    """Predicts the statistics of released rows from those of raw rows, and believes each as far as it held.
+    """Predicts statistics of released rows, and weighs each by its past error.
 
     Args:
-        keys: Keys of Eve's own, half of which measure the errors.
+        keys: Keys of Eve's own; half of them measure the errors.
         rows: Candidates released under each, at most.
     """
 
@@ -80,7 +80,7 @@ class Invariants(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """What makes statistics comparable: mean and deviation over the simulated rows, and which of them vary at all."""
+    """Mean and deviation of simulated statistics, and a mask of varying ones."""
 
     mean: torch.Tensor
     deviation: torch.Tensor
@@ -101,7 +101,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class InvariantsAttacker(Attacker):
-    """What each candidate's released row should show (n, q), in units of the errors, and the smallest error."""
+    """Expected statistics (n, q) in units of their errors; the smallest error."""
 
     expected: torch.Tensor
     scale: Scale
@@ -117,7 +117,7 @@ class InvariantsAttacker(Attacker):
         )
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How exactly the best combination of statistics survives."""
+        """The error of the best combination of statistics."""
         return {"least error": self.least}
 
 

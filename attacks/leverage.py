@@ -1,4 +1,4 @@
-"""Leverage: how much each row stands out at a location, which no invertible linear map of the location can change.
+"""Leverage: invertible linear maps of a location leave each row's leverage unchanged.
 
 Source: leverage scores, h = diag(X (X^T X)^+ X^T) of the centred rows X at a location (Hoaglin and Welsch 1978). With
 X A for X and any invertible A, h stays the same, so that a secret linear map a patch (Dauntless) hides nothing of it.
@@ -47,7 +47,7 @@ LARGEST_SIDE = 4096  # of the smaller Gram matrix of a location; its decompositi
 
 @dataclass(frozen=True)
 class Leverage(Attack):
-    """Compares how far rows stand out, location by location, with what Eve's own keys lead her to expect.
+    """Compares leverages, location by location, with those that simulated keys predict.
 
     Args:
         keys: Keys that Eve simulates for what she expects.
@@ -72,7 +72,7 @@ class Leverage(Attack):
         between(0, 1, tolerance=self.tolerance)
 
     def fit(self, view: View, seed: int) -> LeverageAttacker:
-        """Choose a layout and average over simulated keys. Raises NotApplicable for releases without links."""
+        """Choose a layout and simulate keys. Raises NotApplicable for releases without links."""
         if len(view.candidates) < 2:
             raise NotApplicable(f"leverage compares rows: needs at least 2 candidates, got {len(view.candidates)}")
         layout, rank = _choose(self, view.scheme, view.candidates, seed)
@@ -82,7 +82,7 @@ class Leverage(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What Eve expects of each candidate, as angles in [0, pi].
+    """Expected angles of each candidate, in [0, pi].
 
     Args:
         cosine, sine: (n, f) float64, means over keys of the angles' cosines and sines.
@@ -96,7 +96,7 @@ class Expected:
     signal: float
 
     def scores(self, angles: torch.Tensor) -> CosineScores:
-        """Weighted mean cosine of the difference between what was expected and the angles (m, f) of a release."""
+        """Weighted mean cosine of expected angles less the angles (m, f) released."""
         scale = self.weight.sqrt()
         length = torch.hypot(self.cosine, self.sine).clamp_min(torch.finfo(torch.float64).tiny)
         raw = torch.cat((self.cosine / length * scale, self.sine / length * scale), dim=1)
@@ -105,7 +105,7 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class LeverageAttacker(Attacker):
-    """The layout and what Eve expects; `rank` is the mean logarithm of ranks under the key that chose the layout."""
+    """Layout, expectations, and `rank`, the mean log rank of the chosen layout."""
 
     attack: Leverage
     layout: Layout
@@ -113,7 +113,7 @@ class LeverageAttacker(Attacker):
     rank: float
 
     def score(self, sealed: Release) -> CosineScores:
-        """Cosines of angles: 1 where a row stands out exactly as expected. Raises NotApplicable for a single row."""
+        """Cosines of angles; 1: as expected. Raises NotApplicable for a single row."""
         if len(sealed) < 2:
             raise NotApplicable("leverage says how a released row differs from others: needs at least 2")
         return self.expected.scores(_angles(sealed.samples, self.layout, self.attack.tolerance))
@@ -155,7 +155,7 @@ def leverage_scores(rows: torch.Tensor, tolerance: float) -> torch.Tensor:
 
 
 def ranks(scores: torch.Tensor) -> torch.Tensor:
-    """Mid-ranks within the last dimension over its length, in (0, 1); ties share the mean of their ranks.
+    """Mid-ranks in (0, 1) over the last dimension; ties share the mean.
 
     >>> ranks(torch.tensor([3.0, 1.0, 1.0, 2.0]))
     tensor([0.8750, 0.2500, 0.2500, 0.6250], dtype=torch.float64)
@@ -167,7 +167,7 @@ def ranks(scores: torch.Tensor) -> torch.Tensor:
 
 
 def _angles(samples: torch.Tensor, layout: Layout, tolerance: float) -> torch.Tensor:
-    """(m, f) float64 in (0, pi), location by location, so that only one location is in float64 at a time."""
+    """Angles (m, f) float64 in (0, pi), computed location by location."""
     found = []
     for pieces in _by_location(layout.cut(tamed(samples))):
         size = max(1, PROBE_ROWS * 1024 // pieces[0].numel())
@@ -176,7 +176,7 @@ def _angles(samples: torch.Tensor, layout: Layout, tolerance: float) -> torch.Te
 
 
 def _by_location(pieces: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Pieces (m, locations, numbers) as (locations, m, numbers); of `Rows` as many locations at a time as fit."""
+    """Pieces (m, locations, numbers) as (locations, m, numbers); `Rows` come in parts."""
     if not isinstance(pieces, Rows):
         yield pieces.transpose(0, 1)
         return
@@ -186,7 +186,7 @@ def _by_location(pieces: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A release under a key of Eve's own, in random order, and its (raw row, released row) links.
+    """A release under Eve's own key, in random order, and its links.
 
     The order is random so that exact ties cannot tell who is who.
     """
@@ -199,7 +199,7 @@ def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[torch.Tensor, t
 
 
 def _expect(attack: Leverage, scheme: Scheme, rows: Dataset, layout: Layout, *, keys: int, seed: int) -> Expected:
-    """What `keys` simulated releases lead to expect."""
+    """Expectations from `keys` simulated releases."""
     totals, counts = None, torch.zeros(len(rows), 1, dtype=torch.float64, device=rows.samples.device)
     for number in range(keys):
         samples, links = _simulate(scheme, rows, derive(seed, number))
@@ -217,7 +217,7 @@ def _expect(attack: Leverage, scheme: Scheme, rows: Dataset, layout: Layout, *, 
 
 
 def _weighed(cosine: torch.Tensor, sine: torch.Tensor, square: torch.Tensor, *, resolution: float) -> Expected:
-    """Weights by precision: 1 over the spread over keys, which has a floor at half the step between two ranks."""
+    """Weights: 1 / (spread over keys, at least half a rank step)."""
     middle = torch.atan2(sine, cosine)
     within = (square - middle.square()).clamp_min(0).mean(dim=0)
     between = middle.var(dim=0, correction=0)
@@ -229,7 +229,7 @@ def _weighed(cosine: torch.Tensor, sine: torch.Tensor, square: torch.Tensor, *, 
 
 
 def _choose(attack: Leverage, scheme: Scheme, candidates: Dataset, seed: int) -> tuple[Layout, float]:
-    """The layout by which expectations after two keys rank a third key's links best, and the mean log of the ranks."""
+    """Layout that ranks a third key's links best, and its mean log-rank."""
     probe = torch.randperm(len(candidates), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
     rows, _ = some_released(scheme, candidates, probe.to(candidates.samples.device), seed, "probe")
     samples, links = _simulate(scheme, rows, derive(seed, "third"))

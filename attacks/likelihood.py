@@ -1,4 +1,4 @@
-"""Likelihood: which raw row explains a released row best, by the noise that the scheme states.
+"""Likelihood: stated noise tells the raw row that best explains released rows.
 
 Source: the Bayes-optimal attack on a mechanism whose noise is public (Eve, the attacker, reads it from the scheme); for
 Laplace noise the log density is -sum |z~ - z| / b, for elements that stop at a bound the mass of the tail beyond it.
@@ -44,7 +44,7 @@ OTHER = 1e6
 
 @dataclass(frozen=True)
 class Likelihood(Attack):
-    """Posterior odds of every candidate under the scheme's noise density, stated or measured.
+    """Posterior odds of candidates under the scheme's noise density, stated or measured.
 
     Args:
         keys: Releases that Eve simulates where the density has to be measured.
@@ -77,7 +77,7 @@ class Likelihood(Attack):
         at_least(1, axes=self.axes)
 
     def fit(self, view: View, seed: int) -> StatedAttacker | MeasuredAttacker:
-        """Locate the candidates, or measure the density. Raises NotApplicable for releases without links."""
+        """Locate candidates, or measure the density. Raises NotApplicable without links."""
         mechanism = view.scheme.mechanism()
         if mechanism is not None and mechanism.exact and bool((mechanism.scale > 0).any()):
             names = view.candidates.findings, view.public.findings
@@ -111,7 +111,7 @@ class Likelihood(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Numbers that describe a row: its components along axes (d, q), or its code where there is a mechanism.
+    """Numbers that describe a row: components along axes (d, q), or codes.
 
     They are few, and `[:]` makes an ordinary tensor of those of rows that are read where they are used.
     """
@@ -132,7 +132,7 @@ class Description:
 
 
 def _known(labels: torch.Tensor | None) -> torch.Tensor:
-    """Labels (n, k), an unknown label being a value of its own; (0, 0) for none."""
+    """Labels (n, k), unknown as one more value; without labels (0, 0)."""
     return torch.zeros(0, 0) if labels is None else labels.nan_to_num(-1)
 
 
@@ -142,7 +142,7 @@ def _pixels(samples: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class StatedAttacker(Attacker):
-    """The mechanism, the candidates' codes (n, d), the names of released and of public findings, and their labels.
+    """The mechanism, candidates' codes (n, d), names of findings, and candidates' labels.
 
     Labels (n, k) are those that released labels have to agree with; None where they need not.
     """
@@ -176,13 +176,13 @@ class StatedAttacker(Attacker):
         return replace(sealed, labels=labels)
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """That the density is the scheme's own."""
+        """A note that the density is the scheme's own."""
         return {"density": "stated"} | ({} if self.labels is None else {"labels": "must agree"})
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredAttacker(Attacker):
-    """The channel, what it expects of the candidates (n, width), how rows are described, and simulated keys."""
+    """The channel, its expectations (n, width), the description of rows, simulated keys."""
 
     channel: Channel
     expected: torch.Tensor
@@ -197,7 +197,7 @@ class MeasuredAttacker(Attacker):
         )
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How the density was measured."""
+        """The measurement of the density."""
         return {
             "density": "measured",
             "simulated keys": self.keys,

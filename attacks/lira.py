@@ -1,4 +1,4 @@
-"""LiRA: how likely a release is, seen from one candidate, if the candidate is in it and if it is not.
+"""LiRA: compares the release's likelihood with a candidate in it and without.
 
 Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve, the
 attacker, releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is
@@ -50,7 +50,7 @@ BANDWIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 8.0)
 
 @dataclass(frozen=True)
 class LiRA(Attack):
-    """Log likelihood ratio of a kernel density at the candidate, learned from shadow releases of halves of a pool.
+    """Log likelihood ratio of densities at the candidate, from shadow releases.
 
     Args:
         shadows: Shadow releases, an even number of at least 4.
@@ -101,7 +101,7 @@ class LiRA(Attack):
 
 @dataclass(frozen=True, eq=False)
 class _Seer:
-    """How Eve sees a release: from each candidate, in units of rows that she knows."""
+    """A release as each candidate sees it, in units of known rows."""
 
     candidates: Dataset
     known: torch.Tensor
@@ -109,7 +109,7 @@ class _Seer:
     seed: int
 
     def statistics(self, sealed: Release) -> torch.Tensor:
-        """(n, 2 len(BANDWIDTHS)) float64: log densities by all rows, then by those of the candidate's class."""
+        """Log densities (n, 2 len(BANDWIDTHS)) float64: by all, then same-class rows."""
         release = drawn(sealed, self.draws, self.seed)
         _, rows = standardise(self.known, self.candidates.samples)
         known, released = standardise(self.known, release.samples)
@@ -126,18 +126,18 @@ class _Seer:
 
 @dataclass(frozen=True, eq=False)
 class LiRAAttacker(Attacker):
-    """How releases are seen, the number of the statistic that is used, and what was learned of it."""
+    """The view of releases, the number of its statistic, and its densities."""
 
     seer: _Seer
     statistic: int
     learned: InOut
 
     def membership(self, sealed: Release) -> torch.Tensor:
-        """Log likelihood ratios, (n,) float64. Raises NotApplicable for released rows of another shape."""
+        """Log likelihood ratios (n,) float64. Raises NotApplicable for another shape."""
         return self.learned.ratio(self.seer.statistics(sealed)[:, self.statistic])
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """Which statistic was chosen, and how well it told rows in from rows out of shadow releases."""
+        """The chosen statistic, and its success at telling members of shadow releases."""
         by_class, place = divmod(self.statistic, len(BANDWIDTHS))
         return {
             "bandwidth": BANDWIDTHS[place],

@@ -1,4 +1,4 @@
-"""Moments: how the numbers of a patch are spread tells which patch it was, and shuffled patches are matched as sets.
+"""Moments: the spread of a patch's numbers identifies it, even when shuffled.
 
 Source: Carlini et al., "NeuraCrypt is not private" (2021): a random network keeps relations between the statistics of a
 patch before and after encoding; two small networks, trained by contrast on keys that Eve, the attacker, draws, learn
@@ -50,7 +50,7 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Moments(Attack):
-    """Learns, over keys of Eve's own, which moments of patches a key leaves to tell images by.
+    """Learns from simulated keys the moments of patches that identify images.
 
     Args:
         steps: Training steps at most, one fresh key each.
@@ -85,7 +85,7 @@ class Moments(Attack):
         positive(learning_rate=self.learning_rate)
 
     def fit(self, view: View, seed: int) -> MomentsAttacker:
-        """Choose a layout and train the towers. Raises NotApplicable for a single candidate and without links."""
+        """Choose a layout, train. Raises NotApplicable for one candidate and without links."""
         candidates, device = view.candidates, view.candidates.samples.device
         if len(candidates) < 2:
             raise NotApplicable(f"moments compares rows: needs at least 2 candidates, got {len(candidates)}")
@@ -116,7 +116,7 @@ class Moments(Attack):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a row is taken apart, and whether a piece's place says which piece of the image it is."""
+    """A cut of rows into pieces, and if places identify the pieces."""
 
     layout: Layout
     in_place: bool
@@ -124,7 +124,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class MomentsAttacker(Attacker):
-    """Trained towers, the raw rows (n, ...), how a release is read, and what came of the training."""
+    """Trained towers, raw rows (n, ...), the reading, and the training's outcome."""
 
     towers: contrastive_towers.Towers
     candidates: torch.Tensor
@@ -138,7 +138,7 @@ class MomentsAttacker(Attacker):
         return CosineScores(*apart(raw, released))
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How a release is read and how the training went."""
+        """The reading of a release, and the outcome of the training."""
         return {
             "layout": str(self.reading.layout),
             "pieces": "in place" if self.reading.in_place else "as a set",
@@ -150,7 +150,7 @@ class MomentsAttacker(Attacker):
 
 
 def moments(reading: Reading, rows: torch.Tensor) -> torch.Tensor:
-    """Mean and rooted central moments of each piece of the rows of one set, less the set's mean at each position.
+    """Mean and rooted central moments of pieces, centred at each position.
 
     Args:
         reading: How the rows are taken apart.
@@ -193,14 +193,14 @@ def _simulate(scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: i
 
 
 def _raw_layout(rows: torch.Tensor, released: Reading) -> Layout:
-    """Raw pieces: as the released pieces, if those are patches that raw rows have; else usual patches, or the whole."""
+    """Raw pieces: patches as released, else usual patches, or the whole row."""
     if rows.ndim == 4 and released.layout.kind == "patches" and released.layout in layouts(tuple(rows.shape[1:])):
         return released.layout
     return _usual(rows)
 
 
 def _readings(view: View, seed: int) -> list[Reading]:
-    """The usual patches in either order, and what repeats best from key to key, where that is another reading."""
+    """Usual patches in either order, and the reading that repeats best."""
     device = view.candidates.samples.device
     probe = drawn(len(view.candidates), generator(derive(seed, "probe"), device), PROBE_ROWS)
     rows, one = _simulate(view.scheme, view.candidates, probe, derive(seed, "probe", 0))
@@ -222,7 +222,7 @@ def _orders(layout: Layout, rows: torch.Tensor) -> list[Reading]:
 
 
 def _summed_up(layout: Layout, rows: torch.Tensor) -> bool:
-    """Whether moments are fewer than the numbers of a piece, or there is but one piece."""
+    """True for a single piece, or fewer moments than numbers a piece."""
     locations, numbers = layout.cut(rows[:1]).shape[1:]
     return locations == 1 or (locations <= MOST_LOCATIONS and numbers >= FEATURES)
 
@@ -233,7 +233,7 @@ def _usual(rows: torch.Tensor) -> Layout:
 
 
 def _repeats(reading: Reading, one: Example, two: Example) -> float:
-    """Mean reciprocal rank of the same raw row's features under another key, among all rows of that release."""
+    """Mean reciprocal rank of a row's features among another key's release."""
     first, second = (_described(reading, example) for example in (one, two))
     scores = first @ second.T
     same = one.links[:, None, 0] == two.links[None, :, 0]

@@ -1,4 +1,4 @@
-"""Monte Carlo: the share of generated rows that fall into a small ball about the candidate.
+"""Monte Carlo: the share of generated rows in a ball around candidates.
 
 Source: Hilprecht, Härterich and Bernau 2019, "Monte Carlo and reconstruction membership inference attacks against
 generative models" (PETS), section 4.1: f(x) = 1/m #{y: d(x, y) <= epsilon}; and its form weighted by distance, the mean
@@ -12,7 +12,7 @@ Differences:
 - The weighted form sums log(epsilon / d) inside the ball, so that a row on its edge counts nothing; without that, the
   sign of a term would depend on the unit of distance. Distances below `CLOSEST` times epsilon count as that.
 - Releases without a generator give what rows they have.
-- The paper's second attack, by reconstruction, needs the encoder, which nobody publishes.
+- The paper's second attack, by reconstruction, needs the encoder, which is never published.
 
 Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
 there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
@@ -43,7 +43,7 @@ CLOSEST = 1e-6
 
 @dataclass(frozen=True)
 class MonteCarlo(Attack):
-    """How many generated rows lie close to the candidate.
+    """The number of generated rows that lie close to the candidate.
 
     Args:
         percentile: Epsilon as a percentile of all distances, above 0 and at most 100; None for the median heuristic.

@@ -1,4 +1,4 @@
-"""Nearest neighbour: the raw row most like a released row, in pixels or in the features of a network.
+"""Nearest neighbour: the most similar raw row, by pixels or network features.
 
 Source: the plainest re-identification attack. Similarity is the cosine of centred rows: candidates and released rows
 are each centred by their own mean over the set, without which rows near the mean resemble everything, noise included.
@@ -73,7 +73,7 @@ class NearestNeighbour(Attack):
         return self.space == "features"
 
     def fit(self, view: View, seed: int) -> NearestNeighbourAttacker:
-        """Train the network if there is one. Raises NotApplicable for features of tables or without public labels."""
+        """Train any network. Raises NotApplicable for tables' features or without public labels."""
         samples = view.candidates.samples
         if self.space == "features":
             return NearestNeighbourAttacker(samples, self._features(view.public, seed), None)
@@ -113,7 +113,7 @@ class NearestNeighbourAttacker(Attacker):
     sides: tuple[int, int] | None
 
     def score(self, sealed: Release) -> CosineScores:
-        """Cosines of centred rows. Raises NotApplicable where raw and released rows cannot be compared."""
+        """Cosines of centred rows. Raises NotApplicable if they cannot be compared."""
         raw, released = tuple(self.candidates.shape[1:]), tuple(sealed.samples.shape[1:])
         if self.network is None and raw != released:
             raise NotApplicable(
@@ -144,10 +144,10 @@ class NearestNeighbourAttacker(Attacker):
 
 
 def mirrored(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether rows b (m, d) are clearly the negatives of rows a (n, d): their most unlike rows a are like no others.
+    """True if rows b (m, d) are negated rows a (n, d).
 
-    Of up to `LOOKED_AT` rows b, the largest cosine is held against the largest of the negative row, which are alike
-    where b knows nothing of a; the mean difference has to be `SURELY` of its standard errors below 0.
+    For up to `LOOKED_AT` rows b, the largest cosine with rows a is compared with that of the negated row. Both are
+    alike if b says nothing of a. The mean difference has to be `SURELY` of its standard errors below 0.
     """
     step = -(-len(b) // LOOKED_AT)
     cosines = CosineScores(a, rows_at(b, torch.arange(0, len(b), step, device=b.device))).block(
@@ -160,9 +160,9 @@ def mirrored(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def smaller_sides(shape: tuple[int, ...], products: int) -> tuple[int, int] | None:
-    """The sides at which all pairs of n images with as many others take no more multiplications; None at their own.
+    """Sides that limit all pairs' multiplications to `products`; None: their own suffice.
 
-    Whole parts of their own, where one of up to twice the reduction divides both.
+    Both sides are divided by one whole number; up to twice the least, one that divides both is preferred.
 
     >>> smaller_sides((1000, 1, 64, 32), 10**9), smaller_sides((1000, 1, 64, 32), 10**10), smaller_sides((1000, 9), 1)
     ((32, 16), None, None)

@@ -1,4 +1,4 @@
-"""Guessed keys: Eve, the attacker, goes through the keys that a scheme can have and looks for the owner's.
+"""Guessed keys: Eve, the attacker, tries all keys of a scheme.
 
 Source: this project. A generator that is fed few bits (torch's on a CPU keeps 32 of a seed) has few keys, however large
 they look. Eve draws keys of her own to see how many there are (`bench.eve.key_space`), makes trial releases of
@@ -51,7 +51,7 @@ Marks: TypeAlias = "NDArray[np.uint64]"
 
 @dataclass(frozen=True)
 class PRNG(Attack):
-    """Tries the keys that a scheme can have, where they are few, until one gives the released rows.
+    """Tries keys, if there are few, until one gives the released rows.
 
     Args:
         tries: Keys that are tried, at most.
@@ -73,7 +73,7 @@ class PRNG(Attack):
         at_least(1, tries=self.tries, numbers=self.numbers)
 
     def fit(self, view: View, seed: int) -> PRNGAttacker:
-        """Count the keys, and make trial releases. Raises NotApplicable for releases without links."""
+        """Count the keys; make trial releases. Raises NotApplicable without links."""
         stage("count keys")
         candidates, own = view.candidates, view.scheme.sample_key(Secret.of_seed(seed, "own"))
         trial, least = _trial(own, candidates, derive(seed, "order")), _least(own, candidates)
@@ -93,7 +93,7 @@ class PRNG(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What is released to try a key, and whether it is one candidate in every place."""
+    """Rows released to try a key, and if all are one candidate."""
 
     rows: Dataset
     placed: bool
@@ -101,7 +101,7 @@ class Trial:
 
 @dataclass(eq=False)
 class PRNGAttacker(Attacker):
-    """The candidates (n, ...), the keys, how they are tried (None: not at all), and what came of it.
+    """The candidates (n, ...), keys, trial (None: untried), and outcome.
 
     Args:
         marks: Of the rows that each tried key released.
@@ -119,7 +119,7 @@ class PRNGAttacker(Attacker):
     scored: int = 0
 
     def score(self, sealed: Release) -> FoundScores:
-        """1 for pairs of a candidate and the row that it becomes under the owner's key; all 0 if that is not found."""
+        """1 for pairs that the owner's key makes; 0 if not found."""
         self.scored += 1
         shape = len(self.candidates), len(sealed)
         columns = _columns(sealed.samples)
@@ -132,7 +132,7 @@ class PRNGAttacker(Attacker):
         return FoundScores(shape, torch.empty(0, 2, dtype=torch.int64))
 
     def _matches(self, released: Marks) -> list[int]:
-        """Numbers of keys that released such rows, those with most of them first."""
+        """Numbers of keys that released such rows, those with most matches first."""
         if not self.marks:
             return []
         keys = np.repeat(np.arange(len(self.marks)), [len(each) for each in self.marks])
@@ -150,7 +150,7 @@ class PRNGAttacker(Attacker):
                 yield row, own
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """How many keys there are, were tried and found, and what trying all of them would take."""
+        """Counts of existing, tried and found keys, and the full search's cost."""
         space = self.space
         found = {
             "key bits": round(space.bits, 1),
@@ -166,7 +166,7 @@ class PRNGAttacker(Attacker):
 
 
 class FoundScores(PairScores):
-    """1 for the pairs (p, 2) int64 of raw and released rows, 0 for all others."""
+    """1 for pairs (p, 2) int64 of raw and released rows."""
 
     def __init__(self, shape: tuple[int, int], pairs: torch.Tensor) -> None:
         self.shape, self._pairs = shape, pairs
@@ -182,7 +182,7 @@ class FoundScores(PairScores):
 
 
 def _trial(own: Key, candidates: Dataset, seed: int) -> Trial | None:
-    """The fewest rows by which a key can be told from its release of all rows in another order.
+    """The fewest rows, or one repeated, whose release the whole release contains.
 
     Raises NotApplicable where releases have no links.
     """
@@ -210,7 +210,7 @@ def _first(candidates: Dataset) -> Iterator[Dataset]:
 
 
 def _released(key: Key, rows: Dataset) -> set[bytes]:
-    """Released rows; none where a method refuses so few rows, or the same row again."""
+    """Released rows; none if the method refuses, or repeats a row."""
     try:
         return set(_columns(key.release(rows).samples))
     except (NotApplicable, ValueError):
@@ -230,7 +230,7 @@ def _linked(release: Release) -> Iterator[tuple[int, bytes]]:
 
 
 def _columns(samples: torch.Tensor) -> dict[bytes, list[int]]:
-    """Where each row stands."""
+    """Places of each row."""
     found: dict[bytes, list[int]] = {}
     for column, row in enumerate(_digests(samples)):
         found.setdefault(row, []).append(column)
@@ -238,7 +238,7 @@ def _columns(samples: torch.Tensor) -> dict[bytes, list[int]]:
 
 
 def _digests(samples: torch.Tensor) -> list[bytes]:
-    """What tells the rows apart to the last bit, read in parts."""
+    """Hashes that tell rows apart to the last bit, read in parts."""
     return [hashlib.sha256(_bytes(row)).digest() for some in torch.split(samples, ROWS) for row in some[:]]
 
 
@@ -247,7 +247,7 @@ def _bytes(numbers: torch.Tensor) -> bytes:
 
 
 def _marks(samples: torch.Tensor) -> Marks:
-    """(m,) uint64: a hash of every row (m, ...) float32; equal rows have equal ones, and hardly any others."""
+    """Hashes (m,) uint64 of rows (m, ...) float32; equal for equal rows."""
     return np.concatenate([_marked(some[:]) for some in torch.split(samples, ROWS)])
 
 

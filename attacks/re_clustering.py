@@ -1,4 +1,4 @@
-"""Re-clustering: Eve, the attacker, releases her candidates herself, and looks for her released rows in the release.
+"""Re-clustering: Eve, the attacker, repeats the release and compares its rows.
 
 Source: the attack that k-Same is built to bound (Newton, Sweeney and Malin 2005, "Preserving privacy by de-identifying
 face images"): the clustering is public and deterministic, so that an attacker who holds the raw rows knows which of
@@ -62,7 +62,7 @@ class ReClustering(Attack):
         at_least(1, rounds=self.rounds)
 
     def fit(self, view: View, seed: int) -> ReClusteringAttacker:
-        """Release the candidates twice. Raises NotApplicable for releases without one released row a raw row."""
+        """Release candidates twice. Raises NotApplicable unless raw and released rows pair up."""
         every = torch.arange(len(view.candidates))
         first, second = (_own_release(view, every, derive(seed, "key", number)) for number in range(2))
         notes: dict[str, int | float | str] = {
@@ -116,7 +116,7 @@ def _own_release(view: View, order: torch.Tensor, seed: int) -> OwnRelease:
 
 @dataclass(frozen=True, eq=False)
 class ReClusteringAttacker(Attacker):
-    """Eve's view, her first own release, and the labels (n, k) that have to agree; None where they need not."""
+    """Eve's view, first own release, and labels (n, k) that must agree."""
 
     view: View
     seed: int
@@ -126,7 +126,7 @@ class ReClusteringAttacker(Attacker):
     said: dict[str, int | float | str]
 
     def score(self, sealed: Release) -> FormScores:
-        """Minus squared distances. Raises NotApplicable where the release has rows of another shape than Eve's own."""
+        """Minus squared distances. Raises NotApplicable for rows of another shape."""
         released = sealed.samples.flatten(1)
         if released.shape[1] != self.first.forms.shape[1]:
             raise NotApplicable(
@@ -143,7 +143,7 @@ class ReClusteringAttacker(Attacker):
         return FormScores(own, released.double(), exact, alike, number, given)
 
     def _completed(self, released: torch.Tensor, exact: float) -> OwnRelease:
-        """Eve's releases with her guesses of the missing rows at their end, each candidate in its best form."""
+        """Eve's releases with guessed rows appended, each candidate in its best form."""
         rows = self.view.candidates.samples.flatten(1).double()
         n, missing = len(rows), len(rows) - len(released)
         beyond = rows.sum(dim=0) - released.double().sum(dim=0) if rows.shape[1] == released.shape[1] else None
@@ -172,12 +172,12 @@ class ReClusteringAttacker(Attacker):
         return OwnRelease(forms, present, self.first.keeps_labels)
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """Whether Eve's own releases agree, what labels do, and how much of the last release she made again."""
+        """Agreement of Eve's releases, use of labels, and the share she repeated."""
         return self.said
 
 
 class FormScores(PairScores):
-    """Minus the squared distance between Eve's own form of the raw row and the released row.
+    """Minus the squared distance between Eve's form and the released row.
 
     Pairs with other labels come after all others, and candidates without a form after those.
 

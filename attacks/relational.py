@@ -1,4 +1,4 @@
-"""Relational: the release is matched to the raw rows by how its rows relate to each other.
+"""Relational: the release is matched by the relations among its rows.
 
 Source: design of this project; graph matching by Gram matrices. A wide network with random weights has a nearly
 deterministic kernel, so that Eve, the attacker, knows the inner products of released rows in advance: she releases the
@@ -99,7 +99,7 @@ class Relational(Attack):
         at_least(0, refine_up_to=self.refine_up_to)
 
     def fit(self, view: View, seed: int) -> RelationalAttacker:
-        """Simulate keys and choose a variant. Raises NotApplicable for releases without links, or of under 3 rows."""
+        """Simulate keys. Raises NotApplicable without links or with fewer than 3 rows."""
         n = len(view.candidates)
         if n < 3:
             raise NotApplicable(f"relational matching compares rows with each other: needs at least 3, got {n}")
@@ -145,7 +145,7 @@ class Variant:
 
     @property
     def at_chance(self) -> bool:
-        """Whether the links of held-out keys are no likelier than if nothing were known: one in n.
+        """True if held-out links are no likelier than chance, one in n.
 
         The least sharp posterior of standardised scores without meaning deviates from that by its sharpness / sqrt(n).
         """
@@ -153,7 +153,7 @@ class Variant:
         return self.likelihood < -math.log(n) + BEYOND_CHANCE * SHARPNESSES[0] / math.sqrt(n)
 
     def scores(self, seen: Seen, cols: torch.Tensor | None = None) -> torch.Tensor:
-        """Standardised scores (n, m) of a release, or of some of its rows (int64), for signatures only."""
+        """Standardised scores (n, m), for signatures only; `cols` (int64) selects released rows."""
         raw, released = self.kinship.factors(seen, self.own)
         released = released if cols is None else released[cols]
         start = CosineScores(*apart(raw, released)).block(slice(None), slice(None))
@@ -177,7 +177,7 @@ class RelationalAttacker(Attacker):
     tried_on: int
 
     def score(self, sealed: Release) -> PairScores:
-        """Log-posteriors; cosines of signatures where there are too many rows to refine a matching."""
+        """Log-posteriors, or cosines of signatures if rows are too many to match."""
         kinship = self.variant.kinship
         seen = kinship.look(sealed.samples)
         if not kinship.look.related:
@@ -216,7 +216,7 @@ def _simulate(scheme: Scheme, candidates: Dataset, seed: int, name: str, number:
 
 
 def _some(scheme: Scheme, candidates: Dataset, seed: int) -> Dataset:
-    """`TRIED_ON` of them at random, or all where they are fewer; more where the method does not release so few."""
+    """`TRIED_ON` random candidates, or as many as the method releases."""
     n = len(candidates)
     if n <= TRIED_ON:
         return candidates
@@ -225,13 +225,13 @@ def _some(scheme: Scheme, candidates: Dataset, seed: int) -> Dataset:
 
 
 def _locations(samples: torch.Tensor) -> int:
-    """Parts that released vectors are cut into: as many as a raw image has patches."""
+    """Number of parts of a released vector: patches of a raw image."""
     patch_size = fitting_patch(samples.shape[2], samples.shape[3]) if samples.ndim == 4 else None
     return LOCATIONS if patch_size is None else samples.shape[2] * samples.shape[3] // patch_size**2
 
 
 def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]) -> Variant:
-    """The variant under which the links of held-out keys are likeliest: first the covariance, then the refinement."""
+    """The likeliest variant on held-out keys: first the covariance, then the refinement."""
     releases = [simulate(number) for number in range(held_out)]
     shown = [(kinship.look(release.samples), true_links(release)) for release in releases]
     best = max((_judged(kinship, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)

@@ -1,4 +1,4 @@
-"""Surrogate: another attack's most confident matches teach an encoder that matches all rows anew.
+"""Surrogate: another attack's confident matches train an encoder that rematches all rows.
 
 Source: design of this project; the idea of self-training on confident matches is that of iterative closest point and
 of seeded graph matching. Wherever an attack is right more often than chance, its confident mutual matches (each is the
@@ -75,7 +75,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Surrogate(Attack):
-    """Boosts another attack: learns to encode from its confident matches, and matches again.
+    """Boosts another attack: learns to encode from its confident matches, then rematches.
 
     Args:
         base: The attack to start from.
@@ -114,7 +114,7 @@ class Surrogate(Attack):
         return self.base.needs_public
 
     def fit(self, view: View, seed: int) -> SurrogateAttacker:
-        """Fit the base attack and choose a surrogate on simulated keys. Raises NotApplicable where the base does."""
+        """Fit the base; choose a surrogate. Raises NotApplicable if the base does."""
         base = self.base.fit(view, derive(seed, "base"))
         plain = SurrogateAttacker(self, base, view.candidates.samples, derive(seed, "folds"), None, {})
         releases = []
@@ -155,7 +155,7 @@ class SurrogateAttacker(Attacker):
     shares: Mapping[Student | None, float]
 
     def score(self, sealed: Release) -> PairScores:
-        """Cosines between predicted and released rows, with what is left of the base's scores; or these alone."""
+        """Cosines of predicted and released rows, combined with the base's scores."""
         base = self.base.score(sealed)
         student = self.variant
         if student is None:
@@ -175,13 +175,13 @@ class SurrogateAttacker(Attacker):
         return scores
 
     def notes(self) -> Mapping[str, float | int | str]:
-        """What was chosen, by which figures; and the base's notes."""
+        """The choice, the figures behind it, and the base's notes."""
         told = {f"top-1 on simulated keys, {_named(variant)}": share for variant, share in self.shares.items()}
         base = {f"base: {name}": value for name, value in self.base.notes().items()}
         return {"surrogate": _named(self.variant), **told, **base}
 
     def _pairs(self, scores: PairScores, fold: torch.Tensor) -> Pairs:
-        """The mutual matches that lead by most, in the order of released rows."""
+        """Mutual matches with the largest lead, in the order of released rows."""
         found = best(scores)
         mutual = found.mutual.nonzero()[:, 0]
         leading = found.lead[mutual].argsort(descending=True, stable=True)[: self.attack.most_pairs]
@@ -234,6 +234,6 @@ def _shuffled(links: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
 
 
 def _top_1(scores: PairScores, links: torch.Tensor) -> float:
-    """Share of linked released rows whose best raw row is linked to them."""
+    """Share of linked released rows with a linked raw row ranked best."""
     right = links[best(scores).raw[links[:, 1]] == links[:, 0], 1]
     return len(torch.unique(right)) / len(torch.unique(links[:, 1]))

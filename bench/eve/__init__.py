@@ -1,3 +1,3 @@
-"""Tools of attacks: what Eve, the attacker, makes of raw rows, a known scheme and a release."""
+"""Tools of Eve, the attacker, for raw rows, known schemes and releases."""
 
 __figures__ = True

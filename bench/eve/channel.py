@@ -1,4 +1,4 @@
-"""A linear Gaussian channel from raw to released rows, measured on releases that Eve, the attacker, makes.
+"""A linear Gaussian channel from raw to released rows, measured on simulations.
 
 Of a raw row's description u and its released row's description o it is assumed that o = W u + e, e normal with one
 covariance S for all rows; both are centred over their set. W is a ridge regression on three quarters of the simulated
@@ -26,7 +26,7 @@ FEWEST = 4
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """One release of Eve's own: descriptions (p, q) of raw rows and (p, r) of what became of them, row by row."""
+    """One simulated release: descriptions (p, q) raw and (p, r) released, row-aligned."""
 
     raw: torch.Tensor
     released: torch.Tensor
@@ -34,7 +34,7 @@ class Simulated:
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """log p(o | u) = -|u @ a - o @ b|^2 up to a constant for each o.
+    """log p(o|u) = -|ua - ob|^2, up to a constant by o.
 
     Args:
         a, b: (q, width) and (r, width) float64.
@@ -53,7 +53,7 @@ class Channel:
 
 
 def axes(rows: torch.Tensor, most: int) -> torch.Tensor:
-    """(d, q) float64: at most `most` principal axes of rows (s, d), those that are more than rounding."""
+    """Principal axes (d, q) float64 of rows (s, d), at most `most`."""
     centred = rows - rows.mean(dim=0)
     # Of few long rows the products of rows are the smaller matrix.
     wide = centred.shape[1] > len(centred)
@@ -98,7 +98,7 @@ def measure(simulated: Sequence[Simulated]) -> Channel:
 
 @dataclass(frozen=True, eq=False)
 class _Regression:
-    """Ridge regression for any ridge: eigenvalues (q,) and axes (q, q) of the raw rows, and the released along them."""
+    """Ridge regression: eigenvalues (q,), axes (q, q), and released rows along them."""
 
     values: torch.Tensor
     basis: torch.Tensor

@@ -1,4 +1,4 @@
-"""Training two towers on simulated releases: a fresh key every step, judged and stopped by keys that are held out.
+"""Training of two towers on simulated releases, stopped by held-out keys.
 
 When to stop, besides the last step (steps before the warm-up ends count for nothing):
 - "solved": the mean loss on held-out keys is below `enough`.
@@ -36,7 +36,7 @@ LEAST = 0.01
 
 @dataclass(frozen=True)
 class Course:
-    """How long and how fast to train.
+    """Length and speed of a training.
 
     Args:
         steps: At most so many, one fresh key each.
@@ -53,7 +53,7 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A simulated release: raw (n, ...) and released (m, ...) rows, links (p, 2), and labels (n, k), (m, k) or None."""
+    """Simulated raw (n, ...) and released (m, ...) rows, links, and labels."""
 
     raw: torch.Tensor
     released: torch.Tensor
@@ -62,7 +62,7 @@ class Example:
     released_labels: torch.Tensor | None = None
 
     def tensors(self) -> Iterator[torch.Tensor]:
-        """All that there are, in their order, on the device of the rows."""
+        """All tensors, in their order, on the device of the rows."""
         for each in (self.raw, self.released, self.links, self.raw_labels, self.released_labels):
             if each is not None:
                 yield each.to(self.raw.device)
@@ -70,7 +70,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a training: steps taken, mean loss on held-out keys, what chance gives there, and why it ended."""
+    """Steps taken, mean held-out loss, chance's loss, and the training's end."""
 
     steps: int
     loss: float
@@ -102,7 +102,7 @@ class Plateau:
     best_step: int = WARM_UP
 
     def stale(self, step: int, loss: float) -> bool:
-        """Take in the loss after `step`; True when the best smoothed loss is more than `patience` steps old."""
+        """Take in a loss; True after `patience` steps without a better one."""
         self.seen = [*self.seen, min(loss, self.chance)][-SMOOTHED:]
         smoothed = sum(self.seen) / len(self.seen)
         if smoothed < min(self.best, self.chance) - LEAST * self.chance:
@@ -111,12 +111,12 @@ class Plateau:
 
     @property
     def left_chance(self) -> bool:
-        """Whether any smoothed loss was better than chance."""
+        """True if any smoothed loss was better than chance."""
         return self.best < (1 - LEAST) * self.chance
 
 
 def training_precision(device: torch.device) -> classifier.Precision:
-    """What networks may compute in while they train: bfloat16 on CUDA devices that have it."""
+    """Precision of networks in training: bfloat16 on CUDA devices that have it."""
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
 
 

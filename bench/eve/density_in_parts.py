@@ -1,4 +1,4 @@
-"""Gaussian kernel densities where rows do not fit in memory: of parts of them, added up."""
+"""Gaussian kernel densities of rows too large for memory, summed by parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIDE = 2048
 def density_in_parts(
     rows: torch.Tensor, own: torch.Tensor, released: torch.Tensor, theirs: torch.Tensor, bandwidths: Sequence[float]
 ) -> torch.Tensor:
-    """`bench.eve.kernel_density.log_density` of some released rows at some rows; of ordinary tensors, to its bits.
+    """`bench.eve.kernel_density.log_density` by parts; bit-equal for ordinary tensors.
 
     Args:
         rows, released: (n, d) and (m, d) float64, about a common centre.
@@ -35,5 +35,5 @@ def density_in_parts(
 
 
 def _fitting(rows: Rows) -> int:
-    """Rows at a time that released rows are compared with: all of those are read for each part."""
+    """Number of rows that fit beside each part of released rows."""
     return max(1, min(SIDE, rows.budget.whole // 8 // rows.wide))

@@ -1,4 +1,4 @@
-"""Released forms of candidates: which are the same, which are nearest, and which are chosen of two.
+"""Released forms of candidates: equal ones, nearest ones, and selected ones.
 
 Rows that are read where they are used stay such: nothing here holds more than blocks of them.
 """
@@ -18,7 +18,7 @@ BLOCK = 1024
 
 
 def forms_at(released: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    """Of released rows (m, d) those at `place` (n,), 0 where that is -1."""
+    """Released rows (m, d) at `place` (n,); 0 for place -1."""
 
     def at(index: torch.Tensor) -> torch.Tensor:
         found = (released.read if isinstance(released, Rows) else released.__getitem__)(index.clamp_min(0))
@@ -31,7 +31,7 @@ def forms_at(released: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
 
 
 def same_rows(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether rows (n, k) are equal, with NaN as a value."""
+    """True if rows (n, k) are equal, with NaN as a value."""
     if a.shape != b.shape:
         return False
     return all(
@@ -41,7 +41,7 @@ def same_rows(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def nearest_row(forms: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
-    """(n,) float64: squared distance of each form (n, d) to the nearest released row."""
+    """Squared distance (n,) float64 of forms (n, d) to nearest released rows."""
     first, number = distinct(forms)
     others = rows_at(released, distinct(released)[0])
     found = [
@@ -61,7 +61,7 @@ def chosen_rows(which: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> to
 
 
 def sharing(forms: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
-    """(n,) how many candidates share the form, and the class of labels (n,) where there is one."""
+    """Counts (n,) of candidates with the same form, and class if given."""
     number = distinct(forms)[1]
     if labels is not None:
         number = torch.unique(torch.stack((number, labels), dim=1), dim=0, return_inverse=True)[1]
@@ -69,5 +69,5 @@ def sharing(forms: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
 
 
 def squared_distances(a: torch.Tensor, b: torch.Tensor, rows: slice, cols: slice) -> torch.Tensor:
-    """(rows, cols) float64 of rows a (n, d) and b (m, d), each pair by itself."""
+    """Squared distances (rows, cols) float64, a (n, d) to b (m, d)."""
     return all_pairs(rows_at(a, rows), rows_at(b, cols), partial(pair_distances, power=2))

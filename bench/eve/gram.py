@@ -1,4 +1,4 @@
-"""Gram matrices of a set of rows, and what a row's place in them says about it: its signature.
+"""Gram matrices of a set, and each row's signature in them.
 
 A wide network with random weights has a nearly deterministic kernel: the inner products of its outputs are known to an
 attacker who knows the inputs, and so are functions of the Gram matrix that follow the rows when they are permuted.
@@ -22,7 +22,7 @@ SMALLEST = 1e-12
 
 
 def gram(token: torch.Tensor) -> torch.Tensor:
-    """Inner products (m, m) float32 of centred rows (m, q) without the diagonal, at mean square one off it.
+    """Inner products (m, m) float32 of centred rows (m, q), without diagonal.
 
     The diagonal is left out, and each row is centred over its other entries: a row's product with itself is large
     whatever it is matched to, and would hold every matching in place.
@@ -36,7 +36,7 @@ def gram(token: torch.Tensor) -> torch.Tensor:
 
 
 def signature(token: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-    """(m, f) float64: what can be said of each row without knowing any other row's name.
+    """Signatures (m, f) float64 of rows, computed without any row's name.
 
     The logarithm of its length; quantiles of its inner products with the reference rows, in units of their root mean
     square; and, for up to `LARGEST_SOLVED` columns, the logarithm of its leverage x (C + r I)^-1 x for ridges r from a

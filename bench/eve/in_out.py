@@ -1,4 +1,4 @@
-"""What shadow releases teach of a statistic of a row: how it lies with the row in a release, and without."""
+"""A row's statistics in shadow releases, with the row and without it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class InOut:
-    """Normal densities of a statistic for every row, of one variance whether the row is in or out.
+    """Normal densities of each row's statistic, in and out, with one variance.
 
-    Source: the parametric online attack of Carlini et al. 2022 (LiRA, section V, algorithm 1), of which the log ratio
-    is (t - (in + out) / 2) (in - out) / variance. With few shadow releases they take one variance for all rows; here a
+    Source: the parametric online attack of Carlini et al. 2022 (LiRA, section V, algorithm 1); its log ratio is
+    (t - (in + out) / 2) (in - out) / variance. With few shadow releases they take one variance for all rows; here a
     row's own is mixed with that of all by the number of releases behind it. And what few releases say of a row's
     in - out is drawn towards its mean over rows, as far as sampling alone would spread it (James and Stein).
 
@@ -37,7 +37,7 @@ class InOut:
 
     @classmethod
     def learn(cls, statistic: torch.Tensor, inside: torch.Tensor) -> Self:
-        """From a statistic (s, n) float64 of n rows in s shadow releases, and whether the row was in each (s, n) bool.
+        """Learn from statistics (s, n) float64 and memberships (s, n) bool.
 
         Every row must be in exactly half of the releases, at least two of them.
         """
@@ -62,12 +62,12 @@ class InOut:
         return cls(*_centred(sums / half, common * 2 / half), variance, sum(found) / len(found))
 
     def ratio(self, statistic: torch.Tensor) -> torch.Tensor:
-        """(n,) float64: log of how much likelier the statistic (n,) is with the row in the release than without."""
+        """Log ratio (n,) float64 of the statistic's likelihoods, in over out."""
         return (statistic - self.middle) * self.gap / self.variance
 
 
 def _centred(means: torch.Tensor, error: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Middle and shrunk gap of means in and out (2, n), the gap of each with a sampling variance of `error`."""
+    """Middle and shrunk gap of means (2, n); `error` is sampling variance."""
     gap = means[0] - means[1]
     spread = max(float(gap.var(correction=0)) - error, 0.0)
     return means.mean(dim=0), gap.mean() + spread / (spread + error) * (gap - gap.mean())

@@ -1,4 +1,4 @@
-"""Gaussian kernel densities of a set of rows at other rows, in blocks."""
+"""Gaussian kernel densities of one set of rows at another, in blocks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ PAIRS = 2**22
 
 
 def log_density(rows: torch.Tensor, released: torch.Tensor, bandwidths: Sequence[float]) -> torch.Tensor:
-    """log of the mean over released rows y of exp(-|x - y|^2 / (2 h^2)): (n, p) float64, a row x and bandwidth h each.
+    """Log mean of exp(-|x - y|^2 / (2 h^2)) over released y.
 
-    The log density but for a constant a bandwidth. Squared distances come from products in float64, which err by some
-    1e-16 of the squared lengths of the rows: far below the square of any bandwidth that makes sense.
+    Shape (n, p) float64, a row x and a bandwidth h each: log densities up to a constant for each bandwidth. Squared
+    distances come from products in float64, which err by some 1e-16 of the squared lengths of the rows: far below the
+    square of any bandwidth that makes sense.
 
     Args:
         rows, released: (n, d) and (m, d) float64, about a common centre, m at least 1.

@@ -1,4 +1,4 @@
-"""How many keys a scheme has, as Eve finds out from keys of her own, and how she goes through them.
+"""Eve, the attacker, estimates a scheme's number of keys and enumerates them.
 
 A key that is made from few bits can be found by trying them all. Three things tell how few: bits of a key's state that
 never vary from key to key; bits that vary, and change nothing that the key does; and keys that do the same under two
@@ -54,7 +54,7 @@ class KeySpace:
 
 
 def survey(scheme: Scheme, seed: int, shown: Shown) -> KeySpace:
-    """How many keys there are.
+    """The keys of a scheme: their number, and a way through them.
 
     Args:
         scheme: Whose keys.
@@ -92,7 +92,7 @@ def survey(scheme: Scheme, seed: int, shown: Shown) -> KeySpace:
 
 
 def _unseen(times: Counter[bytes]) -> float:
-    """How many more keys there are than were drawn; infinity where none was met twice.
+    """Number of keys that were not drawn; infinity if none came twice.
 
     One that comes again and again among many that do not says nothing of these: some keys do nothing to a lone row.
     """
@@ -103,7 +103,7 @@ def _unseen(times: Counter[bytes]) -> float:
 
 
 def _relevant(scheme: Scheme, states: list[State], shown: Shown) -> NDArray[np.int64]:
-    """Bits of a state that vary from key to key and, where they are no more than a secret's, change what a key does."""
+    """Bits that vary over keys and, if few, change a key's effect."""
     lengths = {len(_bytes(state)) for state in states}
     if len(lengths) > 1:  # of no fixed shape: every bit of the secret may count
         return np.arange(SECRET_BITS)
@@ -127,7 +127,7 @@ def _changes(scheme: Scheme, state: State, place: int, shown: Shown, usual: byte
 
 
 def _patterns(scheme: Scheme, state: State, places: NDArray[np.int64]) -> Iterator[Key]:
-    """Keys of every pattern of the bits at `places`; those that describe no key are left out."""
+    """Keys of every pattern of the bits at `places`, without invalid ones."""
     bits = np.unpackbits(_bytes(state))
     shifts = np.arange(len(places))
     for number in range(1 << len(places)):

@@ -1,4 +1,4 @@
-"""What simulated keys teach about a set of rows: the signatures and Gram matrices that its releases will have."""
+"""Signatures and Gram matrices that simulated keys predict for releases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_AGREEMENT = 0.98
 
 @dataclass(frozen=True)
 class Look:
-    """How Eve, the attacker, reads a release.
+    """A way for Eve, the attacker, to read a release.
 
     Args:
         reading: As in `bench.eve.tokens`.
@@ -30,7 +30,7 @@ class Look:
         related: Compute Gram matrices; without, signatures only.
         seed: Draws the reference rows of large sets.
         most: Gram matrices at most: of more tokens, an even part has one, the whole row always. None for no bound.
-        signed: Tokens with signatures at most, likewise.
+        signed: Tokens with signatures at most, chosen in the same way.
     """
 
     reading: Reading
@@ -64,7 +64,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a look at a release gives.
+    """The result of a look at a release.
 
     Args:
         signatures: (m, f) float64, centred over the rows.
@@ -79,7 +79,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Kinship:
-    """What releases of the candidates look like on average, and how far single keys are from it.
+    """Average signatures and Gram matrices of releases, and their spread over keys.
 
     Args:
         look: How releases are read.
@@ -101,7 +101,7 @@ class Kinship:
     of: tuple[int, int]
 
     def factors(self, seen: Seen, own: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Signatures (n, f) of the candidates and (m, f) of a release, scaled and turned so that keys deviate alike.
+        """Whitened signatures (n, f) of candidates and (m, f) of a release.
 
         Args:
             seen: The release.
@@ -115,7 +115,7 @@ class Kinship:
 
 
 def _even_part(count: int, most: int | None) -> list[int]:
-    """The numbers of so many tokens, or of `most` of them, evenly apart, with the last.
+    """Numbers of `most` tokens evenly apart, the last included; None for all.
 
     >>> _even_part(4, None), _even_part(9, 4), _even_part(9, 1)
     ([0, 1, 2, 3], [0, 2, 5, 8], [8])
@@ -126,7 +126,7 @@ def _even_part(count: int, most: int | None) -> list[int]:
 
 
 def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
-    """What `simulate(0) ... simulate(keys - 1)`, releases of n rows with links, have in common; at least two keys."""
+    """Learn from releases `simulate(0)` ... `simulate(keys - 1)`; at least two keys."""
     at_least(2, keys=keys)
     total, grams, of = _averaged(look, simulate(0), n)
     products = total.T @ total
@@ -152,7 +152,7 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
 
 
 def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:
-    """Signatures (n, f) and Gram matrices (p, n, n) of a simulated release, one row a raw row, and `Seen.of`."""
+    """Signatures (n, f), Gram matrices (p, n, n) and `Seen.of`, by row."""
     seen, links = look(release.samples), true_links(release)
     signatures = _gather(seen.signatures, links, n)
     if seen.grams is None:
@@ -164,7 +164,7 @@ def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch
 
 
 def _weights(grams: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """(p,) r / (1 - r^2), r the correlation of two stacks (p, n, n) of Gram matrices; 1 each where none correlates."""
+    """Weights (p,) r / (1 - r^2), r Gram correlations; else 1."""
     sizes = torch.linalg.vector_norm(grams, dim=(1, 2)) * torch.linalg.vector_norm(others, dim=(1, 2))
     agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
     weights = agreement / (1 - agreement.square())
@@ -172,14 +172,14 @@ def _weights(grams: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
 
 
 def true_links(release: Release) -> torch.Tensor:
-    """The links (p, 2) of a simulated release; where rows are mixed, those of the row that each was made for."""
+    """Links (p, 2) of a simulation; for mixed rows, the main ones."""
     if release.links is None or not len(release.links):
         raise NotApplicable("relational matching pairs rows: no raw row stands in a row of this release")
     return release.links if release.primary is None else release.links[release.primary]
 
 
 def _gather(rows: torch.Tensor, links: torch.Tensor, n: int) -> torch.Tensor:
-    """(n, f): for each raw row the mean over the released rows (m, f) linked to it; zeros where there is none."""
+    """Mean (n, f) of released rows by linked raw row; else 0."""
     total = torch.zeros(n, rows.shape[1], dtype=rows.dtype, device=rows.device)
     total.index_add_(0, links[:, 0], rows[links[:, 1]])
     share = torch.bincount(links[:, 0], minlength=n).clamp_min(1).to(rows.dtype)

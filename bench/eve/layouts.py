@@ -1,4 +1,4 @@
-"""Ways to read a row as pieces: an attacker often knows neither the pieces of an encoding nor where one ends."""
+"""Ways to cut a row into pieces, as encodings may have done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_CHUNKS = 64
 
 @dataclass(frozen=True)
 class Layout:
-    """One way to cut a row into pieces of equal size, each at a location of its own.
+    """One cut of a row into equal pieces, each at a location.
 
     Args:
         kind: "patches" are square and of all channels; "chunks" are runs of neighbouring numbers of the flattened row
@@ -30,7 +30,7 @@ class Layout:
         return self.kind if self.kind == "channels" else f"{self.kind} of {self.size}"
 
     def cut(self, rows: torch.Tensor) -> torch.Tensor:
-        """Pieces (n, locations, numbers) of rows (n, c, h, w) or (n, d). Raises ValueError where they do not fit."""
+        """Pieces (n, locations, numbers) of rows. Raises ValueError unless they fit."""
         if self.kind == "chunks":
             numbers = rows[0].numel()
             if numbers % self.size:
@@ -42,7 +42,7 @@ class Layout:
 
 
 def layouts(shape: tuple[int, ...]) -> list[Layout]:
-    """The ways worth trying for rows of `shape` (c, h, w) or (d,), the smallest pieces first; never empty.
+    """Layouts to try for shapes (c, h, w) or (d,), smallest first.
 
     A whole row is always among them. At most 1,024 locations, of chunks at most 64 (or the lines of an image).
 

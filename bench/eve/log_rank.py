@@ -1,4 +1,4 @@
-"""How far in front links stand among scores: it tells two ways of reading a release apart, however noisy."""
+"""The mean log rank of links: it compares readings even under noise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def log_rank(grid: torch.Tensor, links: torch.Tensor) -> float:
-    """Mean binary logarithm of the rank of each link among the candidates outside its released row; 0: all first.
+    """Mean binary logarithm of each link's rank among candidates; 0: all first.
 
     Under noise next to no link ranks first, and how many do is chance: shares and reciprocal ranks rest on those few,
     logarithms on all.

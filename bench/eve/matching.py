@@ -1,4 +1,4 @@
-"""Matchings of two sets by their Gram matrices, and posteriors of a matching."""
+"""Matchings of two sets by their Gram matrices, and their posteriors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SINKHORN_ROUNDS = 10
 
 
 def assign(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The one-to-one matching of the largest sum: rows and columns of scores (n, m), int64, min(n, m) of each."""
+    """The one-to-one matching of largest sum: rows and columns int64, min(n, m)."""
     rows, cols = scipy.optimize.linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
     return torch.from_numpy(rows).to(scores.device), torch.from_numpy(cols).to(scores.device)
 
@@ -24,7 +24,7 @@ def standardise(scores: torch.Tensor) -> torch.Tensor:
 def refine(
     known: torch.Tensor, seen: torch.Tensor, weights: torch.Tensor, start: torch.Tensor, blend: float
 ) -> torch.Tensor:
-    """Scores (n, m) float64 after matching and scoring in turn until the matching stays.
+    """Scores (n, m) float64, from matching and scoring until the matching stays.
 
     A candidate's score for a released row is the inner product of their Gram rows, the columns being matched as they
     are now, summed over tokens; to it `blend` times the starting scores are added.
@@ -52,7 +52,7 @@ def refine(
 
 
 def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:
-    """Logarithms (n, m) of match probabilities: softmax of `sharpness` times scores over the candidates of each column.
+    """Log match probabilities (n, m): softmax of `sharpness` times scores by column.
 
     Where n = m, every candidate stands in one released row too: rows and columns are normalised in turn (Sinkhorn),
     columns last.
@@ -64,6 +64,6 @@ def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:
 
 
 def likelihood(scores: torch.Tensor, links: torch.Tensor, sharpness: float) -> float:
-    """Mean logarithm of the probability of links (p, 2), by the softmax over each column, in nats."""
+    """Mean log probability of links (p, 2) in nats, by column softmax."""
     logits = sharpness * scores
     return float((logits[links[:, 0], links[:, 1]] - logits.logsumexp(dim=0)[links[:, 1]]).mean())

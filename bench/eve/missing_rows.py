@@ -1,4 +1,4 @@
-"""Which rows are missing where only their sum is known."""
+"""Missing rows, identified by their sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EQUATIONS = 512
 
 
 def summing_to(rows: torch.Tensor, among: torch.Tensor, total: torch.Tensor, many: int) -> torch.Tensor:
-    """The `many` rows that sum to `total` (d,), as far as non-negative weights tell: their numbers, ascending.
+    """Ascending numbers of `many` rows whose sum is nearest to `total` (d,).
 
     Args:
         rows: (n, d) float64.

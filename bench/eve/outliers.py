@@ -1,9 +1,9 @@
 """Released rows that lie far beyond all others, brought back among them.
 
-One row of 10^6 times the others' size costs a data owner nothing: nobody need stand behind it, and who trains on the
-release leaves it out. It takes over means, deviations, Gram matrices and singular values, though, so that what compares
-rows by those sees nothing of the others. Eve, the attacker, looks at every release of which she takes such figures
-through `tamed`, her own and the owner's. Several such rows just within `FAR` still tell: five of them at 25 median
+One row of 10^6 times the others' size costs a data owner nothing: no person stands behind it, and users of the release
+leave it out. It takes over means, deviations, Gram matrices and singular values, though, so that an attack by those
+figures sees nothing of the other rows. Eve, the attacker, therefore reads every release through `tamed`, her own and
+the owner's, before she takes such figures. Several such rows just within `FAR` still do harm: five of them at 25 median
 distances among 64 digits left `nearest-neighbour` and `likelihood` a top-1 of .44 and .52, and `relational`,
 `leverage`, `moments` and `contrastive` .94 and more.
 """
@@ -22,7 +22,7 @@ CACHED = 1 << 17  # numbers that are looked at together on the host, so that the
 
 
 def tamed(samples: torch.Tensor) -> torch.Tensor:
-    """Rows (m, ...), those that lie beyond `FAR` median distances at the median distance, in their own direction.
+    """Rows (m, ...); those beyond `FAR` medians are scaled to median distance.
 
     The middle is the median of `REFERENCE` rows, number by number, so that a few rows do not move it, whatever they
     hold. All other rows are as they were, to the last bit; so are all rows where half of them are the same.

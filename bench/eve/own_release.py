@@ -1,4 +1,4 @@
-"""What Eve, the attacker, releases herself: some candidates under a key of her own, row by row."""
+"""Eve, the attacker, releases some candidates under her own key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.types import Dataset, NotApplicable, Release, View
 
 
 def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset, Release]:
-    """Raw rows, and as many released rows, each beside the one that it was made of; where rows are mixed, mainly of.
+    """Raw rows, and beside each the released row made mainly of it.
 
     Args:
         view: What Eve sees.

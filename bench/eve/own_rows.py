@@ -1,4 +1,4 @@
-"""The rows of the candidates' kind that Eve, the attacker, knows to be outside the release."""
+"""Rows of the candidates' kind that Eve, the attacker, knows are unreleased."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.types import Dataset, View
 
 
 def own_rows(view: View) -> Dataset:
-    """The control rows, and the public rows where they are of the same collection, without subjects.
+    """Control rows, and public rows of the same collection, without subjects.
 
     Public labels come with the columns of the control rows; where public rows lack those columns, they stay out.
     Where the control rows have no labels, public rows come without theirs.

@@ -1,4 +1,4 @@
-"""Coordinates of rows along the principal axes of rows that Eve, the attacker, knows."""
+"""Coordinates of rows along principal axes that Eve, the attacker, knows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PrincipalSpace:
 
     @classmethod
     def of(cls, known: torch.Tensor, components: int, *, whiten: bool) -> Self:
-        """At most `components` axes of rows `known` (s, ...), those that are more than rounding.
+        """At most `components` axes of rows `known` (s, ...), beyond rounding.
 
         Raises NotApplicable for rows that do not vary.
         """
@@ -37,6 +37,6 @@ class PrincipalSpace:
         return cls(known, directions / (rows @ directions).std(dim=0, correction=0) if whiten else directions)
 
     def coordinates(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows (n, ...) as (n, q) float64. Raises NotApplicable for rows of another shape than the known ones."""
+        """Coordinates (n, q) float64. Raises NotApplicable for rows of another shape."""
         rows: torch.Tensor = standardise(self.known, samples)[1] @ self.directions
         return rows

@@ -1,4 +1,4 @@
-"""Kernel ridge regression from raw to released rows, location by location, predicting no row from its own match."""
+"""Cross-fitted kernel ridge regression from raw to released rows, by location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TINY = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Matched rows: `raw` and `released` (t,) int64; `fold` (n,) int64 puts every raw row into one of FOLDS parts."""
+    """Matched rows `raw`, `released` (t,) int64, and each raw row's `fold` (n,)."""
 
     raw: torch.Tensor
     released: torch.Tensor
@@ -25,7 +25,7 @@ class Pairs:
 def predict(
     raw: list[torch.Tensor], released: list[torch.Tensor], pairs: Pairs, kernel: Kernel
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Factors (n, d), (m, d) float64 whose cosine says how well a released row fits what is predicted for a raw row.
+    """Factors (n, d), (m, d) float64: cosines of predicted and released rows.
 
     Every raw row is predicted by regressions on the pairs of the other folds. A location's ridge is the one whose
     predictions correlate best with the released rows of the pairs left out; locations count by that correlation.
@@ -51,7 +51,7 @@ def predict(
 
 
 def measured(inputs: torch.Tensor, anchors: torch.Tensor, kernel: Kernel) -> torch.Tensor:
-    """(b, t) inner products of rows with anchors, or for "gauss" squared distances."""
+    """Inner products (b, t) with anchors; for "gauss" squared distances."""
     if kernel == "linear":
         return inputs @ anchors.T
     squares = inputs.square().sum(dim=1)[:, None] + anchors.square().sum(dim=1) - 2 * inputs @ anchors.T
@@ -59,12 +59,12 @@ def measured(inputs: torch.Tensor, anchors: torch.Tensor, kernel: Kernel) -> tor
 
 
 def raised(measured: torch.Tensor, unit: torch.Tensor, kernel: Kernel) -> torch.Tensor:
-    """The kernel, its mean diagonal at 1, where `unit` is the mean square of rows, or for "gauss" the median."""
+    """Kernel of mean diagonal 1; `unit`: mean square or ("gauss") median distance."""
     return measured / unit if kernel == "linear" else (-measured / unit).exp()
 
 
 def solve(products: torch.Tensor, targets: torch.Tensor, ridge: float) -> torch.Tensor:
-    """Weights (t, r) of the anchors: `products` (t, t) of anchors, which are written to, and their targets (t, r)."""
+    """Weights (t, r) of anchors for `targets`; overwrites `products` (t, t)."""
     products.diagonal().add_(ridge)
     return torch.cholesky_solve(targets, torch.linalg.cholesky(products))
 
@@ -76,7 +76,7 @@ def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def weight_of(fit: float) -> float:
-    """How much a location counts whose predictions correlate so well."""
+    """Weight of a location whose predictions correlate by `fit`."""
     return max(fit, 0.0) / (1 - min(fit, 0.99) ** 2)
 
 
@@ -88,7 +88,7 @@ def _kernel(inputs: torch.Tensor, chosen: torch.Tensor, kernel: Kernel) -> torch
 
 
 def _out_of_fold(products: torch.Tensor, targets: torch.Tensor, pairs: Pairs, ridge: float) -> torch.Tensor:
-    """(n, r) predictions of every raw row from the pairs whose raw row lies in another fold."""
+    """Predictions (n, r) of raw rows from pairs of the other folds."""
     guess = torch.zeros(len(products), targets.shape[1], dtype=targets.dtype, device=targets.device)
     for fold in range(FOLDS):
         known = (pairs.fold[pairs.raw] != fold).nonzero()[:, 0]

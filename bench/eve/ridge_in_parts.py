@@ -1,4 +1,4 @@
-"""Kernel ridge regression where rows do not fit in memory: what was learned is kept, and rows come in parts.
+"""Kernel ridge regression of rows too large for memory, in parts.
 
 The same regressions as in `bench.eve.ridge`. Kept are the matched rows and, for every location and fold, the solved
 weights, on disk where they do not fit either; of these, the matched rows at one location and the weights of one fold
@@ -28,7 +28,7 @@ DIGITS = 3
 def predict_in_parts(
     raw: torch.Tensor, released: torch.Tensor, pairs: Pairs, kernel: Kernel
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `bench.eve.ridge.predict`, up to roundings, of rows of which one kind or both do not fit in memory.
+    """`bench.eve.ridge.predict`, up to roundings, of rows that do not fit in memory.
 
     Args:
         raw: (n, locations, q) float64, each location centred.
@@ -83,7 +83,7 @@ class _Lessons:
     kernel: Kernel
 
     def settle(self, location: int) -> tuple[float, float]:
-        """The ridge whose predictions for the folds left out correlate best with what was released, and how well."""
+        """The best ridge for left-out folds, and its correlation with released rows."""
         products, targets = self._products(self.anchors[location], location), self._targets(location)
         fits = []
         for ridge in RIDGES:
@@ -96,11 +96,11 @@ class _Lessons:
         return RIDGES[best], fits[best]
 
     def weights(self, location: int, ridge: float) -> Iterator[torch.Tensor]:
-        """(t, r) for each fold, with zeros for the pairs of that fold."""
+        """Weights (t, r) for each fold, with zeros for that fold's pairs."""
         return self._solved(self._products(self.anchors[location], location), self._targets(location), ridge)
 
     def predict(self, rows: torch.Tensor, fold: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """(b, locations, r) for raw rows (b, locations, q) of folds (b,), with weights (locations * FOLDS, t, r)."""
+        """Predictions (b, locations, r) of raw rows, by weights of `fold` (b,)."""
         found = rows.new_zeros(len(rows), len(self.anchors), weights.shape[2])
         asked = [(fold == number).nonzero()[:, 0] for number in range(FOLDS)]
         for location in range(len(self.anchors)):
@@ -126,14 +126,14 @@ class _Lessons:
 
 
 def _blocks(rows: torch.Tensor, budget: Budget, more: int = 0) -> Iterator[tuple[slice, torch.Tensor]]:
-    """Rows in order with their places, as many as fit with so many more numbers beside each."""
+    """Blocks of rows with their places, sized for `more` numbers beside each."""
     wide = (rows[0].numel() + more) * rows.element_size()
     size = max(1, min(SIDE, budget.whole // 8 // max(wide, rows.wide if isinstance(rows, Rows) else 1)))
     return rows.blocks(size) if isinstance(rows, Rows) else in_blocks(rows, size)
 
 
 def _by_location(rows: torch.Tensor, chosen: torch.Tensor, budget: Budget) -> torch.Tensor:
-    """(locations, t, q) of some of the rows (n, locations, q). Raises TooLargeError where one location does not fit."""
+    """Some rows as (locations, t, q). Raises TooLargeError if none fits."""
     some, (locations, q) = rows_at(rows, chosen), rows.shape[1:]
     bytes_ = len(chosen) * q * rows.element_size()
     budget.check((len(chosen), q), bytes_)
@@ -151,7 +151,7 @@ def _by_location(rows: torch.Tensor, chosen: torch.Tensor, budget: Budget) -> to
 
 
 def _medians(raw: torch.Tensor, anchors: torch.Tensor, budget: Budget) -> torch.Tensor:
-    """(locations,) the median squared distance of all rows from the anchors, the lower of two in the middle."""
+    """Median squared distance (locations,) of rows from anchors, the lower middle."""
     locations, t = anchors.shape[:2]
     found, rank = [0] * locations, [(len(raw) * t - 1) // 2] * locations
     for shift in (64 - DIGIT * (number + 1) for number in range(DIGITS)):

@@ -1,4 +1,4 @@
-"""Shadow releases: Eve, the attacker, runs the scheme on halves of a pool of rows, every row in half of them."""
+"""Shadow releases: Eve, the attacker, runs the scheme on half pools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.types import Dataset, NotApplicable, Release, Scheme
 
 
 def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Iterator[tuple[torch.Tensor, Release]]:
-    """`count` releases (even), each under a key of its own, and the rows (n,) bool of the pool that each is made of.
+    """`count` (even) releases under keys of their own, and memberships (n,) bool.
 
     Halves come in pairs that share no row, so that every row is in exactly half of the releases; classes (rows with the
     same labels, withheld labels included) are halved one by one, so that all halves have the pool's proportions.

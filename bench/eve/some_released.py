@@ -1,4 +1,4 @@
-"""What Eve, the attacker, learns from: a release of some candidates, under a key of her own."""
+"""A release of some candidates under a key of Eve, the attacker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.types import Dataset, NotApplicable, Release, Scheme
 def some_released(
     scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: int, *names: str | int
 ) -> tuple[Dataset, Release]:
-    """The rows and their release; twice as many, and so on up to all, where the method does not release so few.
+    """The rows and their release, doubled until the method accepts so few.
 
     A method that groups rows (k-same, by class) may refuse a part of what it releases as a whole. That is no reason
     why an attack on the whole should not apply.
@@ -21,7 +21,7 @@ def some_released(
         scheme: Whose key is drawn.
         candidates: All rows that there are (n).
         chosen: (m,) int64, distinct, on their device: the rows to begin with. Others follow at random.
-        seed, names: Of the key, and of which rows follow.
+        seed, names: They draw the key and the rows that follow.
 
     Raises:
         NotApplicable: The method does not release all candidates either.

@@ -1,4 +1,4 @@
-"""Released rows read as tokens: parts of a row that are compared part by part, whatever shape a release has.
+"""Released rows read as tokens: parts that are compared one by one.
 
 A reading is one way to take rows apart. Which one an encoder leaves readable depends on the encoder, so an attack tries
 them on keys of its own: `places` for encoders that keep a patch where it was, `sizes` for those that flip signs, `bags`
@@ -26,7 +26,7 @@ MOST_AXES = 48
 def tokens(
     rows: torch.Tensor, reading: Reading, locations: int, chosen: Sequence[int] | None = None
 ) -> Iterator[torch.Tensor]:
-    """One matrix (m, q) float64 a token, in turn; every matrix is centred over the rows.
+    """One centred matrix (m, q) float64 for each token, in turn.
 
     Args:
         rows: (m, c, h, w) or (m, d) released rows.
@@ -51,7 +51,7 @@ def tokens(
 def _each(
     parts: torch.Tensor, chosen: Sequence[int], read: Callable[[torch.Tensor], torch.Tensor]
 ) -> Iterator[torch.Tensor]:
-    """Chosen locations of parts (m, locations, q) by themselves, then perhaps all of them, as `read` reads them.
+    """Chosen locations of parts (m, locations, q), then perhaps all, by `read`.
 
     Of rows that are read where they are used, as many locations are read at a time as fit.
     """
@@ -72,13 +72,13 @@ def _each(
 
 
 def token_count(rows: torch.Tensor, reading: Reading, locations: int) -> int:
-    """How many matrices `tokens` gives."""
+    """Number of matrices that `tokens` gives."""
     parts = located(rows[:1], locations).shape[1]
     return 2 if reading == "bags" else parts + 1 if parts > 1 else 1
 
 
 def located(rows: torch.Tensor, locations: int) -> torch.Tensor:
-    """(m, locations, q): patches of images, positions of small many-channel images, equal parts of vectors."""
+    """Parts (m, locations, q): patches, positions of small images, or equal parts."""
     if rows.ndim != 4:
         rows = rows.flatten(1)
         return rows.reshape(len(rows), locations if rows.shape[1] % locations == 0 else 1, -1)
@@ -90,7 +90,7 @@ def located(rows: torch.Tensor, locations: int) -> torch.Tensor:
 
 
 def _bag(parts: torch.Tensor) -> list[torch.Tensor]:
-    """The mean token (m, q) and the second moments (m, r (r + 1) / 2) along the r largest axes of all tokens.
+    """Mean token (m, q) and second moments along the r largest axes.
 
     Inner products of second moments do not depend on the axes' signs or order, so keys compare.
     """

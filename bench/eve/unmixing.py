@@ -1,4 +1,4 @@
-"""Mixtures taken apart: which candidates, with which weights, have the absolute values of a row.
+"""Mixtures taken apart: candidates and weights that give a row's absolute values.
 
 Source: sparse phase retrieval without negative weights, by alternating between signs and weights (Gerchberg and Saxton
 1972; Netrapalli et al. 2013). A ridge regression on all candidates names a shortlist, coordinate descent refits it.
@@ -20,7 +20,7 @@ SWEEPS = 24
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look.
+    """The effort of a search.
 
     Args:
         shortlist: Candidates that each regression hands on to the refit.
@@ -67,7 +67,7 @@ class Explained:
 
 
 def explain(dictionary: Dictionary, sizes: torch.Tensor, effort: Effort) -> Explained:
-    """The best explanation found for each of the absolute values (m, d) float64, over all first guesses."""
+    """The best explanation for each row of absolute values (m, d) float64."""
     length = torch.linalg.vector_norm(sizes, dim=1).clamp_min(1e-300)
     kept = min(KEPT, effort.shortlist, len(dictionary.rows))
     best = Explained(
@@ -109,7 +109,7 @@ def _round(
     shortlist: int,
     kept: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """One regression and refit: candidates (m, kept), strongest first, their weights, and the sizes with new signs."""
+    """One regression and refit: candidates (m, kept), weights, and re-signed sizes."""
     weights = above_mean(dictionary, signed) @ dictionary.columns.T
     if held is not None:
         weights.scatter_(1, held, torch.inf)
@@ -127,7 +127,7 @@ def _round(
 
 
 def _non_negative(gram: torch.Tensor, target: torch.Tensor, start: torch.Tensor, sweeps: int) -> torch.Tensor:
-    """Non-negative least squares by coordinate descent: gram (m, a, a), target and start (m, a)."""
+    """Non-negative least squares: gram (m, a, a), target and start (m, a)."""
     weights = start.clone()
     scale = gram.diagonal(dim1=1, dim2=2).clamp_min(1e-300)
     for _ in range(sweeps):
@@ -138,7 +138,7 @@ def _non_negative(gram: torch.Tensor, target: torch.Tensor, start: torch.Tensor,
 
 
 def above_mean(dictionary: Dictionary, signed: torch.Tensor) -> torch.Tensor:
-    """What the rows (m, d) hold beyond their part of the mean candidate."""
+    """Rows (m, d) without their part of the mean candidate."""
     part = signed @ dictionary.mean / dictionary.mean.square().sum().clamp_min(1e-300)
     return signed - part[:, None] * dictionary.mean
 

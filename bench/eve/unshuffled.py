@@ -1,11 +1,11 @@
-"""Patches that an encoder shuffles within each row, put back in one order that all rows share.
+"""Patches that an encoder shuffled within rows, put back in one order.
 
 Source: this project; constrained k-means (Bradley, Bennett and Demiriz 2000) with one patch of every row in every
 cluster. An encoder that marks each place by a secret vector (the positional embedding of NeuraCrypt) and then shuffles
 leaves the marks: the patches of all rows fall into as many clusters as there are places. Under four keys of NeuraCrypt
 (images of 64 pixels, patches of 16 or 8) all but a few in ten thousand come back to their place.
 
-Which cluster is which place nobody says; that they vary unequally says enough for most.
+The clusters do not name their places, but they vary unequally, and the order of their variance identifies most.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def unshuffled(parts: torch.Tensor) -> torch.Tensor:
 
 
 def _clustered(parts: torch.Tensor, centres: torch.Tensor) -> tuple[float, torch.Tensor]:
-    """Squares within clusters that began at `centres` (t, q), summed, and their means, those that vary most first."""
+    """Sum of squares within clusters from `centres` (t, q), and sorted means."""
     order = None
     for _ in range(ROUNDS):
         found = _order(parts, centres)
@@ -61,7 +61,7 @@ def _by_centres(parts: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
 
 
 def _order(parts: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """(m, t) int64: which patch of a row goes to which centre, by squared distance (Hungarian method).
+    """Patch numbers (m, t) int64 for each centre, by the Hungarian method.
 
     Each patch and each centre goes somewhere, so that their lengths change no choice: inner products decide.
     """

@@ -129,7 +129,7 @@ def _write(path: Path, content: bytes, mode: int, *, durable: bool) -> None:
 
 
 def make_folder(path: Path, *, mode: int = 0o777) -> None:
-    """Make a folder and its parents, on disk; `mode` is the last one's."""
+    """Make a folder and its parents, on disk; `mode` is the last's."""
     with writing(path):
         if path.is_dir():
             return

@@ -86,7 +86,7 @@ def read_archive(content: bytes) -> dict[str, bytes]:
 
 
 def _check_end(content: bytes) -> None:
-    """Check the end of a zip file first: readers load its whole list."""
+    """Check a zip file's end first: readers load its whole list."""
     start = content.rfind(b"PK\x05\x06", max(0, len(content) - END.size - MOST_COMMENT))
     if start < 0 or len(content) - start < END.size:
         raise ArchiveError("it is no zip file")

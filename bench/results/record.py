@@ -217,7 +217,7 @@ class Record(Part):
         for name, score in self.scores.items():
             try:
                 sound_figure(score)
-            except ContractError as error:  # by the rule of those who compute it, whoever wrote the record
+            except ContractError as error:  # by the rule that computes it, for a record of any author
                 raise ValueError(f"{name}: {error}") from error
             low, high = RANGES.get(score.unit, (-inf, inf))
             if not low <= score.value <= high and _is_ours(self.metrics[name]):

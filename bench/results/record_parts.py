@@ -1,4 +1,4 @@
-"""Parts of a record: plug-in, data set, claim, metric, figure and its replicates."""
+"""Parts of a record: plug-in, data set, claim, metric, figure and replicates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bench.types import Metric, PrivacyClaim, Replicates, Role, Score, column_of
 
 MOST = 2**63 - 1
 Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
-"""A whole number that tables of 64 bits hold, as parquet's are; one beyond stops whoever writes such a table."""
+"""A whole number that 64-bit tables (parquet) hold; writing a larger one to such a table fails."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
 """How many there are of something."""
 
@@ -38,7 +38,7 @@ class Part(BaseModel):
 
 
 class PluginRecord(Part):
-    """A plug-in as it ran: every parameter, the paper, and a hash of its source and of what it imports from here.
+    """A plug-in as it ran: parameters, paper and a source code hash.
 
     Args:
         name: As registered, or the file's name and the class.
@@ -60,7 +60,7 @@ Extent = Annotated[Count, Field(ge=1)]
 
 
 class FeatureRecord(Part):
-    """An extractor as it ran, and a fingerprint of what it gave for the rows of the data set.
+    """An extractor as it ran, and a fingerprint of its features.
 
     Args:
         name: As registered.
@@ -84,7 +84,7 @@ class FeatureRecord(Part):
 
 
 class DatasetRecord(Part):
-    """What was scored: counts and fingerprints, never pixels, paths or identifiers.
+    """The scored data: counts and fingerprints, never pixels, paths or identifiers.
 
     Args:
         name: The data set, with the parameters that make it another set.
@@ -121,18 +121,18 @@ class DatasetRecord(Part):
 
     @property
     def counts(self) -> str:
-        """How many rows each part has, in words, in the order in which a record that was read has them."""
+        """Number of rows of each part, in words, in the record's order."""
         return ", ".join(f"{self.rows[part]} {part}" for part in sorted(self.rows))
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """What tells these rows, public and private, prepared and read, from any others."""
+        """Fingerprints of the rows, public and private, prepared and read."""
         readers = tuple("" if reader is None else reader.fingerprint for reader in (self.features, self.scored_in))
         return (self.fingerprint, self.public, self.public_fingerprint, *readers)
 
 
 class ClaimRecord(Part):
-    """A formal privacy claim: the stated bound, and the one derived here; null where no finite bound holds.
+    """A formal privacy claim: stated and derived bounds, null if not finite.
 
     Args:
         unit: What one neighbouring change alters.
@@ -156,18 +156,18 @@ class ClaimRecord(Part):
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """As it was read: records from before `units` have no line for it, and keep their digest."""
+        """The record as it was read; older ones have no `units` line."""
         content: dict[str, JsonValue] = write(self)
         return {name: value for name, value in content.items() if name != "units" or name in self.model_fields_set}
 
     @property
     def whole(self) -> bool:
-        """Whether the bounds are for a whole row, so that they compare with others."""
+        """True if the bounds are for a whole row, and so comparable."""
         return self.unit in ("image", "record")
 
     @property
     def per(self) -> str:
-        """What the bounds are for: "image", "16 pixels"."""
+        """The unit of the bounds: "image", "16 pixels"."""
         return self.unit if self.units == 1 else f"{self.units} {self.unit}s"
 
 
@@ -184,7 +184,7 @@ def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
 
 
 class MetricRecord(Part):
-    """A metric as tables show it, from the column that it carries, with the direction an owner wants and its unit.
+    """A metric's column in tables, with its unit and wanted direction.
 
     Args:
         title: What stands in the header.
@@ -220,12 +220,12 @@ def metric_record(cls: type, written: str) -> MetricRecord:
 MOST_REPLICATES = 100_000
 """Numbers of a table of replicates."""
 LARGEST = 1e30
-"""Of which differences and squares are still numbers."""
+"""Differences and squares of such numbers are still finite."""
 NUMBER = "<f4"
 
 
 class ReplicatesRecord(Part):
-    """A figure by key and on resamples of the people, from which `bench compare` takes differences.
+    """A figure by key and on resampled people, compared by `bench compare`.
 
     Args:
         by_key: The figure of each key on all people.
@@ -268,7 +268,7 @@ class ReplicatesRecord(Part):
 
 
 def replicates_record(found: Replicates | None) -> ReplicatesRecord | None:
-    """Replicates in record form; None where there are none, or none that could be compared."""
+    """Replicates in record form; None without any that can be compared."""
     if found is None or not found.people:
         return None
     table = np.asarray(found.resampled, dtype=NUMBER)
@@ -281,7 +281,7 @@ def replicates_record(found: Replicates | None) -> ReplicatesRecord | None:
 
 
 class ScoreRecord(Part):
-    """A figure with its 95 % interval, what chance gives (and its 95 % interval), and the direction an owner wants.
+    """A figure, its chance level, 95 % intervals, and its wanted direction.
 
     Args:
         value: The figure.
@@ -316,7 +316,7 @@ class ScoreRecord(Part):
 
 
 def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
-    """A Score in record form. Raises ContractError as `bench check` does, by the same rule (`sound`)."""
+    """A Score in record form. Raises ContractError if it is not `sound`."""
     return _recorded(sound(score), better, unit)
 
 

@@ -1,4 +1,4 @@
-"""Record files: checked when written and when read, and what a record's inputs must name.
+"""Record files: checks on writing and reading, and the names in inputs.
 
 The digest covers every byte of the file, the key is the hash of the inputs, and the inputs name the method, data,
 attack and metrics. `json_schema()` is what `bench leaderboard build` publishes.
@@ -41,29 +41,29 @@ NAMES = frozenset(
 def plugin_inputs(
     role: Literal["method", "attack"], *, name: str, parameters: Mapping[str, JsonValue], code: str
 ) -> dict[str, JsonValue]:
-    """What inputs hold of a plug-in: its name, every parameter, and the hash of its code."""
+    """Inputs of a plug-in: its name, every parameter, and its code's hash."""
     return {role: name, f"{role} parameters": dict(parameters), f"{role} code": code}
 
 
 def data_inputs(data: DatasetRecord) -> dict[str, JsonValue]:
-    """What inputs hold of the rows that methods get."""
+    """Inputs of the rows that methods get."""
     features: dict[str, JsonValue] = {} if data.features is None else {"features": data.features.fingerprint}
     rows = cast(dict[str, JsonValue], data.rows)
     return {**features, "data": data.fingerprint, "public data": data.public_fingerprint, "rows": rows}
 
 
 def reader_inputs(data: DatasetRecord) -> dict[str, JsonValue]:
-    """What inputs hold of what reads images for the evaluators alone."""
+    """Inputs of the reader of images for the evaluators alone."""
     return {} if data.scored_in is None else {"scored in": data.scored_in.fingerprint}
 
 
 def shown_inputs(*, kind: str, preset: str, data: DatasetRecord) -> dict[str, JsonValue]:
-    """What inputs hold of the names that tables show, which a hash of sizes or pixels would not give away."""
+    """Inputs of names in tables, missed by hashes of sizes or pixels."""
     return {"kind": kind, "preset name": preset, "data set": data.name, "public data set": data.public}
 
 
 def told(record: Record) -> dict[str, JsonValue]:
-    """What the inputs of a record must hold under `NAMES`, by what the record says of itself; nothing without data."""
+    """The inputs, by `NAMES`, that the record itself implies; empty without data."""
     if (data := record.dataset) is None:
         return {}
     method, attack = record.method, record.attack
@@ -76,7 +76,7 @@ def told(record: Record) -> dict[str, JsonValue]:
 
 
 def disagreement(record: Record) -> str | None:
-    """Where a record says something else of itself than its inputs do, in words; None where they agree."""
+    """A difference between the record and its inputs, in words, or None."""
     inputs, said = record.inputs, told(record)
     if record.dataset is None and (inputs or record.scores):
         return "it has inputs or figures, and no data that they could come from"
@@ -106,11 +106,11 @@ KIND = "record"
 
 
 class RecordError(Exception):
-    """A record, or what lies beside it, that cannot be used; the text names the file and says what is wrong."""
+    """An unusable record or file beside it, with the reason as text."""
 
 
 class NewerRecordError(RecordError):
-    """A record of a later schema: it stays as it is, whatever is asked."""
+    """A record of a later schema, which stays as it is."""
 
 
 def proved(record: Record, signer: SigningKey | None = None) -> Record:
@@ -119,7 +119,7 @@ def proved(record: Record, signer: SigningKey | None = None) -> Record:
 
 
 def dumps(record: Record) -> str:
-    """The text of a record's file; a record without a digest gets one."""
+    """The text of a record's file, with a digest added if missing."""
     return signed_json.written(content_of(record if record.digest else proved(record))).decode()
 
 
@@ -154,13 +154,13 @@ def loads(text: str, where: str, trusted: AbstractSet[str] | None = None) -> Rec
     if said := disagreement(record):
         raise RecordError(f"{where}: {said}: it is forged")
     if trusted is not None and not record.signed_by(*trusted):
-        by = "nobody" if record.signature is None else f"the key {record.signature.public_key[:16]}"
+        by = "no key" if record.signature is None else f"the key {record.signature.public_key[:16]}"
         raise RecordError(f"{where}: it is signed by {by}, and only records signed by a trusted key are read")
     return record
 
 
 def content_of(record: Record) -> dict[str, JsonValue]:
-    """What a record's file holds: no line for a signature or for evidence where there is none."""
+    """The content of a record's file, without an absent signature or evidence."""
     absent = {name for name in ("signature", "evidence") if getattr(record, name) is None}
     content: dict[str, JsonValue] = record.model_dump(mode="json", by_alias=True, exclude=absent)
     return content

@@ -1,4 +1,4 @@
-"""What is made again when it is missing: folders that hold nothing but what was made there, and files beside them."""
+"""Folders of files that can be made again, and files beside them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Regenerable:
     Args:
         path: The folder or file.
         size: Bytes in it.
-        lock: Held by whoever makes or reads it; None where nobody needs to.
+        lock: Held by processes that make or read it; None if they need no lock.
     """
 
     path: Path
@@ -63,7 +63,7 @@ def of_store(root: Path) -> Iterator[Regenerable]:
 
 
 def only(path: Path, names: set[str]) -> Regenerable | None:
-    """The folder, if it holds plain files of these names and nothing else; None where something is not ours."""
+    """The folder, if it holds plain files of `names` only, or None."""
     files = list(path.iterdir())
     if any(each.is_symlink() or not each.is_file() or each.name not in names for each in files):
         return None

@@ -1,4 +1,4 @@
-"""Everything that a run leaves behind, in one place: records, pictures, evidence, its journal, artefacts, logs.
+"""Everything that a run leaves: records, pictures, evidence, journal, artefacts, logs.
 
 Where a thing lies is known here alone, and what is read is what was written, or is refused by name. `Storage` is what
 keeps it: a folder, and in a file of its own any other place.
@@ -35,13 +35,13 @@ ANY = "any"
 
 @dataclass(frozen=True)
 class RecordFiles:
-    """Where records lie, and how one is read by its name, which raises as `bench.results.records.loads` does."""
+    """The place of records; read as by `bench.results.records.loads`, with its errors."""
 
     storage: Storage
     read: Callable[[str], Record]
 
     def keep(self, kept: Record, beside: Mapping[str, bytes], before: str | None) -> Record:
-        """As `bench.results.results.Results.keep`, for a record with its digest and the files that it names."""
+        """`Results.keep` for a record with its digest, and its named files."""
         name, content = f"{stem(kept)}.json", dumps(kept).encode()
         earlier = {*self._beside(kept), *beside}
         while (faster := self._faster(kept, before)) is None:
@@ -61,7 +61,7 @@ class RecordFiles:
         return there
 
     def _faster(self, record: Record, before: str | None) -> Record | None:
-        """The same record, of another run that has kept it since this one began; a failed one is replaced."""
+        """The same record, kept meanwhile by another run; failed ones are replaced."""
         found = self._found(f"{stem(record)}.json")
         if found is None or before in (ANY, found.digest) or found.key != record.key:
             return None
@@ -69,7 +69,7 @@ class RecordFiles:
         return found if as_apart and found.status in SETTLED else None
 
     def _found(self, name: str) -> Record | None:
-        """The record of that name, if there is one that can be read. Raises NewerRecordError."""
+        """The record of that name, if readable. Raises NewerRecordError."""
         try:
             return self.read(name)
         except NewerRecordError:
@@ -84,12 +84,12 @@ class RecordFiles:
 
 
 def stem(record: Record) -> str:
-    """What the names of all files of a record begin with, in the results folder."""
+    """Prefix of all file names of a record in the results folder."""
     return f"cells/{record.cell}/{record.evaluator}"
 
 
 def cell_and_evaluator(name: str) -> tuple[str, str]:
-    """What a record's file speaks of by its name, `cells/DATA SET/CELL/EVALUATOR.json`."""
+    """The cell and evaluator in `cells/DATA SET/CELL/EVALUATOR.json`."""
     cell, _, evaluator = name.removeprefix("cells/").removesuffix(".json").rpartition("/")
     return cell, evaluator
 
@@ -100,13 +100,13 @@ def picture_name(record: Record, name: str) -> str:
 
 
 def names_beside(record: Record) -> set[str]:
-    """The files with the pictures and the evidence of a record, in the results folder."""
+    """File names of a record's pictures and evidence in the results folder."""
     found = {picture_name(record, name) for name in record.pictures}
     return found if record.evidence is None else found | {evidence_name(record)}
 
 
 def evidence_name(record: Record) -> str:
-    """The file with the evidence of a record that has any, in the results folder."""
+    """The file name of a record's evidence in the results folder."""
     assert record.evidence is not None
     return f"{stem(record)}--evidence-{record.evidence.sha256[:12]}.safetensors"
 
@@ -137,7 +137,7 @@ class Results:
 
     @property
     def begun(self) -> bool:
-        """Whether there is anything of a run in it."""
+        """True if the folder holds anything of a run."""
         return any((self.root / name).is_dir() for name in ("cells", "artefacts"))
 
     @property
@@ -147,12 +147,12 @@ class Results:
 
     @cached_property
     def journal(self) -> Journal:
-        """What runs noted beside their records: plans, opened data, verdicts on attacks."""
+        """Notes of runs beside records: plans, opened data, verdicts on attacks."""
         return Journal(self.root, self._kept)
 
     @property
     def tasks(self) -> Path:
-        """The folder of jobs that engines run on other machines, and of their outcomes."""
+        """The folder of jobs on other machines, and of their outcomes."""
         return self.root / PRIVATE / "tasks"
 
     def cell_lock(self, cell: str) -> Path:
@@ -162,7 +162,7 @@ class Results:
         return folder / f"{content_key({'cell': cell})}.lock"
 
     def keep_secret(self, wanted: Secret | None = None) -> Secret:
-        """The secret of all runs in this folder, made on first use: `wanted`, or a fresh one.
+        """The secret of all runs here: `wanted`, or fresh on first use.
 
         Raises UsageError where the folder has another than the one that is wanted, or that a run began under: below a
         mount that was cut off lies an empty folder, and what a job did there under a secret of its own would be wrong.
@@ -173,25 +173,25 @@ class Results:
 
     @property
     def commitment(self) -> str | None:
-        """What records say of the run secret; None where no run was started yet."""
+        """The commitment to the run secret; None before the first run."""
         found = run_secret.kept(self.secret_file)
         return None if found is None else found.commitment()
 
     @property
     def secret_file(self) -> Path:
-        """Where the run secret lies, if there is one: for its owner's eyes alone."""
+        """The file of the run secret, which only its owner may read."""
         return self.root / SECRET
 
     @property
     def rooms(self) -> Path:
-        """Where files lie that are handed to isolated processes of this machine, while those work.
+        """The folder for files of isolated processes on this machine.
 
         Locks say which of them are in use, and hold within a machine.
         """
         return self.root / PRIVATE / "rooms" / machine()
 
     def log(self, *names: str) -> Path:
-        """The file that takes what a worker prints: of a cell (its folder and a record's name), or of anything else.
+        """Log of a worker, by names: cell folder and record, or another.
 
         Plug-ins print what they like, private rows too: logs lie among what only its owner can read.
         """
@@ -202,7 +202,7 @@ class Results:
         return Path(private, "logs", *folders, f"{slug(name)}.log")
 
     def forget_log(self, *names: str) -> None:
-        """Remove a log that says nothing new, and the folders that were made for it alone."""
+        """Remove a log without news, and the folders made for it alone."""
         path = self.log(*names)
         path.unlink(missing_ok=True)
         for folder in (path.parent, self.root / PRIVATE, self.root):
@@ -210,7 +210,7 @@ class Results:
                 folder.rmdir()
 
     def records(self) -> Iterator[tuple[str, Record | RecordError]]:
-        """Every record with its name, in order; one that is refused gives its error instead of stopping the rest."""
+        """Records by name, in order; a refused one gives its error."""
         for name in self._kept.names(RECORDS):
             try:
                 yield name, self._record(name)
@@ -220,7 +220,7 @@ class Results:
                 yield name, RecordError(f"{name}: {error}")
 
     def fingerprint(self) -> str:
-        """A hash over names and bytes of all records and their pictures: where it is the same, so are they."""
+        """A hash over names and bytes of all records and pictures."""
         found = hashlib.sha256()
         for pattern in (RECORDS, PICTURES):
             for name in self._kept.names(pattern):
@@ -232,11 +232,11 @@ class Results:
         return found.hexdigest()
 
     def record(self, cell: str, evaluator: str) -> Record:
-        """One record. Raises FileNotFoundError where there is none, RecordError where it is refused."""
+        """One record. Raises FileNotFoundError if missing, RecordError if refused."""
         return self._record(f"cells/{cell}/{evaluator}.json")
 
     def holds(self, cell: str, evaluator: str) -> bool:
-        """Whether there is a record, or something in its place."""
+        """True if there is a record, or something in its place."""
         return self._kept.holds(f"cells/{cell}/{evaluator}.json")
 
     def _record(self, name: str) -> Record:
@@ -258,7 +258,7 @@ class Results:
         evidence: bytes | None = None,
         before: str | None = ANY,
     ) -> Record:
-        """Write a record, and the pictures and the evidence that it names beside it; earlier ones go.
+        """Write a record with its pictures and evidence, replacing earlier ones.
 
         Files beside it are named after their content, so that a crash on the way leaves the earlier record whole. Of
         two runs that make the same record at once, the one that comes first is kept, and a failure of the other
@@ -282,14 +282,14 @@ class Results:
     def adopt(
         self, record: Record, pictures: Mapping[str, bytes], *, evidence: bytes | None = None, before: str | None = ANY
     ) -> Record:
-        """As `keep`, for a record that was made elsewhere and has proved itself: its digest and signature stay."""
+        """`keep` for a proven record made elsewhere; digest and signature stay."""
         beside = {picture_name(record, picture): png for picture, png in pictures.items()}
         if evidence is not None:
             beside[evidence_name(record)] = evidence
         return RecordFiles(self._kept, self._record).keep(record, beside, before)
 
     def evidence(self, record: Record) -> bytes | None:
-        """What the record's figures were computed from; None where it is not there.
+        """The evidence behind a record's figures; None if it is missing.
 
         Raises RecordError where it was altered.
         """
@@ -304,7 +304,7 @@ class Results:
         return content
 
     def picture(self, record: Record, name: str) -> bytes | None:
-        """A picture of a record; None where it is gone. Raises RecordError where it was altered."""
+        """A picture of a record, None if missing. Raises RecordError if altered."""
         try:
             png = self._kept.read(picture_name(record, name))
         except FileNotFoundError:
@@ -316,12 +316,12 @@ class Results:
         return png
 
     def bare(self, name: str, reason: object) -> str:
-        """Why a file was refused, made plain, without its name and without the folder of this machine."""
+        """Why a file was refused, without its name and this machine's folder."""
         told = str(reason).replace(str(self.root / name), name).replace(f"{self.root}/", "")
         return plain(told.removeprefix(f"{name}: "))
 
     def refused(self) -> Iterator[tuple[str, str]]:
-        """Every record, picture and piece of evidence that is not what was written, and why.
+        """Altered records, pictures and evidence, each with its problem.
 
         Evidence that is gone is none of them: records are published without it.
         """
@@ -341,7 +341,7 @@ class Results:
                 yield evidence_name(record), str(error)
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Every record, picture, plan, choice of data, verdict and artefact that is not what was written, and why."""
+        """Altered files of every kind, artefacts included, each with its problem."""
         yield from self.refused()
         yield from self.journal.problems()
         for folder in sorted(self.root.glob(f"{PRIVATE}*/{'[0-9a-f]' * 32}")):

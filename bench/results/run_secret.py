@@ -1,9 +1,9 @@
-"""The run secret: the 32 bytes that the keys of a results folder are derived from, made once and kept beside the store.
+"""The run secret: 32 bytes behind all keys of a results folder.
 
-Whoever has it can repeat the folder's runs to the last bit, and undo its releases; whoever has not can do neither. Its
-commitment (`Secret.commitment`) stands in the inputs of every record and release. It is derived from the secret alone:
-with 256 bits nobody can try secrets until one fits, so that a salt would hide no more, and the same secret in two
-folders is meant to show, for their runs are one run.
+With the secret one can repeat the folder's runs to the last bit, and undo its releases; without it one can do neither.
+Its commitment (`Secret.commitment`) stands in the inputs of every record and release. It is derived from the secret
+alone. A salt would hide no more, because 256 bits are too many to try. The same secret in two folders is meant to
+show, for their runs are one run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SAID = f'"made_by": "{MAKER} '.encode()
 
 
 def outside_releases(secret: Path, what: str) -> None:
-    """Raise UsageError where a file or folder, `what`, would lie in a folder that `bench release` wrote."""
+    """Raise UsageError if `what` would lie in a folder of `bench release`."""
     for folder in secret.absolute().resolve().parents:
         with suppress(OSError), (folder / ABOUT).open("rb") as about:
             if _SAID in about.read(_MOST_BYTES):
@@ -36,7 +36,7 @@ FEWEST_BYTES = 16  # different ones among 32: of random bytes, about 30 are; few
 
 
 def kept(path: Path) -> Secret | None:
-    """The secret in the file; None where there is no file. Raises UsageError for a file that holds none."""
+    """The file's secret, or None without a file. Raises UsageError for others."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -49,7 +49,7 @@ def kept(path: Path) -> Secret | None:
 
 
 def keep(path: Path, wanted: Secret | None) -> Secret:
-    """The secret in the file, which is made if it is not there: `wanted`, or a fresh one.
+    """The file's secret, made if missing: `wanted`, or a fresh one.
 
     Two runs that start at once end up with the same: the file appears whole, and only once.
 
@@ -69,7 +69,7 @@ def keep(path: Path, wanted: Secret | None) -> Secret:
 
 
 def _proved(secret: Secret) -> bytes:
-    """The file's content: the secret and its commitment, so that a byte that changed is noticed."""
+    """The file's content: the secret, and its commitment as a checksum."""
     return secret.content + bytes.fromhex(secret.commitment())
 
 
@@ -79,7 +79,7 @@ def fresh() -> Secret:
 
 
 def of_hex(text: bytes) -> bytes:
-    """The bytes that hex digits stand for; none where they are no such digits."""
+    """The bytes of hex digits; none if they are no such digits."""
     try:
         return bytes.fromhex(text.decode("ascii").strip())
     except ValueError:

@@ -1,8 +1,8 @@
-"""JSON that proves itself: a digest over every byte of it and, where its writer holds a signing key, a signature.
+"""JSON with a digest of all bytes, and optionally a signature.
 
 The digest tells an accident (a failing disk, an editor, half a copy) from what was written. It does not stop a forger,
-who computes another. A signature does, for readers who know whose public key to expect: without that, whoever altered a
-file may as well have signed it anew, or taken the signature away.
+who computes another. A signature does, for readers who know whose public key to expect: without that, the forger
+may have signed the file anew, or taken the signature away.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Content = Mapping[str, JsonValue]
 
 
 class AlteredError(Exception):
-    """Content is not what was written; the text says what does not match, and names no file."""
+    """Content is not what was written; the text names no files."""
 
 
 def attest(content: Content, kind: str, signer: SigningKey | None = None) -> dict[str, JsonValue]:
-    """The content with `digest`, and `signature` where there is a signer, in place of any that it came with.
+    """The content with a new `digest` and, with a signer, a `signature`.
 
     `kind` says what it is, and may hold its name: the digest or signature of one thing never stands for another.
     """
@@ -37,7 +37,7 @@ def attest(content: Content, kind: str, signer: SigningKey | None = None) -> dic
 
 
 def written(content: Content) -> bytes:
-    """The one way to write it down: sorted keys, two spaces, a final newline."""
+    """The content as text: sorted keys, two spaces, a final newline."""
     return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
 
 
@@ -104,7 +104,7 @@ def stamped(text: str, kind: str) -> bytes:
 
 
 def unstamped(content: bytes, kind: str) -> str:
-    """The text below a digest. Raises AlteredError where it is not what was written."""
+    """The text below a digest. Raises AlteredError if it was altered."""
     first, _, rest = content.partition(b"\n")
     if not first.startswith(STAMP.encode()):
         raise AlteredError("it carries no digest")

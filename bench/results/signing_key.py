@@ -1,4 +1,4 @@
-"""A user's Ed25519 key: the private half signs records, the public half tells readers whose they are.
+"""A user's Ed25519 key: the private half signs records, the public verifies.
 
 Both are PEM files as other programs write them (`openssl pkey -in FILE -text`).
 """
@@ -15,13 +15,13 @@ from bench.results.atomic_file import write_new
 from bench.results.disk_errors import unread
 from bench.results.run_secret import outside_releases
 
-if TYPE_CHECKING:  # what signs is loaded by those who sign or read signatures, and by nobody else
+if TYPE_CHECKING:  # cryptography is loaded only by those who sign or read signatures
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 
 @dataclass(frozen=True)
 class SigningKey:
-    """The private half. It stays with the process that writes records: workers, who run plug-ins, never get it."""
+    """The private half, for writers of records, never for workers with plug-ins."""
 
     secret: Ed25519PrivateKey = field(repr=False)
 
@@ -60,7 +60,7 @@ class SigningKey:
 
 
 def make_pair(path: Path) -> tuple[SigningKey, Path]:
-    """Draw a key from the operating system's entropy: the private half into `path` (0600), the other beside it (.pub).
+    """Draw a key: private half into `path` (0600), public into `.pub` beside.
 
     Raises:
         UsageError: One of the files is there already (nothing is overwritten), or it would lie in a release.
@@ -80,7 +80,7 @@ def make_pair(path: Path) -> tuple[SigningKey, Path]:
 
 
 def read_public(path: Path) -> str:
-    """The public key in a file, 64 hex digits. Raises UsageError where there is none."""
+    """The public key in a file, 64 hex digits. Raises UsageError."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -96,13 +96,13 @@ def read_public(path: Path) -> str:
 
 
 def public_of(path: Path) -> str:
-    """The public half of the private or public key in a file, 64 hex digits. Raises UsageError."""
+    """The public half of a key file, 64 hex digits. Raises UsageError."""
     private = path.is_file() and b"PRIVATE KEY" in path.read_bytes()
     return SigningKey.read(path).public if private else read_public(path)
 
 
 def verifies(public: str, signature: str, message: bytes) -> bool:
-    """Whether the signature over the message is that of the public key's owner; False for what is no key at all."""
+    """True if the public key's owner signed it; False for invalid keys."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

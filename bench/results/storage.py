@@ -1,4 +1,4 @@
-"""What keeps content by name: a folder, and in a file of its own any other place."""
+"""Storage of content by name: the interface, and a folder behind it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Storage(Protocol):
         """The content. Raises FileNotFoundError."""
 
     def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
-        """Put content there in one step: a reader, or a crash, sees the old content or the new.
+        """Write in one step; a reader sees old or new content whole.
 
         `still` is asked at the last moment whether it is still to be put there. Returns whether it was.
         """
 
     def write_once(self, name: str, content: bytes) -> bool:
-        """As `write`, but what is there stays; whether there was nothing. Of several writers one gets True."""
+        """As `write`, but once: True for the one writer that came first."""
 
     def holds(self, name: str) -> bool:
-        """Whether there is something of that name."""
+        """True if there is something of that name."""
 
     def remove(self, name: str) -> None:
         """Remove it, if it is there."""

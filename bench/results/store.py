@@ -1,10 +1,10 @@
-"""Artefacts by the hash of everything they depend on: written atomically, checked on reading.
+"""Artefacts by the hash of their inputs, written atomically, checked on reading.
 
 A folder proves that it is what its name says: its manifest carries a digest over every byte of it, the kind and the
 inputs that the folder is named after, and the hash of the tensors beside it.
 
-Where the disk has no room for the tensors, the manifest stands alone: whoever asks makes them again, and they must have
-the hash that it holds. Once there is room, whoever asks next makes and keeps them.
+If the disk has no room for the tensors, the manifest stands alone. A process that needs the tensors makes them again,
+and they must have the hash in the manifest. Once there is room, the next process makes and keeps them.
 
 No lock is needed for that to be right, on one machine or on many: who makes an artefact makes it in a folder of its
 own, and the first to give that folder its name decides; what others made by then is as right, and goes. Locks save
@@ -52,7 +52,7 @@ class Unstored:
     size: int
 
     def check(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Say that they were made again. Raises ContractError where they came out as others."""
+        """Report the repetition. Raises ContractError if the tensors came out different."""
         report(AGAIN, 1, 1)
         if (came := checksum_of(tensors)) != self.sha256:
             raise ContractError(
@@ -63,7 +63,7 @@ class Unstored:
 
 
 def has_room(folder: Path, size: int, copies: int | None) -> bool:
-    """Whether so many copies of so many bytes take at most half of what is free on the disk of a folder.
+    """True if the copies take at most half of the free space.
 
     Of no number of copies there is always said to be room.
     """
@@ -86,19 +86,19 @@ _TRIES = 3
 
 @dataclass(frozen=True, eq=False)
 class Artefact:
-    """Tensors by name, with JSON notes about how they came about (seconds, precision, ...)."""
+    """Tensors by name, with JSON notes on their making (seconds, precision, ...)."""
 
     tensors: Mapping[str, torch.Tensor]
     notes: Mapping[str, JsonValue]
 
 
 class CorruptArtefactWarning(UserWarning):
-    """A stored artefact is not what was written under its key; it is made again."""
+    """A stored artefact was altered; it is made again."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of artefacts, `root/<kind>/<key>/`. It may hold private data, so only its owner can enter it.
+    """A folder of artefacts, `root/<kind>/<key>/`, which only its owner can enter.
 
     Args:
         root: The folder.
@@ -109,7 +109,7 @@ class Store:
     budget: Budget | None = None
 
     def ensure(self, kind: str, inputs: Inputs, make: Callable[[], Artefact], *, copies: int | None = None) -> Artefact:
-        """The artefact for `inputs`, from the store if it is there and intact, otherwise from `make`.
+        """The artefact for `inputs`, from the store if intact, else from `make`.
 
         Two processes that make the same thing at once get the one that was there first.
 
@@ -146,15 +146,15 @@ class Store:
         return again
 
     def training(self, kind: str, inputs: Inputs) -> Path:
-        """The folder that keeps how far whoever makes an artefact has come in training, until it is made."""
+        """The folder for progress of an artefact's training, until it is made."""
         return _training(self.root / kind / content_key(inputs))
 
     def has(self, kind: str, inputs: Inputs) -> bool:
-        """Whether the artefact is there (whether it is intact shows when it is read)."""
+        """True if the artefact is there; reading shows if it is intact."""
         return (self.root / kind / content_key(inputs) / MANIFEST).is_file()
 
     def drop(self, kind: str, inputs: Inputs) -> None:
-        """Remove an artefact that is no longer needed, and what a process left that was killed while it made it."""
+        """Remove an unneeded artefact, and leftovers of a process killed making it."""
         folder = self.root / kind / content_key(inputs)
         if folder.exists() or next(unfinished(folder), None):
             with locked(folder.with_suffix(".lock"), lambda: is_being_made(folder)):
@@ -166,7 +166,7 @@ class Store:
 def _write(
     building: Path, folder: Path, artefact: Artefact, inputs: Inputs, budget: Budget | None, copies: int | None
 ) -> Artefact | Unstored:
-    """Give the artefact its name, and what then stands under it: the same, or what another maker put there first."""
+    """Name the artefact; return it, or the one that came first."""
     size = size_of(artefact.tensors)
     stored = has_room(folder.parent, size, copies)
     for last in (False, True):
@@ -191,7 +191,7 @@ def _write(
 
 
 def _written(data: Path, artefact: Artefact, *, needed: bool) -> str | None:
-    """The checksum of a file of the artefact's tensors, once it is on the disk.
+    """Checksum of the artefact's tensor file, once it is on the disk.
 
     None where it is not needed, and other jobs, or a quota, have left less room than there was said to be.
     """
@@ -228,7 +228,7 @@ def _named(
 
 
 def _remove(folder: Path) -> None:
-    """Remove an artefact. A kill leaves no half of it under its name."""
+    """Remove an artefact. A kill leaves no half under its name."""
     gone = temporary(folder)
     with contextlib.suppress(FileNotFoundError):  # somebody else was faster
         folder.rename(gone)
@@ -236,7 +236,7 @@ def _remove(folder: Path) -> None:
 
 
 def _remove_corrupt(folder: Path) -> None:
-    """As `_remove`; but where another maker has just put a good one in its place, that one stays."""
+    """As `_remove`, but a good artefact that just replaced it stays."""
     gone = temporary(folder)
     try:
         folder.rename(gone)
@@ -253,7 +253,7 @@ def _training(folder: Path) -> Path:
 
 
 def problem(folder: Path, key: str | None = None) -> str | None:
-    """What keeps the folder of an artefact from being what its name says, in words; None where nothing does.
+    """Why an artefact's folder is not its name's, in words, or None.
 
     `key` is the name that it ought to have, if that is another than it has now.
     """
@@ -284,7 +284,7 @@ def _read(folder: Path, budget: Budget | None) -> Artefact | Unstored | None:
 
 
 def _manifest(folder: Path, name: str) -> Mapping[str, JsonValue]:
-    """The manifest, once it and the tensors beside it have been checked. Raises AlteredError or OSError."""
+    """The manifest, checked with its tensors. Raises AlteredError or OSError."""
     manifest = signed_json.read((folder / MANIFEST).read_bytes(), KIND)
     inputs = manifest.get("inputs")
     if not isinstance(inputs, dict) or not isinstance(manifest.get("notes"), dict):

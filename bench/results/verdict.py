@@ -1,6 +1,6 @@
-"""A verdict: what the machine that verified a submission found, signed with the verifier's key.
+"""A verdict: signed findings of the machine that verified a submission.
 
-It lies beside the submission, never in it. Whoever shows tiers names the public keys of the verifiers that they trust:
+It lies beside the submission, never in it. Commands that show tiers are given the public keys of trusted verifiers:
 a verdict that none of them signed, an author's own for one, counts for nothing.
 It names whole rows: where a record is left out, added or swapped, in the row or among its controls, it says nothing.
 """
@@ -44,7 +44,7 @@ class Tier(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """What was checked, in a sentence."""
+        """The checks of the tier, in a sentence."""
         return _MEANINGS[self]
 
     @classmethod
@@ -57,7 +57,7 @@ class Tier(IntEnum):
 
 
 _MEANINGS = {
-    Tier.SELF_REPORTED: "The author's word: nobody else has checked more than that the file is whole.",
+    Tier.SELF_REPORTED: "The author's word: others have checked only that the file is whole.",
     Tier.REPLAYED: "The figures were computed again from stored evidence, whose order follows from the run's secret.",
     Tier.RE_RUN: "Besides, a measurement that the verifier drew at random was made again and gave the same figures.",
     Tier.SEALED: "The verifier ran it under keys that the author never held, with methods and attacks kept apart.",
@@ -73,7 +73,7 @@ def _tier(value: object) -> object:
 
 
 class Judged(Part):
-    """What was found of one record.
+    """The findings on one record.
 
     Args:
         digest: Of the record.
@@ -87,14 +87,14 @@ class Judged(Part):
 
 
 class JudgedRow(Part):
-    """What was found of a row: it speaks of these records together, no more and no fewer.
+    """The findings on a row, for exactly these records together.
 
     Args:
         records: All of its cell, by evaluator.
         controls: The cells of reference methods that its attacks were held against, each with `fingerprint` of its
             records.
         protocol: By which its records were measured.
-        said: What of it nobody but its author has looked into, in a few words each.
+        said: Its parts that only its author has looked into, in a few words each.
     """
 
     records: dict[str, Judged]
@@ -104,11 +104,11 @@ class JudgedRow(Part):
 
     @property
     def tier(self) -> Tier:
-        """That of the record that was checked least."""
+        """The tier of the record that was checked least."""
         return min((judged.tier for judged in self.records.values()), default=Tier.SELF_REPORTED)
 
     def speaks_of(self, records: Sequence[Record], beside: Mapping[str, Sequence[Record]]) -> bool:
-        """Whether a row is the one that was judged, byte for byte, beside the same controls.
+        """True if this row was judged, byte for byte, with these controls.
 
         Args:
             records: All of the row.
@@ -123,7 +123,7 @@ class JudgedRow(Part):
 
 
 class Verdict(Part):
-    """What was found of a submission.
+    """The findings on a submission.
 
     Args:
         bundle: SHA-256 of its file, 64 hex digits.
@@ -144,17 +144,17 @@ class Verdict(Part):
 
     @property
     def tier(self) -> Tier:
-        """That of the row that was checked least."""
+        """The tier of the row that was checked least."""
         return min((row.tier for row in self.rows.values()), default=Tier.SELF_REPORTED)
 
 
 def fingerprint(records: Iterable[Record]) -> str:
-    """A hash over the digests of records: it names all of them together."""
+    """A hash over the digests of records, for all of them together."""
     return hashlib.sha256(json.dumps(sorted(str(record.digest) for record in records)).encode()).hexdigest()
 
 
 def standing(path: Path) -> tuple[Tier, str | None] | None:
-    """The tier and the signer of the verdict in a file, whoever signed it; None where nothing lies there.
+    """A verdict file's tier and signer, trusted or not; None without file.
 
     Raises:
         VerdictError: What lies there is no verdict, was altered, or cannot be read.
@@ -171,11 +171,11 @@ def standing(path: Path) -> tuple[Tier, str | None] | None:
 
 
 class VerdictError(Exception):
-    """A file that is no verdict of a verifier who is trusted; the text names it and says why."""
+    """A file is no verdict of a trusted verifier; the text explains."""
 
 
 def write(verdict: Verdict, path: Path, signer: SigningKey | None) -> None:
-    """Put the verdict into a file; without a signer nobody will trust it, and it is for the eyes alone."""
+    """Write a verdict; without a signer, readers see but never trust it."""
     content = signed_json.attest(verdict.model_dump(mode="json", by_alias=True), KIND, signer)
     write_atomically(path, signed_json.written(content))
 
@@ -184,13 +184,13 @@ def read(path: Path, trusted: AbstractSet[str]) -> Verdict:
     """The verdict in a file.
 
     Raises:
-        VerdictError: It is none, was altered, or is signed by nobody whose public key is in `trusted`.
+        VerdictError: It is none, was altered, or is signed by no key in `trusted`.
     """
     text = path.read_bytes()
     found = _read(text, path)
     signature = signed_json.parsed(text).get(signed_json.SIGNATURE)
     if not isinstance(signature, dict) or signature.get("public_key") not in trusted:
-        by = "nobody" if not isinstance(signature, dict) else f"the key {str(signature.get('public_key'))[:16]}"
+        by = "no key" if not isinstance(signature, dict) else f"the key {str(signature.get('public_key'))[:16]}"
         raise VerdictError(f"{path}: it is signed by {by}, and only verdicts of trusted verifiers count")
     return found
 
@@ -205,7 +205,7 @@ def _read(text: bytes, path: Path) -> Verdict:
 
 
 def verdicts(folder: Path, trusted: AbstractSet[str]) -> Iterator[Verdict | VerdictError]:
-    """Every verdict in a folder of submissions, in order; one that does not count as its error."""
+    """Every verdict in a folder of submissions, in order, or its error."""
     for path in sorted(folder.glob(f"*{ENDING}")):
         try:
             yield read(path, trusted)
@@ -214,14 +214,14 @@ def verdicts(folder: Path, trusted: AbstractSet[str]) -> Iterator[Verdict | Verd
 
 
 def verifiers(folder: Path) -> frozenset[str]:
-    """The public keys in a folder, one a file (`bench keys new` writes them as FILE.pub)."""
+    """Public keys in a folder, one a file, from `bench keys new`."""
     return frozenset(read_public(path) for path in sorted(folder.glob("*.pub")))
 
 
 def judged_row(
     records: Sequence[Record], beside: Mapping[str, Sequence[Record]], verdicts: Iterable[Verdict]
 ) -> JudgedRow | None:
-    """What the verdict of the highest tier says of a row; None where none speaks of it as it stands.
+    """The highest tier's verdict on a row as it stands, or None.
 
     Args:
         records: All of the row, as they were read.

@@ -1,10 +1,10 @@
-"""A data owner's release: her private rows as files to publish, and her key in a file of its own.
+"""A data owner's release: files to publish, and her key apart.
 
 The data are opened as `bench run` opens them, so that under the same options a record speaks of this release: its rows
 are the private part, which preset and --limit size (`--preset paper` takes all of it) and whose labels are balanced as
 they are scored; control and test people stay at home. The scheme comes from the store that `bench run` fills. Two
 things differ: key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from
-the run secret of the results folder, so that nobody who holds that folder can make them again; and the release is not
+the run secret of the results folder, so that holders of that folder cannot make them again; and the release is not
 kept. The key file alone holds what the key came from.
 
 Into DIR, which appears in one step, complete, or not at all:
@@ -62,7 +62,7 @@ WHOLE = "paper"
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """What is written: tensors by the name of the file they go into, what release.json says, and the key's secret."""
+    """Files to publish: tensors by file name, release.json, and the key's secret."""
 
     files: Mapping[str, State]
     about: Mapping[str, JsonValue]
@@ -71,7 +71,7 @@ class Publication:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What a release came to: the files, where they and the key lie, and the lines that its owner has to read."""
+    """A finished release: files, places, and lines for its owner to read."""
 
     publication: Publication
     out: Path
@@ -120,7 +120,7 @@ def release(
 
 
 class _Stages:
-    """Passes stages on; with `restricted`, the phase in place of a method's own words."""
+    """Passes stages on; with `restricted`, the phase replaces the method's own words."""
 
     restricted = False
 
@@ -129,13 +129,13 @@ class _Stages:
         self._phase: Phase = "start"
 
     def hear(self, name: str, done: int, total: int) -> None:
-        """A new stage (0 of 0), or how many of its steps are done."""
+        """A new stage (0 of 0), or its number of steps done."""
         self._phase = phase_of(name, self._phase, total)
         self._report(self._phase if self.restricted else name, done, total)
 
 
 def _check_places(out: Path, key_out: Path, where: Place) -> None:
-    """Raise UsageError unless both can be written without overwriting anything, the key away from what is published."""
+    """Check that both are new, and the key apart. Raises UsageError."""
     if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
     if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
@@ -146,7 +146,7 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
 
 
 def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
-    """The private rows released under a key that nobody can guess; `log` alone says why there are none."""
+    """Private rows released under a fresh secret; `log` alone explains a failure."""
     method = plugin_record(bench.cell.method)
     if method.role is not None:
         raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
@@ -195,7 +195,7 @@ def _published(sealed: Release) -> dict[str, State]:
 
 
 def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None:
-    """Put the key into its file, then everything else into `out` in one step; after a failure neither is there."""
+    """Write the key, then the rest in one step; nothing after failures."""
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
     keyed = False
     try:
@@ -222,7 +222,7 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
 
 
 def _packed(tensors: State, path: Path) -> str:
-    """Write tensors, block by block, to a new file; the SHA-256 of what stands in it."""
+    """Write tensors block by block to a new file; return its SHA-256."""
     with writing(path):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         with os.fdopen(handle, "wb") as file:
@@ -266,7 +266,7 @@ def _described(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
 
 
 def _labels(private: Dataset, natural: torch.Tensor | None) -> list[str]:
-    """Each finding, with how many rows say yes and no, and how many labels were withheld; of classes the rows."""
+    """Each finding with counts of yes, no and withheld; classes with counts."""
     if private.labels is None:
         return [*private.findings]
     yes, no = ((private.labels == value).sum(dim=0).tolist() for value in (1, 0))

@@ -1,4 +1,4 @@
-"""Output of a method at work: on the terminal, or in a log if its data may not be shared."""
+"""Output of a working method: on the terminal, or in a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.workbench.workbench import Workbench
 
 @contextmanager
 def quiet(bench: Workbench, results: Results, verb: str) -> Iterator[Path | None]:
-    """The log that takes what is printed within the block; None if the data may be shared, and all is shown."""
+    """The log of prints within the block; None for data without restrictions."""
     if bench.record.shareable:
         yield None
         return
@@ -46,7 +46,7 @@ def redirected(log: Path) -> Iterator[Path]:
 
 
 def reason_text(error: BaseException, log: Path | None) -> str:
-    """What a terminal may show of an error within `quiet`: its text, or the path of the log that holds it."""
+    """An error's text for the terminal, or the path of its log."""
     code = code_of(error)
     if log is None:
         return text_of(error, code)

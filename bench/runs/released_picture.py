@@ -1,4 +1,4 @@
-"""A picture of raw rows beside their released forms, a column a method.
+"""A picture of raw rows beside their released forms, column by column.
 
 Images stand beside one another, the columns of a table are drawn one by one, feature vectors (--features) by t-SNE.
 Schemes come from the store that `bench run` fills, or are fitted and left there for it; releases are those of key 0.
@@ -42,7 +42,7 @@ SECRET = "These data may not be shared: this file must stay on this machine."
 def draw(
     spec: RunSpec, place: Place, out: Path, display: Display, *, rows: int | None = None, confidential: bool = False
 ) -> Path:
-    """Draw the private rows of one data set and their releases, and return where the picture lies.
+    """Draw a data set's private rows and releases; return the picture's path.
 
     Args:
         spec: Methods on one data set under one seed.
@@ -106,7 +106,7 @@ def _shown(
 
 
 def _release(cell: Cell, bench: Workbench, log: Path | None) -> Sealed:
-    """The release, which stays in the store only if it was there before."""
+    """The release, left in the store only if it was there before."""
     inputs = release_inputs(cell, bench.record, 0, bench.run_secret.commitment(), apart=bench.apart)
     kept = bench.store.has("releases", inputs)
     try:
@@ -131,7 +131,7 @@ def _images(shown: list[tuple[str, Workbench, Sealed]], count: int | None, headi
     for title, _, sealed in shown:
         released = sealed.release.samples
         if sealed.links is None:
-            at, title = torch.arange(len(rows)), f"{title}\n(rows of nobody)"  # in random order, as all sealed rows are
+            at, title = torch.arange(len(rows)), f"{title}\n(unlinked rows)"  # in random order, as all sealed rows are
         else:
             at = stands(sealed.links, sealed.primary, n=len(private), m=len(released)).cpu()[rows]
         strips.append(Strip(title, released[at.clamp_max(len(released) - 1).to(released.device)], at < len(released)))
@@ -169,7 +169,7 @@ def _labels(bench: Workbench, sealed: Sealed) -> torch.Tensor | None:
 
 
 def spread(data: Dataset, count: int | None) -> torch.Tensor:
-    """Rows (int64) spread over the findings, and over rows with none of them, in that order; the first ones of each.
+    """Row numbers (int64) spread over the findings, and over rows with none.
 
     Args:
         data: Where to choose.
@@ -191,7 +191,7 @@ def spread(data: Dataset, count: int | None) -> torch.Tensor:
 
 @contextmanager
 def _progress(display: Display, name: str) -> Iterator[None]:
-    """What is said within the block becomes the display's job of that name."""
+    """Reports within the block become the display's job of that name."""
     start = time.perf_counter()
     with forward_progress(lambda stage, done, total: display.progress(name, stage, done, total)):
         yield

@@ -1,4 +1,4 @@
-"""What a command asks for: options over a configuration file over a suite, as specs with plug-ins built.
+"""A command's request: options over configuration over suite, as specs with plug-ins.
 
 The options are the fields of `Choice` and `RunSpec`; their defaults are filled in here.
 """
@@ -39,7 +39,7 @@ Words = Literal["all", "none"]  # in place of a list of attacks
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks for.
+    """The request of a command.
 
     Args:
         options: Values by their names in a configuration file; they win over `config` and `suite`.
@@ -62,7 +62,7 @@ def suites() -> list[str]:
 
 
 def _model() -> type[BaseModel]:
-    """What suite, configuration file and command line may say, by name, derived from the options."""
+    """A model of options by name, for suite, configuration and command line."""
     fields: dict[str, Any] = {}
     for cls in (Choice, RunSpec):
         for name, known in options(cls).items():
@@ -74,7 +74,7 @@ def _model() -> type[BaseModel]:
 
 
 def run_spec(request: Request) -> RunSpec:
-    """What a command was asked for that takes one choice of methods and data; raises as `run_specs` does."""
+    """The spec of a command for one choice; raises as `run_specs` does."""
     specs = run_specs(request)
     if len(specs) > 1:
         file = request.suite or request.config
@@ -86,7 +86,7 @@ def run_spec(request: Request) -> RunSpec:
 
 
 def run_specs(request: Request) -> tuple[RunSpec, ...]:
-    """What `bench run` was asked for, defaults filled in and plug-ins built: one for each part of a suite.
+    """Specs of `bench run`, with defaults and plug-ins; one a suite's part.
 
     Raises:
         UsageError: An unknown suite, option or plug-in, or a value that an option cannot take.
@@ -156,7 +156,7 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
 
 
 def check_side(size: int | None) -> None:
-    """Raise UsageError where images of that side would be larger than any are prepared."""
+    """Raise UsageError if that side is larger than any images are prepared."""
     from bench.data.prepare import SIDE
 
     if size is not None and size > SIDE:
@@ -164,7 +164,7 @@ def check_side(size: int | None) -> None:
 
 
 def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
-    """Every choice of data: the options that may be repeated, each value with each."""
+    """Every choice of data: each value of repeated options with each other."""
     known = options(Choice)
     single = {name: told.get(name) for name, option in known.items() if not option.many}
     if beyond := [seed for seed in told.get("seeds", ()) if abs(seed) > MOST]:
@@ -182,7 +182,7 @@ def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
 
 
 def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
-    """Specs from `name[a=1]` or `{name: {a: 1}}`; parameters become text, as on the command line."""
+    """Specs from `name[a=1]` or `{name: {a: 1}}`; parameters become text."""
     found = []
     for item in given:
         if isinstance(item, str):
@@ -196,7 +196,7 @@ def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
 def _attacks(
     given: Sequence[Written] | Words, preset: str, *, on_features: bool, here: bool
 ) -> tuple[Chosen[Attack], ...]:
-    """All attacks: those on membership only where features are released, for releases of images they take longest."""
+    """All attacks; those on membership only if features are released."""
     if given == "none":
         return ()
     if given == "all":
@@ -210,7 +210,7 @@ def _attacks(
 
 
 def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool) -> tuple[str, ...]:
-    """The metrics as registered, or by file. Raises UsageError where two of them have one name."""
+    """Metrics, registered or by file. Raises UsageError if two share a name."""
     if given is None:
         known = {
             name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.working("metrics")
@@ -226,7 +226,7 @@ def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool
 
 
 def parts(request: Request, known: Collection[str]) -> list[dict[str, object]]:
-    """What suite and configuration file say of each part of a run, the latter winning; one part where neither has any.
+    """Each part's options; configuration wins over suite. One part without either.
 
     Raises:
         UsageError: An unknown suite or option, a file that is none of options, or two files with parts.
@@ -255,7 +255,7 @@ def parts(request: Request, known: Collection[str]) -> list[dict[str, object]]:
 
 
 def _flat(told: Mapping[str, object]) -> dict[str, object]:
-    """Entries of a list within a list in its place, so that parts can share some of a list by a YAML anchor."""
+    """Nested lists flattened, so that parts can share entries by YAML anchors."""
 
     def entries(value: object) -> list[object]:
         return [entry for each in value for entry in entries(each)] if isinstance(value, list) else [value]
@@ -264,7 +264,7 @@ def _flat(told: Mapping[str, object]) -> dict[str, object]:
 
 
 def engine_options(flags: Sequence[str], config: Path | None) -> EngineOptions:
-    """What the configuration file says to the engine, over which the command line wins. Raises UsageError."""
+    """The engine's options: command line over configuration file. Raises UsageError."""
     told = _read(config).get(ENGINE, {}) if config else {}
     if not isinstance(told, dict):
         raise UsageError(f"{config}: {ENGINE} must be a mapping of options, got {told!r:.80}")

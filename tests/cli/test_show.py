@@ -84,7 +84,7 @@ def test_titles_say_which_method_and_which_row_stands_there(tmp_path: Path, monk
     methods = ["identity", "dp-simple[scale=10]", f"{tmp_path}/mine.py:Some"]
     assert show(tmp_path, "--dataset", "digits", *(part for name in methods for part in ("--method", name))) == 0
     assert [strip.title for strip in strips] == [
-        "raw\n(digits)", "identity", "dp-simple\nscale=10", "mine.py:Some\n(rows of nobody)",
+        "raw\n(digits)", "identity", "dp-simple\nscale=10", "mine.py:Some\n(unlinked rows)",
     ]  # fmt: skip
     assert names == list("0123456789")
     raw, same = strips[0].images, strips[1].images

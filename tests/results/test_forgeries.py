@@ -231,7 +231,7 @@ def test_signed_records_are_read_and_altered_ones_refused(tmp_path: Path) -> Non
 def test_whose_signature_it_must_be_is_the_readers_word(tmp_path: Path) -> None:
     mine, hers = (make_pair(tmp_path / name)[0] for name in ("mine", "hers"))
     trusting = Results(tmp_path, trusted=frozenset({mine.public}))
-    for signer, message in ((None, "signed by nobody"), (hers, f"signed by the key {hers.public[:16]}")):
+    for signer, message in ((None, "signed by no key"), (hers, f"signed by the key {hers.public[:16]}")):
         Results(tmp_path).keep(made(), {}, signer)
         assert message in refusal(trusting)
         assert isinstance(Results(tmp_path).record("d/c", "contrastive"), Record)
@@ -309,7 +309,7 @@ def test_the_leaderboard_names_what_it_refuses_and_shows_the_rest(
     assert "mosaic" in page
     assert "syfer" not in page
     assert main([*words, "--trusted", str(public)]) == 1
-    assert "signed by nobody" in capsys.readouterr().err
+    assert "signed by no key" in capsys.readouterr().err
     page = (results.root / "site" / "index.html").read_text()
     assert "dp-simple" in page
     assert "mosaic" not in page
