@@ -35,10 +35,7 @@ def advantage(counts: PairCounts) -> float:
 
 @dataclass(frozen=True)
 class Advantage(Metric[PairEvidence]):
-    """Largest lead of the true over the false positive rate on pairs.
-
-    The ROC curve's points are parts.
-    """
+    """Largest lead of true over false positive rate; ROC points as parts."""
 
     name: ClassVar[str] = "advantage"
     unit: ClassVar[str] = "share"

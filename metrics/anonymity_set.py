@@ -37,10 +37,7 @@ class AnonymitySet(Metric[AnonymityEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AnonymityEvidence) -> Score:
-        """The figure after two releases.
-
-        One release and two are parts, with the mean and the smallest size of each.
-        """
+        """The figure after two releases; parts: one release and two releases."""
         sizes = {"one release": evidence.single, "two releases": evidence.intersected}
         parts = {
             name: _score(of, evidence.subjects, derive(evidence.seed, "anonymity set")) for name, of in sizes.items()
@@ -49,10 +46,7 @@ class AnonymitySet(Metric[AnonymityEvidence]):
 
 
 def _score(sizes: torch.Tensor, subjects: torch.Tensor | None, seed: int) -> Score:
-    """The harmonic mean of sizes (n,), with mean and minimum as parts.
-
-    The intervals bootstrap people.
-    """
+    """The harmonic mean of sizes (n,); mean and minimum as parts."""
     n = len(sizes)
     values = torch.stack((torch.ones_like(sizes), sizes, sizes.double().reciprocal()), dim=1)
     rows, total, chances = bootstrap_sums(values, subjects, DRAWS, seed=seed).T

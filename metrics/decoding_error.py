@@ -1,7 +1,4 @@
-"""Decoding error: the loss of image detail for holders of the key.
-
-Source: Syfer, section 4.2 and appendix E.
-"""
+"""Decoding error: detail lost to holders of the key (Syfer, section 4.2)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Guesswork: Eve's guesses until her first correct pair.
-
-Source: Syfer, definition 2 and appendix A.
-"""
+"""Guesswork: Eve's guesses until her first correct pair (Syfer, definition 2)."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ def chance_guesswork(counts: PairCounts) -> float:
 
 
 def most_guesses(counts: PairCounts) -> int:
-    """Guesswork if all linked pairs are guessed last.
-
-    It is n m - p + 1.
-    """
+    """Guesswork n m - p + 1, with all linked pairs last."""
     return int(counts.others.sum()) + 1
 
 
@@ -97,10 +91,7 @@ class Guesswork(Metric[PairEvidence]):
 
 @dataclass(frozen=True)
 class PatientGuesswork(Metric[PairEvidence]):
-    """Guesses until a released image is tied to its person.
-
-    Any raw image of the person counts.
-    """
+    """Guesses until a released image is tied to its person's images."""
 
     name: ClassVar[str] = "patient-guesswork"
     unit: ClassVar[str] = "guesses"

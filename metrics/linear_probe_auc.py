@@ -31,8 +31,5 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
     for_features: ClassVar[bool] = True
 
     def __call__(self, evidence: LinearProbeEvidence) -> Score:
-        """`auc_score` on test rows without noise: mean over findings and seeds.
-
-        Each finding is a part.
-        """
+        """`auc_score` without noise: mean over findings and seeds; findings as parts."""
         return auc_score(evidence.by_noise[0.0])

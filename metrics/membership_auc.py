@@ -133,10 +133,7 @@ def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tenso
 
 
 def _tail_bound(sums: Sequence[torch.Tensor], observed: float, chosen: Sequence[int]) -> float:
-    """A bound on the chance of a total as extreme as observed.
-
-    One side: that of the observed total.
-    """
+    """A one-sided bound on the chance of so extreme a total."""
     largest = max(float(each.abs().amax()) for each in sums)
     tilts = torch.logspace(-4, 4, 161, dtype=torch.float64) / max(largest, 1e-300)
     logs = -tilts * abs(observed)

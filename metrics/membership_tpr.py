@@ -1,7 +1,4 @@
-"""Membership TPR at low FPR: members that an attack is sure of.
-
-Carlini et al. 2022, section IV.
-"""
+"""Membership TPR at low FPR: members an attack is sure of (Carlini 2022)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""D(A, F): distances from released rows to their nearest original rows.
-
-CVAE paper, equation 1.
-"""
+"""D(A, F): distance to the nearest original row (CVAE paper, equation 1)."""
 
 from __future__ import annotations
 

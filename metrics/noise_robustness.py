@@ -1,7 +1,4 @@
-"""Noise-robust AUC: a linear probe's AUC on noisy test vectors.
-
-Source: CVAE paper, table 1.
-"""
+"""Noise-robust AUC: linear probe on noisy vectors (CVAE paper, table 1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Person risk: the chance that an attack finds its easiest person.
-
-The metric also shows this chance over all people.
-"""
+"""Person risk: the chance that an attack finds its easiest person."""
 
 from __future__ import annotations
 

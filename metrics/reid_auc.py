@@ -19,10 +19,7 @@ from bench.types import Column, Metric, NotApplicable, Score
 
 
 def reid_auc(counts: PairCounts) -> float:
-    """Probability that a linked pair outscores an unlinked one, ties half.
-
-    Exact: Mann-Whitney with integer counts.
-    """
+    """Probability of a linked above an unlinked pair (Mann-Whitney, ties half)."""
     others = counts.others.cumsum(0)
     below, tied = others[0:-1:2], counts.others[1::2]
     twice_wins = int((counts.linked * (2 * below + tied)).sum())

@@ -33,10 +33,7 @@ def success_within(counts: PairCounts, guesses: int) -> float:
 
 @dataclass(frozen=True)
 class SuccessWithin(Metric[PairEvidence]):
-    """The chance that one of Eve's ten best guesses is right.
-
-    The chances for one guess and for a hundred are parts.
-    """
+    """Chance of a hit in ten guesses; parts: one and a hundred."""
 
     name: ClassVar[str] = "success-within"
     unit: ClassVar[str] = "share of keys"

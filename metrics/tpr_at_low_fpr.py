@@ -1,7 +1,4 @@
-"""TPR at low FPR: true pairs that an attack is sure of.
-
-Carlini et al. 2022, section IV.
-"""
+"""TPR at low FPR: true pairs an attack is sure of (Carlini 2022)."""
 
 from __future__ import annotations
 

@@ -29,10 +29,7 @@ class UndeclaredPairs(Metric[HonestyEvidence]):
     on_request: ClassVar[bool] = False
 
     def __call__(self, evidence: HonestyEvidence) -> Score:
-        """The share, with the strongest search's exact p.
-
-        The p allows for the number of searches.
-        """
+        """The share; p of the strongest search allows for all searches."""
         note = (
             "of the strongest search; p is exact and allows for all searches; no interval: a bound would need a model"
         )

@@ -1,7 +1,4 @@
-"""Utility AUC: findings in new images, by a classifier from the release.
-
-Syfer, definition 1.
-"""
+"""Utility AUC: findings in new images after training (Syfer, definition 1)."""
 
 from __future__ import annotations
 

@@ -51,10 +51,7 @@ class GridNoise:
         return cls(found.grid, above(steps * Fraction(found.grid.step) / Fraction(epsilon)) if steps else scale)
 
     def span(self, low: torch.Tensor, high: torch.Tensor) -> int:
-        """The largest L1 distance in steps of two rows within `low`..`high`.
-
-        Rounding keeps order, so the ends stay the ends.
-        """
+        """The largest L1 distance in steps of rows within `low`..`high`."""
         return int((self.grid.places(high) - self.grid.places(low)).sum())
 
     def epsilon(self, steps: int) -> float:

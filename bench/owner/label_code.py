@@ -90,10 +90,7 @@ class LabelCode:
         return labels
 
     def _surplus(self, what: str, classes: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(n,) bool: the surplus rows; without them classes are equally frequent.
-
-        Each class is (n,) bool.
-        """
+        """(n,) bool: the surplus rows; without them classes are equally frequent."""
         rows = {name: member.nonzero()[:, 0] for name, member in classes.items()}
         counts = {name: len(found) for name, found in rows.items() if len(found)}
         fewest = min(counts.values(), default=0)

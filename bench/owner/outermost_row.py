@@ -68,10 +68,7 @@ class OutermostRow:
         self._bounds = self._bound(self._products(self._moments))
 
     def find(self) -> torch.Tensor:
-        """Distances (s,) of the outermost row that is left.
-
-        To itself the distance is -1, to rows that are gone infinite.
-        """
+        """Distances (s,) of the outermost row; itself -1, gone rows infinite."""
         if not self._everyone and float(self._sums.amax()) <= self._limit:
             self._refresh()
         if self._everyone:
