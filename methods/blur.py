@@ -46,7 +46,7 @@ class Blur(Keyless):
 
     def transform(self, samples: torch.Tensor) -> torch.Tensor:
         """Blurred images (n, c, h, w)."""
-        # Takes seconds to import: only where something is blurred.
+        # Takes seconds to import: only if something is blurred.
         from torchvision.transforms.v2.functional import gaussian_blur
 
         h, w = samples.shape[2:]

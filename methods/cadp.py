@@ -16,7 +16,7 @@ Differences from the paper:
 - The preset `paper` is Table 1's column for chest X-rays and OCT; that for MNIST has coupling=gin, flat_blocks=2,
   flat_width=392, train_batch=512, batch=512 and learning_rate=5e-4, that for diabetes coupling=gin, train_batch=442,
   batch=442 and learning_rate=1e-4 (the code's notebook: flat_width=128 and steps=5000).
-- Rows that share a norm in the official code are a batch of its loader, which leaves the last rows out where they fill
+- Rows that share a norm in the official code are a batch of its loader, which leaves the last rows out if they fill
   none; here those are a smaller batch.
 - The rate rises over the first steps, and gradients are clipped (see `bench.nets.normalising_flow`).
 - Normed latents are rounded to a grid of a 2^30th of the noise's scale, towards zero, and the noise is the
@@ -28,7 +28,7 @@ Differences from the paper:
   faces takes min(epsilon / 4, 4) for the norm (`sensitivity`), batches of one, and decodes under attributes that it
   draws at random, all but a few; here labels are released, and decoded under, as they are.
 - The code's notebook of diabetes decodes every row under a sex that it draws at random; the paper's is the row's own.
-  Where columns are the condition, `official-code` draws them, each of their values as likely. There the flow has the
+  If columns are the condition, `official-code` draws them, each of their values as likely. There the flow has the
   column of the sex among its numbers too, and what it decodes is released; here the column holds what was drawn. The
   notebook divides columns by their greatest value, and has s = 0.1 where the paper says 1.
 - Released numbers are not clamped to [0, 1]: that would be post-processing and hide the latent from Eve, the attacker.
@@ -148,7 +148,7 @@ class CADP(Method):
     def fit(self, public: Dataset, seed: int) -> CADPScheme:
         """Train the flow. Raises NotApplicable for unfit sides or columns.
 
-        Sides must be divisible by the levels, and columns must fit the table. Raises FlowDiverged where training fails.
+        Sides must be divisible by the levels, and columns must fit the table. Raises FlowDiverged if training fails.
         """
         conditions = conditions_of(public, self.condition)
         rows, device = conditions.rows(public.samples), public.samples.device

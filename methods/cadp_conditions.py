@@ -21,7 +21,7 @@ class Conditions:
     Args:
         findings: Names of the public findings; an exclusive class has one number, another finding two, yes and no.
         exclusive: Whether the findings are classes and each row has exactly one.
-        values: (k, 2) float32, column and value: one number for each, 1 where the column has the value. The columns
+        values: (k, 2) float32, column and value: one number for each, 1 if the column has the value. The columns
             are no part of the flow. Without any, findings are the condition.
     """
 

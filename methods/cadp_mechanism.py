@@ -1,7 +1,7 @@
 """CADP's mechanism: latents brought to an L1 norm, and Laplace noise.
 
 Source: Tölle et al., Content-aware differential privacy (2022), Algorithm 1. Every latent z becomes s z / |z|_1: though
-the paper calls it a clip, it divides, and lengthens short vectors too. The authors' code does clip: where the matrix
+the paper calls it a clip, it divides, and lengthens short vectors too. The authors' code does clip: if the matrix
 norm of order 1 of a batch, the largest column sum of absolute values, exceeds s, the batch is divided by what is over;
 where the flow gives several latents out, each by its own.
 
@@ -58,7 +58,7 @@ class NormedLatent(Mechanism):
         conditions: What it is conditioned on.
         norm: The L1 norm s.
         gridded: The noise of every element.
-        batch: Rows that are clipped by one number, the norm of their matrix, where not `rowwise`.
+        batch: Rows that are clipped by one number, the norm of their matrix, if not `rowwise`.
         rowwise: Divide every row by its own norm.
         drawn: Whether rows are decoded under columns that are drawn at random, in place of their own.
     """

@@ -27,7 +27,7 @@ class Constant(Method):
     needs_public: ClassVar[bool] = False
 
     def fit(self, public: Dataset, seed: int) -> ConstantScheme:
-        """The mean of the public rows; zeros where there are none."""
+        """The mean of the public rows; zeros if there are none."""
         if not len(public):
             return ConstantScheme(public.samples.new_zeros(public.samples.shape[1:]))
         return ConstantScheme(public.samples.double().mean(dim=0).to(public.samples.dtype))

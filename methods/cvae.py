@@ -25,8 +25,8 @@ probabilistic PCA whose noise has variance beta / 2 a column: a direction of var
 is lost below that (Lucas et al. 2019, Don't blame the ELBO). The many columns of a foundation model vary together and
 survive the paper's .1; uncorrelated columns (`eigenspace`, a variance near .03 each) do not, and rows become little
 more than the prototype of their class. So the weight is by default the paper's .1 in units of the columns' variance:
-their variances within classes, summed and shared out among the latent numbers (or the columns that vary, where these
-are fewer). A direction with such a share loses a twentieth of it. Where no class has two rows that differ there is no
+their variances within classes, summed and shared out among the latent numbers (or the columns that vary, if these
+are fewer). A direction with such a share loses a twentieth of it. If no class has two rows that differ there is no
 such unit: every class would come out as its own row, and `beta` has to be given. The preset `paper` and
 `variant="official-code"` have the paper's .1 as it stands. The unit is a number of the private rows, which is not
 published.

@@ -24,7 +24,7 @@ class Decoder(Generator):
     Args:
         network: Latents and one-hot classes (m, latent + c) to rows (m, d) in (0, 1), without gradients.
         mix: The c classes and their proportions.
-        minimum, extent: (d,) of the columns of the rows that it learned from. Where the extent is 0, rows have the
+        minimum, extent: (d,) of the columns of the rows that it learned from. If the extent is 0, rows have the
             minimum exactly.
         deviation: Of latents about their centre.
         centres: (q, latent) float32; rows of a class take its centres in turn, in random order.

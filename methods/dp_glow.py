@@ -17,7 +17,7 @@ What the paper's proof (Eqs. 10-24) leaves out or gets wrong:
   that even images that differ in one pixel have the bound of the whole image: at 10 a pixel, 2.6 million at 512x512.
 
 Differences from the paper:
-- Clipped latents are rounded to a grid (4,096 steps on either side of the centre, more where there is little noise)
+- Clipped latents are rounded to a grid (4,096 steps on either side of the centre, more if there is little noise)
   that ends where the clip does, and the noise is the discrete Laplace distribution on it, so that the bound holds for
   the bits that the flow decodes.
 - H * W is the number of latent elements, c * h * w: for grey images the same. In colour, a "pixel" of
@@ -54,7 +54,7 @@ NUMBERS = frozenset({"low", "high", "sizes", "held-out"})  # what a state holds 
 DEFAULT_PER_PIXEL = 100.0
 HELD_OUT = 0.1
 WARM_UP = 100
-ROWS = 256  # whose latents are held at once where only their range is wanted
+ROWS = 256  # whose latents are held at once if only their range is wanted
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class DPGlowScheme(Scheme):
         )
 
     def mechanism(self) -> Mechanism | None:
-        """Clipped latents with Laplace noise; None where no noise is added."""
+        """Clipped latents with Laplace noise; None if no noise is added."""
         return None if self.epsilon is None else self.noise
 
     def notes(self) -> Mapping[str, int | float | str]:

@@ -90,8 +90,8 @@ class DPImage(Method):
     def fit(self, public: Dataset, seed: int) -> DPImageScheme:
         """An autoencoder of the public images, judged on held-out people.
 
-        Raises NotApplicable for tables, where too few images are left to train or to judge on, and where all of them
-        are the same.
+        Raises NotApplicable for tables, if too few images are left to train or to judge on, and if all of them are
+        the same.
         """
         samples = public.samples
         if samples.ndim != 4:

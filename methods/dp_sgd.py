@@ -72,7 +72,7 @@ class DPSGD(Method):
         clip_norm: Largest L2 norm of a row's gradient.
         network: Of images: "tanh", one convolution; "strided", the CADP paper's classifier; "scattering", a linear
             model of scattering coefficients, which need 8 pixels a side.
-        optimiser: "sgd", with momentum; or "adam", whose rate is constant, and 5e-4 where `learning_rate` is None.
+        optimiser: "sgd", with momentum; or "adam", whose rate is constant, and 5e-4 if `learning_rate` is None.
         width: Channels of the tanh network's convolution.
         pretrain: Passes over the public rows before, in which the features are learned without noise.
     """
@@ -127,7 +127,7 @@ class DPSGD(Method):
     def fit(self, public: Dataset, seed: int) -> DPSGDScheme:
         """Statistics of the public rows; features too, if `pretrain` says so.
 
-        Raises NotApplicable where there is nothing to pre-train (a table's model has no features), and for images that
+        Raises NotApplicable if there is nothing to pre-train (a table's model has no features), and for images that
         are too small for the network.
         """
         if self.network == "scattering" and public.samples.ndim == 4 and min(public.samples.shape[2:]) < SMALLEST:

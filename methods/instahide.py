@@ -184,7 +184,7 @@ def soft_labels(labels: torch.Tensor, rows: torch.Tensor, weights: torch.Tensor)
     The weights are those of the constituents.
 
     Args:
-        labels: (n, findings) float32, NaN where unknown.
+        labels: (n, findings) float32, NaN if unknown.
         rows, weights: As in `Mixture`.
 
     >>> soft_labels(torch.tensor([[1.0], [0.0], [float("nan")]]), torch.tensor([[0, 1, 2]]), torch.full((1, 3), 1 / 3))
@@ -210,7 +210,7 @@ def _partners(n: int, k: int, stream: Stream) -> torch.Tensor:
 def _mended(column: torch.Tensor, rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     """`column` (n,), a permutation, without repeats in `rows` (n, taken).
 
-    Entries are swapped until none stands in its row of `rows` already. A row may swap with any where neither then
+    Entries are swapped until none stands in its row of `rows` already. A row may swap with any other if neither then
     repeats: with all but 2 * taken rows at most, so n must be larger.
     """
     for row in (rows == column[:, None]).any(dim=1).nonzero()[:, 0].tolist():

@@ -8,13 +8,13 @@ turned into; distances are Euclidean in their own units.
 What it gives: at least k raw rows share each released form. Eve, the attacker, may know the clusters; without labels
 she then finds every raw row among k equal rows. At best she tries the k places of one cluster in turn for one raw row:
 guesswork (k + 1) / 2. Attacks that score equal rows equally do not get below (k^2 + 1) / (k + 1) (one cluster first,
-its k^2 pairs in any order), and get (n k + 1) / (n + 1), about k, where all clusters score alike. The ReID AUC of these
+its k^2 pairs in any order), and get (n k + 1) / (n + 1), about k, if all clusters score alike. The ReID AUC of these
 is 1 - (k - 1) / (2 (n - 1)), near 1 for any k: guesswork is the figure to read.
 
 What it does not: k-anonymity promises nothing about membership (a mean shows that rows like it were there), nor about
 what the rows of a cluster have in common (in `within-class`, their labels). In `paper`, rows of several classes share a
 cluster and each keeps its label: a row whose label no other row of its cluster has is found by it. And rows are
-counted, not people: where a person has several rows, they lie near one another and may fill a cluster.
+counted, not people: if a person has several rows, they lie near one another and may fill a cluster.
 
 Differences from the paper and its code:
 - `within-class`, the default, clusters the rows of a class (of equal labels, a withheld one being a value like any

@@ -100,7 +100,7 @@ class KnownLeakScheme(Scheme):
         return {"range": self.span}
 
     def mechanism(self) -> Mechanism | None:
-        """Laplace noise on the row's mean, where that is kept with noise."""
+        """Laplace noise on the row's mean, if that is kept with noise."""
         return NoisyScalar(self) if self.method.keeps == "noisy-scalar" else None
 
 

@@ -7,7 +7,7 @@ images that differ in at most m pixels are neighbours, and a cell of b x b pixel
 (b * b * epsilon).
 
 Differences from the paper:
-- Where the cells do not divide the image, those at its edge hold fewer pixels, and one pixel moves their mean further:
+- If the cells do not divide the image, those at its edge hold fewer pixels, and one pixel moves their mean further:
   a cell of p pixels gets scale range * m / (p * epsilon). If m_i pixels of cell i change, sum m_i at most m, the loss
   is at most sum of (m_i / p_i) / (m / (p_i * epsilon)) = epsilon, with equality whenever m pixels go from black to
   white.
@@ -149,7 +149,7 @@ class MosaicScheme(Scheme):
         """Laplace scale (c, rows, columns) of every cell's mean, float64."""
         scales, step = self._real_scales(epsilon), self.grid(epsilon).step
         if self.neighbour_pixels is None:
-            # A mean moves by 1 / step steps at most where that is whole, and to a single other point where it is not.
+            # A mean moves by 1 / step steps at most if that is whole, and to a single other point if it is not.
             more = max(1.0, step)
         else:
             # m_i pixels move a mean of p by at most m_i / (p step) + 1 steps: epsilon (m_i + p step) / m in all.

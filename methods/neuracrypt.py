@@ -116,7 +116,7 @@ class NeuraCrypt(Method):
 class NeuraCryptScheme(Scheme):
     """Images of `shape` (c, h, w) under `method`.
 
-    `learned`: `mean` and `std` (c,) float64; `reference` (r, c, h, w), public images, where statistics are fixed.
+    `learned`: `mean` and `std` (c,) float64; `reference` (r, c, h, w), public images, if statistics are fixed.
     """
 
     method: NeuraCrypt

@@ -54,9 +54,9 @@ class Advantage(Metric[PairEvidence]):
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys on the whole release, with interval and p.
 
-        The interval is over people and keys. p: people exchanged. Chance: draws of random scores, the wrong pairs taken
-        for so many that their rate is the threshold's own place. Parts "1 false in N" are true positive rates at the
-        false positive rate 1 / N, without intervals.
+        The interval is over people and keys. p: people exchanged. Chance: draws of random scores; wrong pairs are many,
+        so their rate at a threshold is taken as exact. Parts "1 false in N" are true positive rates at the false
+        positive rate 1 / N, without intervals.
 
         Raises:
             NotApplicable: No pair is wrong.

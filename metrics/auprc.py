@@ -32,7 +32,7 @@ class AUPRC(Metric[UtilityEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`average_precision` of each finding. Raises NotApplicable where no finding has both classes."""
+        """`average_precision` of each finding. Raises NotApplicable if no finding has both classes."""
         return finding_figure(evidence, average_precision, chance=lambda prevalence: prevalence)
 
 

@@ -34,7 +34,7 @@ class Brier(Metric[UtilityEvidence]):
     def __call__(self, evidence: UtilityEvidence) -> Score:
         """`squared_error` of each finding.
 
-        Raises NotApplicable where no finding has both classes, or predictions are no probabilities.
+        Raises NotApplicable if no finding has both classes, or predictions are no probabilities.
         """
         require_probabilities(evidence)
         return finding_figure(

@@ -36,7 +36,7 @@ class CalibrationError(Metric[UtilityEvidence]):
     def __call__(self, evidence: UtilityEvidence) -> Score:
         """`calibration_error` of each finding.
 
-        Raises NotApplicable where no finding has both classes, or predictions are no probabilities.
+        Raises NotApplicable if no finding has both classes, or predictions are no probabilities.
         """
         require_probabilities(evidence)
         return finding_figure(

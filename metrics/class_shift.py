@@ -26,7 +26,7 @@ def shares(labels: torch.Tensor, weights: torch.Tensor | None = None) -> torch.T
     Soft labels count by their size.
 
     Args:
-        labels: (n, k), NaN where unknown or withheld.
+        labels: (n, k), NaN if unknown or withheld.
         weights: (n,) how often each row counts; None stands for once.
     """
     known = ~labels.isnan()

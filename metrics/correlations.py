@@ -35,7 +35,7 @@ class CorrelationDistance(Metric[TableEvidence]):
         """The mean over pairs of columns that vary in the original.
 
         The units of the release do not matter. A column that is constant in the release correlates with nothing: 0.
-        Chance is what two samples of one population would give. Raises NotApplicable where fewer than two columns of
+        Chance is what two samples of one population would give. Raises NotApplicable if fewer than two columns of
         the original vary.
         """
         varies = (evidence.original != evidence.original[:1]).any(dim=0)

@@ -38,7 +38,7 @@ class DecodingError(Metric[DecodingEvidence]):
     def __call__(self, evidence: DecodingEvidence) -> Score:
         """Squared error over squared distance from the mean training image.
 
-        The interval bootstraps people. A decoder that knows nothing but that mean has 1. Raises NotApplicable where all
+        The interval bootstraps people. A decoder that knows nothing but that mean has 1. Raises NotApplicable if all
         test images are that mean.
         """
         raw = evidence.raw.double()

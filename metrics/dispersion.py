@@ -38,7 +38,7 @@ TOLERANCE = 1e-4
 def distance_sums(rows: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
     """(n,) float64: each row's sum of distances to all rows (n, d).
 
-    Rows are centred. A block is multiplied in float32 where its summed distances are then proven to err by at most
+    Rows are centred. A block is multiplied in float32 if its summed distances are then proven to err by at most
     `TOLERANCE` of their sum (added up in float32, which errs by 3e-5 at most), otherwise in float64. That needs no
     proof by block: a squared distance errs by at most E = 2 e (|a|^2 + |b|^2), a distance by at most the root of 2 E;
     about the mean the distances of a row sum to at least n |a|, so that the total errs by at most 4 sqrt(e) of itself,
@@ -99,7 +99,7 @@ def _error(factors: _Factors, first: slice, second: slice, distances: torch.Tens
     """A bound of the summed errors of a block's distances.
 
     It is a quick one if that is below `allowed`. With E the error of a square s, the root errs by at most E / (1.86
-    sqrt(s)) where s >= 4 E, and by sqrt(5 E) at most elsewhere: there the true square is below 5 E, and the root as
+    sqrt(s)) if s >= 4 E, and by sqrt(5 E) at most otherwise: then the true square is below 5 E, and the root as
     computed below sqrt(4 E).
     """
     # The terms' sizes sum to 2 sum |a_i b_i| + |a|^2 + |b|^2, at most twice the squares.
@@ -136,7 +136,7 @@ class MaxDispersion(Metric[SetEvidence]):
     def __call__(self, evidence: SetEvidence) -> Score:
         """The sum; parts: the original set's sum, the mean distance.
 
-        Where columns of the original hardly vary (`VARYING`), both sums without them are parts too.
+        If columns of the original hardly vary (`VARYING`), both sums without them are parts too.
         The interval bootstraps people, to first order: a row's weight moves the sum by its own distances.
         """
         figure, own = self._sums(evidence, floor=0.0)

@@ -6,7 +6,7 @@ al. 2023, Tight auditing of differentially private machine learning (section 4);
 Why it holds: a fair coin decides which of two inputs is released. Whatever a release of an epsilon-differentially
 private mechanism is, the coin fell on either side with a probability of at most e^epsilon / (1 + e^epsilon) given that
 release. Of r guesses, therefore, no more are correct than of r coins with that probability; the bound is the epsilon
-below which so many correct ones have a chance of at most 1 - confidence. The test may abstain where a release tells
+below which so many correct ones have a chance of at most 1 - confidence. The test may abstain if a release tells
 little: only its guesses count.
 """
 
@@ -28,7 +28,7 @@ CHECKED = {"holds": 1.0, "fails": 0.0}
 def shown(evidence: AuditEvidence, correct: int, guesses: int) -> float:
     """The lower bound from that many correct guesses of so many."""
     trials, claim, confidence = evidence.calls.trials, evidence.claim, evidence.confidence
-    # Where neighbours differ by one row more or less, two inputs that replace each other are two steps apart.
+    # If neighbours differ by one row more or less, two inputs that replace each other are two steps apart.
     steps = 1 if claim.neighbours == "replaced" else 2
     if evidence.one_run:
         return one_run_bound(correct, guesses, trials, delta=claim.delta, confidence=confidence, steps=steps)
@@ -61,11 +61,11 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AuditEvidence) -> Score:
-        """The lower bound, 0 where it is negative.
+        """The lower bound, 0 if it is negative.
 
         Parts: "ceiling" is the most that so many trials could show; "games" counts the games played and names them;
-        "noise checks" is 1 where the noise is what it is said to be and 0 where it is not, and missing where it cannot
-        be read; "if Gaussian" is the bound for a mechanism whose noise is Gaussian, where delta is above 0.
+        "noise checks" is 1 if the noise is as stated, 0 if not, and missing if it cannot be read;
+        "if Gaussian" is the bound for a mechanism whose noise is Gaussian, if delta is above 0.
         """
         calls, confidence = evidence.calls, evidence.confidence
         found = shown(evidence, calls.correct, calls.guesses)

@@ -77,12 +77,12 @@ class Guesswork(Metric[PairEvidence]):
         Its part "half samples" is the paper's figure. Its part "first guess" is the chance that the very first guess is
         right.
 
-        The paper takes the mean over random halves of the release as well: where released rows are alike (k-Same), a
+        The paper takes the mean over random halves of the release as well: if released rows are alike (k-Same), a
         half holds half of those behind one form, so that fewer guesses are needed than among all.
 
         The interval is that of its logarithm (`bench.statistics.pair_score`), and no narrower than that of as many
         first hits as there are keys, if every guess hits with one probability (`waiting_bounds`): keys that all take
-        one guess do not show that the next one will. It covers less than it says, about four times in five, where few
+        one guess do not show that the next one will. It covers less than it says, about four times in five, if few
         keys take many times the guesses of the rest. No bound is below 1 or above n m - p + 1.
         Chance: (n m + 1) / (p + 1), and draws of random scores. p: people exchanged.
         """

@@ -58,7 +58,7 @@ class MedianRank(Metric[PairEvidence]):
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys of the median rank on the whole release.
 
-        The interval is over people and keys. Where the median of most keys is 1, a whole number that hardly moves, it
+        The interval is over people and keys. If the median of most keys is 1, a whole number that hardly moves, it
         covers less than it says. Chance: draws of random scores (`simulate_median_rank`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))

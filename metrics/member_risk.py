@@ -52,9 +52,9 @@ class MemberRisk(Metric[MembershipEvidence]):
 def told_members(evidence: MembershipEvidence) -> PersonRisk:
     """Members whose highest score exceeds 99 % of other people's, by key.
 
-    One in 100 of the other people may score higher. A person's luck is how often the same is said where it is wrong,
-    with one release more in which it is said as often as random scores would say it of anybody with as many rows: the
-    highest of many is high.
+    One in 100 of the other people may score higher. A person's luck is the share of releases without the person in
+    which the attack says so all the same. One more release is counted, at the rate of random scores for a person with
+    as many rows: the highest of many scores is high.
     """
     people = people_of(evidence)
     above = torch.stack([

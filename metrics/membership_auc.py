@@ -118,8 +118,8 @@ def _centred_ranks(ranking: Ranking, people: People) -> torch.Tensor:
 def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tensor, *, chosen: Sequence[int]) -> float:
     """Two-sided p of the observed total among random choices of people.
 
-    Counted among the drawn totals with the observed one as one more, so that it errs upwards. Where none of them comes
-    near, it is Chernoff's bound, if that is lower: a sum of people drawn without replacement exceeds any bar at most as
+    It is counted among the drawn totals and the observed one, so it errs upwards. If no drawn total comes near, it is
+    Chernoff's bound, if that is lower: a sum of people drawn without replacement exceeds any bar at most as
     Chernoff allows for one drawn with replacement (Hoeffding 1963, theorem 4), and keys draw independently.
 
     Args:

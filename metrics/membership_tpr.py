@@ -1,4 +1,4 @@
-"""Membership TPR at low FPR: members an attack is sure of (Carlini 2022)."""
+"""Membership TPR at low FPR: members an attack is sure of."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def membership_tpr(ranking: Ranking, members: torch.Tensor, others: torch.Tensor
     """Share of members found at a false-positive rate of 1 / `one_in`.
 
     Of t other rows, x = floor(t / one_in) may stand above the threshold, which is the score of the next one: the
-    highest of all where t is below `one_in`. Rows level with the threshold stay below it.
+    highest of all if t is below `one_in`. Rows level with the threshold stay below it.
 
     Args:
         ranking: Of one key's scores.
@@ -75,12 +75,12 @@ class MembershipTPR(Metric[MembershipEvidence]):
 
         0.1 % needs at least 1,000 others. The interval is over people and keys, each with members of its own;
         thresholds are drawn anew with the people. It is no narrower than that of as many independent answers as there
-        are members and keys. Where no other row is allowed above the threshold, an interval would hold the truth only
+        are members and keys. If no other row is allowed above the threshold, an interval would hold the truth only
         64 to 77 times of a hundred (the highest of a sample tells little about the next sample's highest): at 1 % none
         is given then, and 0.1 % is left out.
 
         Null and p: membership exchanged among people under every key by itself, as many members among them as there
-        are, and every figure taken anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) where scores
+        are, and every figure taken anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) if scores
         are distinct, more than x / t. Below what exchanges can resolve, p is a bound in closed form (`tail_bound`).
 
         Raises:

@@ -40,8 +40,8 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     def __call__(self, evidence: SetEvidence) -> Score:
         """The mean over released rows; the interval bootstraps their people.
 
-        The original rows are held fixed. Where no one person stands behind a released row, its copies are drawn as one:
-        centroids of k rows come k times. Where columns of the original hardly vary (`VARYING`), the figure without them
+        The original rows are held fixed. If no one person stands behind a released row, its copies are drawn as one:
+        centroids of k rows come k times. If columns of the original hardly vary (`VARYING`), the figure without them
         is a part.
         """
         score = self._mean(evidence, floor=0.0)

@@ -34,7 +34,7 @@ class Sensitivity(Metric[UtilityEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: UtilityEvidence) -> Score:
-        """`found_at` of each finding. Raises NotApplicable where no finding has both classes."""
+        """`found_at` of each finding. Raises NotApplicable if no finding has both classes."""
         return finding_figure(evidence, found_at, chance=lambda prevalence: ALARMS)
 
 
@@ -42,7 +42,7 @@ def found_at(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) 
     """The largest share of positives above a threshold, at 90 % specificity.
 
     At most a tenth of the negative rows reach the threshold. Rows that tie stand on one side of any threshold. NaN
-    where a draw has no row of one class.
+    if a draw has no row of one class.
 
     >>> import torch
     >>> ones = torch.ones(1, 4, dtype=torch.int64)

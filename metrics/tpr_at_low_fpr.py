@@ -1,4 +1,4 @@
-"""TPR at low FPR: true pairs an attack is sure of (Carlini 2022)."""
+"""TPR at low FPR: true pairs an attack is sure of."""
 
 from __future__ import annotations
 

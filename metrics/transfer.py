@@ -20,7 +20,7 @@ from bench.types import Column, Metric, NotApplicable, Replicates, Score
 
 DRAWS = 200
 HEADLINES = ("p/o", "p/p")
-"""Trained on the release and tested on original rows, as the paper reports; on released rows where that fails."""
+"""Trained on the release and tested on original rows, as the paper reports; on released rows if that fails."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class TransferAccuracy(Metric[TransferEvidence]):
     def __call__(self, evidence: TransferEvidence) -> Score:
         """`accuracy` of each route.
 
-        Raises NotApplicable where nothing was trained on the release, or classes are not exclusive.
+        Raises NotApplicable if nothing was trained on the release, or classes are not exclusive.
         """
         return _headline({route: accuracy(found) for route, found in evidence.by_route.items()})
 
@@ -102,7 +102,7 @@ class CADPClassifierAccuracy(Metric[CADPClassifierEvidence]):
     def __call__(self, evidence: CADPClassifierEvidence) -> Score:
         """`accuracy` of each route.
 
-        Raises NotApplicable where nothing was trained on the release, or classes are not exclusive.
+        Raises NotApplicable if nothing was trained on the release, or classes are not exclusive.
         """
         return _headline({route: accuracy(found) for route, found in evidence.by_route.items()})
 

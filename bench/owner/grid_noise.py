@@ -2,7 +2,7 @@
 
 Rows come onto the grid first, noise is a whole number of steps (the discrete Laplace distribution), and so is their
 sum: whatever comes of it later is post-processing. A bound counts in steps, after rounding (Canonne, Kamath and Steinke
-2020): where rows differ by at most D steps in L1 and the noise has scale t steps, epsilon = D / t.
+2020): if rows differ by at most D steps in L1 and the noise has scale t steps, epsilon = D / t.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GridNoise:
         scale = float((high - low).sum()) / epsilon
         found = cls.of(scale, float(max(low.abs().max(), high.abs().max())))
         steps = Fraction(found.span(low, high))
-        # Where the grid is so coarse that both ends of every range are one point, any scale will do.
+        # If the grid is so coarse that both ends of every range are one point, any scale will do.
         return cls(found.grid, above(steps * Fraction(found.grid.step) / Fraction(epsilon)) if steps else scale)
 
     def span(self, low: torch.Tensor, high: torch.Tensor) -> int:

@@ -26,7 +26,7 @@ class LabelCode:
     Args:
         secret: Decides which permutation.
         exclusive: Exclusive classes are permuted; other findings are flipped, each by itself.
-        unbalanced: Where classes are not equally frequent: "error" refuses, "withhold" makes random surplus labels NaN.
+        unbalanced: If classes are not equally frequent: "error" refuses, "withhold" makes random surplus labels NaN.
     """
 
     secret: Secret
@@ -40,7 +40,7 @@ class LabelCode:
 
         Raises:
             NotApplicable: Labels that are not 0, 1 or NaN; another kind of labels than `exclusive` says; classes that
-                occur, but not equally often, where that is an error.
+                occur, but not equally often, if that is an error.
         """
         labels = data.labels
         if labels is None:

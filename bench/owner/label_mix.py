@@ -19,7 +19,7 @@ class LabelMix:
     """Classes with their proportions.
 
     Args:
-        classes: (c, k) float32, the labels of a row of each class: in [0, 1], or NaN; k = 0 where there are no labels.
+        classes: (c, k) float32, the labels of a row of each class: in [0, 1], or NaN; k = 0 if there are no labels.
         proportions: (c,) float64, sum 1.
 
     Raises:

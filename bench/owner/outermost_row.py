@@ -8,7 +8,7 @@ lead by that bound are measured; the measured rows' sums are then kept up to dat
 One product of all rows renews the bounds and measures the rows that led by the bounds before: reading the rows costs as
 much as multiplying them.
 
-Where bounds say little (rows that tie, or the last few), every row's sum is measured once and then kept up to date.
+If bounds say little (rows that tie, or the last few), every row's sum is measured once and then kept up to date.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class OutermostRow:
         self._everyone = False  # whether the bounds are the sums themselves
         self._away = self._squares.new_empty(n, min(n, STORED))
         self._front = torch.zeros(self._away.shape[1], dtype=torch.int64, device=device)
-        # Sums of the measured rows in front; -1 where a place is free.
+        # Sums of the measured rows in front; -1 if a place is free.
         self._sums = self._squares.new_full((self._away.shape[1],), -1.0)
         self._limit = math.inf
         self._group()
