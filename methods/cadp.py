@@ -6,7 +6,7 @@ conditional invertible neural networks (2022), Algorithm 1 and appendix A, and t
 
 Differences from the paper:
 - The flow is trained on public rows only (nine tenths of the people; the others judge it), the paper's on private rows.
-- The paper has GIN couplings on MNIST (Glow couplings in its code) and on tables: here they are Glow unless told, for
+- The paper has GIN couplings on MNIST (Glow couplings in its code) and on tables: here they are Glow by default:
   GIN keeps the volume, and with it latents narrower than the noise (a deviation of 0.6 on diabetes).
 - Exclusive classes are one-hot; any other finding has two numbers, yes and no. Zeros stand for what is unknown, and
   are seen in training: a tenth of the rows goes without condition, and a tenth of findings that are not exclusive.

@@ -1,16 +1,16 @@
 """CVAE: synthetic vectors from a conditional variational autoencoder of private ones.
 
 Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
-and the authors' code. The network and its two formulas are in `bench.nets.cvae`, its training in
-`bench.nets.cvae`, what is published in `methods.cvae_decoder`. Vectors only: images come to it through
-`--features`. Nothing is learned from public rows. A released row has no raw row behind it, so that there are no links.
+and the authors' code. The network, its two formulas and its training are in `bench.nets.cvae`; what is published
+is in `methods.cvae_decoder`. Vectors only: images come to it through `--features`. Nothing is learned from public rows.
+A released row has no raw row behind it, so there are no links.
 
 Differences from the paper:
 - The paper's "100" units of the encoder are mean and log variance of a latent of 50, as in the code.
 - `variant="official-code"` trains with the code's divergence, whose prior is N(0, 1/2), and multiplies N(0, I) by
   `variance` itself, as the code does: a `variance` of v gives the latents v^2, which is 2 v^2 of the prior's variance
   (.5, 1 and 1.5 of the paper are then .5, 2 and 4.5 times it). With "corrected" the prior is N(0, I), and `variance` is
-  what it says.
+  that of the latents.
 - Classes are the patterns of labels, a withheld label being a value like any other; for exclusive classes, the paper's.
 - Held-out rows for early stopping are whole people among the private rows, not a split of their own. They decide when
   training ends, and so count as rows that the release was made of. People who alone show a class are learned from;

@@ -19,7 +19,7 @@ Differences:
 - Momentum, and a rate that rises and falls again: see `bench.nets.private_training`.
 - Rows are standardised by the public rows. The last network is taken: nothing is chosen on private or control rows.
 - A row's loss is the mean over its own known labels. Rows without any are left out; how many rows are left is taken to
-  be public, as Poisson sampling and every noise calibration take it. Which labels are withheld is decided before: where
+  be public, as Poisson sampling and every noise calibration take it. Which labels are withheld is decided before: if
   they are balanced, as in this benchmark, that depends on the labels of other rows, and is outside the guarantee.
 - `pretrain` learns the features on the public rows first, as the paper does for CIFAR-10, and goes on from there.
 - Batches and noise come from the key's secret through a cipher, so that only the owner can repeat a run.

@@ -1,6 +1,6 @@
-"""Known leak: a release with one stated leak and best attack known.
+"""Known leak: a release with a stated leak and known best attack.
 
-Rungs of the ladder on which an attack's figure can be read as attained of possible. None of it is a contender.
+Reference rows: they show how much of the possible an attack attains. None of them is a contender.
 """
 
 from __future__ import annotations

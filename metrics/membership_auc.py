@@ -19,7 +19,7 @@ from bench.statistics.null_distribution import MEANS, two_sided
 from bench.types import Column, Metric, Score
 
 MORE = 99_999
-"""Exchanges that tell how rare a figure is which none of `MEANS` reaches."""
+"""Exchanges drawn for a figure that none of the first `MEANS` reaches."""
 
 
 def membership_auc(ranking: Ranking, members: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
@@ -60,11 +60,11 @@ class MembershipAUC(Metric[MembershipEvidence]):
     def __call__(self, evidence: MembershipEvidence) -> Score:
         """Mean over keys; the interval is over people and keys.
 
-        Each key has members of its own. Null and p: membership exchanged among people under every key by itself, as
-        many members among them as there are: members are drawn anew for every key, so that scores need not be
-        independent for that. The null's mean is 1/2 exactly. p counts exchanges (`exchange_p`), `MORE` of them where
-        none of the first comes near: with many attacks and two figures each, chance has many tries. A figure below 1/2
-        means an attack of the wrong sign, not protection.
+        Each key has members of its own. Null and p: under every key by itself, membership is exchanged among people,
+        with the same number of members. Members are drawn anew for every key, so scores need not be independent. The
+        null's mean is 1/2 exactly. p counts exchanges (`exchange_p`), `MORE` of them if none of the first comes near:
+        with many attacks and two figures each, chance has many tries. A figure below 1/2 means an attack of the wrong
+        sign, not protection.
 
         Raises:
             NotApplicable: There are no members, or no others.

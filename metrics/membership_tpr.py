@@ -79,9 +79,9 @@ class MembershipTPR(Metric[MembershipEvidence]):
         64 to 77 times of a hundred (the highest of a sample tells little about the next sample's highest): at 1 % none
         is given then, and 0.1 % is left out.
 
-        Null and p: membership exchanged among people under every key by itself, as many members among them as there
-        are, and every figure taken anew. With x of t other rows allowed, chance gives (x + 1) / (t + 1) if scores
-        are distinct, more than x / t. Below what exchanges can resolve, p is a bound in closed form (`tail_bound`).
+        Null and p: under every key by itself, membership is exchanged among people, with the same number of members,
+        and every figure is taken anew. With x of t other rows allowed and distinct scores, chance gives (x + 1) / (t +
+        1), more than x / t. Below what exchanges can resolve, p is a bound in closed form (`tail_bound`).
 
         Raises:
             NotApplicable: There are no members, or no others.
