@@ -1,7 +1,7 @@
 """Absolute correlation: compares sizes of numbers, which flipped signs do not hide.
 
 Source: a mask of random signs leaves |x~| = |sum of weight_i x_i| (Carlini et al., "Is Private Learning Possible with
-Instance Encoding?", 2021, which undoes InstaHide by comparing absolute values). Where the candidates are known, finding
+Instance Encoding?", 2021, which undoes InstaHide by comparing absolute values). If the candidates are known, finding
 the weights is a sparse, non-negative phase retrieval: alternately guess the signs from the weights found so far and
 find the weights by least squares (Gerchberg and Saxton 1972; Netrapalli et al. 2013).
 
@@ -19,7 +19,7 @@ Differences from Carlini et al.:
   own mean and deviation, on a key of her own, and takes the reading under which its links stand foremost.
 
 Candidates and a release that do not fit in memory are read in blocks, but the regression needs all candidates at once:
-its Gram matrix has a row for each of them, or for each number of a row. Where they take more than a sixteenth of what a
+its Gram matrix has a row for each of them, or for each number of a row. If they take more than a sixteenth of what a
 job may hold as float64, only as many numbers of a row are compared as fit, drawn by Eve's seed: signs are flipped
 number by number, so that those left are a mixture just the same. The record's notes say how many. It weakens the
 attack: of the links of 160 synthetic X-rays of 64 x 64 under `instahide[k=3]` it found .994 by all 4,096 numbers, .992

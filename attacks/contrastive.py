@@ -46,15 +46,15 @@ class Contrastive(Attack):
 
     Args:
         encoder: Instance encoder: "sau"; for images also "vit" or "resnet18".
-        steps: Training steps, one fresh key each, where `epochs` is None.
+        steps: Training steps, one fresh key each, if `epochs` is None.
         epochs: Passes over the candidates; None: `steps` counts.
-        batch: Candidates a step; more where the method does not release so few (`bench.eve.some_released`).
+        batch: Candidates a step; more if the method does not release so few (`bench.eve.some_released`).
         width: Of the SAU, the ViT and the embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
         depth: Of the instance SAU or ViT.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
         relations: Tell the towers how each row stands to the others of its set: see `bench.nets.contrastive_towers`.
-        patience: Steps without a better loss on held-out keys after which training ends, at once where the loss never
+        patience: Steps without a better loss on held-out keys after which training ends, at once if the loss never
             left chance, else with the rest of the learning rate's fall.
     """
 
@@ -118,7 +118,7 @@ class ContrastiveAttacker(Attacker):
     def score(self, sealed: Release) -> CosineScores:
         """Cosines between the embeddings of the candidates and of the released rows.
 
-        Raises NotApplicable where the towers read labels and the release has none, ValueError where some are unknown.
+        Raises NotApplicable if the towers read labels and the release has none, ValueError if some are unknown.
         """
         labels = known_labels(sealed.labels, "the release") if self.labelled else None
         return CosineScores(

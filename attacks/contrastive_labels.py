@@ -36,7 +36,7 @@ class ContrastiveLabels(Contrastive):
         """Train the towers on class-balanced batches.
 
         Raises:
-            NotApplicable: As `Contrastive.fit`; where raw or released rows have no labels, or all raw rows the same.
+            NotApplicable: As `Contrastive.fit`; if raw or released rows have no labels, or all raw rows the same.
             ValueError: For unknown labels (NaN).
         """
         labels = known_labels(view.candidates.labels, "the candidates")

@@ -11,9 +11,9 @@ Differences:
   digits, three seeds each). Columns in different units want it all the same.
 - `labels` looks only at released rows of the candidate's own class: .65-.72 in place of .61-.67 on the X-rays above.
   Rows with the same labels are of one class, a withheld label being a value like any other
-  (`bench.rows.label_classes`). Those of a class that was not released are compared with all rows; so is everybody where
+  (`bench.rows.label_classes`). Those of a class that was not released are compared with all rows; so is everybody if
   either side has no labels.
-- Where a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
+- If a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
 
 Limits: a release in other units than the raw rows (1 - x, 1000 x + 5000, permuted columns) blinds it although nothing
 is hidden, and so does a single column of noise a thousand times as large as the others (AUC .45 to .52 and .50 in place

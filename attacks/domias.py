@@ -6,7 +6,7 @@ densities by Gaussian kernels (their non-parametric choice).
 
 Differences:
 - The reference rows are those that Eve, the attacker, knows to be outside the release: her control rows, and the public
-  rows where they are of the same collection.
+  rows if they are of the same collection.
 - Both densities are taken along the principal axes of the reference rows, in units of their deviations (the paper
   reduces images first, and scales each density by its own rows' covariance). The bandwidth is Scott's factor for as
   many rows and axes, times `bandwidth`.

@@ -2,10 +2,10 @@
 
 Source: Mironov, On significance of the least significant bits for differential privacy (2012). Noise that is added in
 floating point has holes: released = fl(z + b N) takes, of the numbers near it, only some, and others for another raw
-row z. Where a released number is finer than the noise that would have to be there, its last bits are those of z.
+row z. If a released number is finer than the noise that would have to be there, its last bits are those of z.
 
 A released number y can be reached from z if there is a float32 number N with fl(z + b N) = y, b being the stated scale
-and the product rounded or not (a fused operation does not): the three numbers next to (y - z) / b are tried. Where b N
+and the product rounded or not (a fused operation does not): the three numbers next to (y - z) / b are tried. If b N
 is not how noise is made, any float32 noise e with fl(z + e) = y will do. Which of the two it is Eve, the attacker, sees
 from a release of her own: all of its rows must be possible. That is generous, for real samplers reach fewer numbers. A
 candidate's score is minus the numbers of a released row that cannot be reached from it. Against noise on a grid, where

@@ -7,7 +7,7 @@ candidate is for any generator.
 
 Differences:
 - The reference generator is the very scheme under a key that Eve, the attacker, draws, run on rows that she knows to be
-  outside the release: her control rows, and the public rows where they are of the same collection. It learned from
+  outside the release: her control rows, and the public rows if they are of the same collection. It learned from
   other rows than the owner's, and from another number of them.
 - Distances are Euclidean after every column is scaled by those rows. The paper adds a perceptual distance for photos.
 - Of a release without a generator, and of references to it, there are no more rows than were released.

@@ -136,7 +136,7 @@ def leverage_scores(rows: torch.Tensor, tolerance: float) -> torch.Tensor:
         tolerance: Singular values below this share of a location's largest count as zero.
 
     Returns:
-        (scores, locations, n) float64 in [0, 1]: the plain score where n exceeds the numbers by 2, then the ridges.
+        (scores, locations, n) float64 in [0, 1]: the plain score if n exceeds the numbers by 2, then the ridges.
     """
     n, numbers = rows.shape[1:]
     centred = rows - rows.mean(dim=1, keepdim=True)

@@ -6,17 +6,17 @@ Every candidate is as likely as any other beforehand. The score is the log odds 
 candidates for each released row (`bench.pairs.score_matrices`): raw densities rank rows well within a column, and badly
 across columns.
 
-Where the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
+If the noisy code cannot be read off the release (`Mechanism.exact` is False), or the scheme adds no noise that it
 states, the density is measured instead: Eve releases the candidates under keys of her own and fits a linear Gaussian
 channel between descriptions of raw and of released rows (`bench.eve.channel`), judged on keys it was not fitted to.
-A released row is described by its principal components, a raw row by its code where the scheme has one, and by its
-principal components where not. A record says which density ran.
+A released row is described by its principal components, a raw row by its code if the scheme has one, and by its
+principal components if not. A record says which density ran.
 
 - All candidates are located together, for schemes in which a row's code depends on the others.
 - Released labels reach the scheme under the names of the public findings, unknown where no released label has that
   name.
 - Labels are outside every claim and released by all methods alike, so that the scores show what the noise leaves. With
-  labels=true, where samples depend on labels (so that Eve is given them) and a release of her own shows that they are
+  labels=true, if samples depend on labels (so that Eve is given them) and a release of her own shows that they are
   released as they are, a candidate with other labels than the released row's is ruled out: its density falls by
   `OTHER`.
 """
@@ -47,10 +47,10 @@ class Likelihood(Attack):
     """Posterior odds of candidates under the scheme's noise density, stated or measured.
 
     Args:
-        keys: Releases that Eve simulates where the density has to be measured.
+        keys: Releases that Eve simulates if the density has to be measured.
         rows: Candidates in each of them, at most.
         axes: Principal components that describe a row, at most.
-        labels: Rule out candidates by their labels where the view has them and the density is stated.
+        labels: Rule out candidates by their labels if the view has them and the density is stated.
     """
 
     name: ClassVar[str] = "likelihood"
@@ -144,7 +144,7 @@ def _pixels(samples: torch.Tensor) -> torch.Tensor:
 class StatedAttacker(Attacker):
     """The mechanism, candidates' codes (n, d), names of findings, and candidates' labels.
 
-    Labels (n, k) are those that released labels have to agree with; None where they need not.
+    Labels (n, k) are those that released labels have to agree with; None if they need not.
     """
 
     mechanism: Mechanism

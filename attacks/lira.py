@@ -12,7 +12,7 @@ Differences:
   each judged by the others. (Several at once, with their covariance, were weaker.)
 - The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
   (`bench.eve.shadow_releases`). They have half as many rows as the pool, whatever the release has.
-- Eve does not know the owner's people: where a scheme looks at them, it sees none in shadow releases.
+- Eve does not know the owner's people: if a scheme looks at them, it sees none in shadow releases.
 
 What it tells comes from the release: on pneumonia X-rays in an eigenspace (300 members, 100 others) its mean AUC on
 CVAEs was .69 (six splits, p below 1e-4 in each), and on CVAEs that had learned from other rows than the members it was

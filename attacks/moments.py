@@ -9,10 +9,10 @@ Differences from the source:
 - It matches patches and then assigns images to images. Here an image's embedding is a network of the mean over its
   patches' embeddings (Zaheer et al. 2017, Deep Sets), so that an image is scored at once, whatever the order of its
   patches.
-- Raw patches carry a learned vector of their place. Released patches do where their places are kept.
+- Raw patches carry a learned vector of their place. Released patches do if their places are kept.
 - Neither the pieces of a release nor whether their places are kept is known to Eve: she compares the features of two
   releases under keys of her own, by every layout, in place and sorted. Towers are trained for a few steps on what
-  repeats best and on the usual patches (16 pixels, where they fit), in place and as a set; the lowest loss on held-out
+  repeats best and on the usual patches (16 pixels, if they fit), in place and as a set; the lowest loss on held-out
   keys decides. What repeats does not decide by itself: under noise neither order repeats, and yet one may be learned.
 - Every step has a fresh key; held-out keys say when to stop (`bench.eve.contrast`).
 """
@@ -54,7 +54,7 @@ class Moments(Attack):
 
     Args:
         steps: Training steps at most, one fresh key each.
-        batch: Candidates a step; more where the method does not release so few (`bench.eve.some_released`).
+        batch: Candidates a step; more if the method does not release so few (`bench.eve.some_released`).
         width: Of the networks and the embeddings.
         learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
@@ -212,7 +212,7 @@ def _readings(view: View, seed: int) -> list[Reading]:
         if _summed_up(layout, one.released)
         for reading in _orders(layout, one.released)
     }
-    # Where layouts do equally well, in place and the usual patches.
+    # If layouts do equally well, in place and the usual patches.
     best = sorted(found, key=lambda reading: (found[reading], reading.in_place, reading.layout == usual))[-1:]
     return list(dict.fromkeys([*_orders(usual, one.released), *best]))
 

@@ -125,7 +125,7 @@ class NearestNeighbourAttacker(Attacker):
         return CosineScores(a, -b if mirrored(a, b) else b)
 
     def notes(self) -> Mapping[str, str]:
-        """At which side images are compared, where that is not their own."""
+        """At which side images are compared, if that is not their own."""
         if self.sides is None:
             return {}
         (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]

@@ -4,10 +4,10 @@ Source: this project. A generator that is fed few bits (torch's on a CPU keeps 3
 they look. Eve draws keys of her own to see how many there are (`bench.eve.key_space`), makes trial releases of
 candidates under as many as her budget allows, and looks for their rows, to the last bit, among the released ones. A
 key whose rows are there is the owner's. She then releases every candidate under it: a pair scores 1 if the released row
-is the candidate's own, and 0 if not. Where no key is found all scores are 0, which is chance.
+is the candidate's own, and 0 if not. If no key is found all scores are 0, which is chance.
 
-What has to be in a trial she learns from a key of her own: one candidate, a few, or all of them, where their rows do
-not depend on the order; one candidate in every place, where noise depends on the place. Where noise is bound to the
+What has to be in a trial she learns from a key of her own: one candidate, a few, or all of them, if their rows do
+not depend on the order; one candidate in every place, if noise depends on the place. If noise is bound to the
 content and order of all rows, trying a key means knowing the owner's order of rows as well: nothing is tried then, and
 the notes count what trying every key would cost an attacker who knew it.
 
@@ -184,7 +184,7 @@ class FoundScores(PairScores):
 def _trial(own: Key, candidates: Dataset, seed: int) -> Trial | None:
     """The fewest rows, or one repeated, whose release the whole release contains.
 
-    Raises NotApplicable where releases have no links.
+    Raises NotApplicable if releases have no links.
     """
     n, device = len(candidates), candidates.samples.device
     release = own.release(candidates.take(torch.randperm(n, generator=generator(seed)).to(device)))

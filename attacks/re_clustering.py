@@ -7,14 +7,14 @@ form again.
 
 - A pair's score is minus the squared distance between Eve's own release of the raw row and the released row. Distances
   that rounding may make (`EXACT`) count as none: pairs at no distance are ranked by how few candidates share the form,
-  and tie where equally many do. Among rows that share one form there is nothing to choose, so that guesswork on a whole
+  and tie if equally many do. Among rows that share one form there is nothing to choose, so that guesswork on a whole
   release of n rows in clusters of k is (n k + 1) / (n + 1), and (k + 1) / 2, nearly, on a random half of its rows.
 - A release may hold fewer rows than there are candidates (k-Same as published drops the last of its owner's rows, and
   every cluster may change with them). Means keep sums: what the candidates sum to beyond the release is the sum of the
   rows that are missing, and non-negative least squares tell which those are. Eve puts her guess at the end of her rows,
   releases them, takes rows whose form is there for present, and guesses among the others until nothing is missing.
 - Rows that were identical beforehand are told apart by their order alone, which Eve does not know: she may take one for
-  the other where they stand in different clusters.
+  the other if they stand in different clusters.
 - Rows and releases that do not fit in memory are read in blocks; which of them are the same is told by digests of 16
   bytes. Sums over all rows are then added up in float64 block by block: only guesses of missing rows could differ.
 - Methods that draw fresh noise or keys give her own release another form, and her scores say little; whether two
@@ -47,7 +47,7 @@ class ReClustering(Attack):
     """Matches the release to Eve's own release of the candidates.
 
     Args:
-        rounds: Releases that Eve makes, at most, to find out which candidates are missing where some are.
+        rounds: Releases that Eve makes, at most, to find out which candidates are missing if some are.
     """
 
     name: ClassVar[str] = "re-clustering"
@@ -86,7 +86,7 @@ class OwnRelease:
     """Eve's own release of the candidates.
 
     Args:
-        forms: (n, d) float32: the released form of each candidate; 0 where it was left out. `Rows` where the release
+        forms: (n, d) float32: the released form of each candidate; 0 if it was left out. `Rows` if the release
             comes as such.
         present: (n,) bool: whether the candidate has a form.
         keeps_labels: Whether labels are released, and as they are.
@@ -186,7 +186,7 @@ class FormScores(PairScores):
         released: (m, d) float64.
         exact: Squared distance up to which a form is there.
         alike: (n,) float64, at most `exact`: what a distance up to `exact` counts as.
-        classes, given: (n,) and (m,) int64 classes of labels that have to agree; None where they need not.
+        classes, given: (n,) and (m,) int64 classes of labels that have to agree; None if they need not.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ class InOut:
         if float(statistic.std(dim=0).amax()) <= ROUNDING * (1 + float(statistic.abs().amax())):  # it never changes
             nothing = torch.zeros_like(own)
             return cls(nothing, nothing, nothing + 1, 0.5)
-        common += ROUNDING * float(statistic.var(dim=0).mean())  # some spread, where all is determined
+        common += ROUNDING * float(statistic.var(dim=0).mean())  # some spread, if all is determined
         variance = (own + PRIOR * common) / (len(statistic) - 2 + PRIOR)
         found = []
         for row, held, weights in zip(statistic, inside, within, strict=True):

@@ -68,8 +68,8 @@ class Seen:
 
     Args:
         signatures: (m, f) float64, centred over the rows.
-        grams: (p, m, m) float32; None where none were asked.
-        of: How many tokens the signatures are of, and how many there are.
+        grams: (p, m, m) float32; None if none were asked.
+        of: Number of tokens with signatures, and of all tokens.
     """
 
     signatures: torch.Tensor
@@ -86,10 +86,10 @@ class Kinship:
         signatures: (n, f) float64, the mean over keys, in units of `spread`.
         spread: (f,) deviation of a signature from key to key.
         covariance: (f, f) of these deviations, 1 on the diagonal.
-        grams: (p, n, n) float32, the mean over keys at mean square one; None where signatures must do.
+        grams: (p, n, n) float32, the mean over keys at mean square one; None if signatures must do.
         weights: (p,) how well the Gram matrix of each token survives a change of key: r / (1 - r^2), r the correlation
             of one key's with the mean of the others'.
-        of: How many tokens the signatures are of, and how many there are.
+        of: Number of tokens with signatures, and of all tokens.
     """
 
     look: Look

@@ -54,7 +54,7 @@ def refine(
 def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:
     """Log match probabilities (n, m): softmax of `sharpness` times scores by column.
 
-    Where n = m, every candidate stands in one released row too: rows and columns are normalised in turn (Sinkhorn),
+    If n = m, every candidate stands in one released row too: rows and columns are normalised in turn (Sinkhorn),
     columns last.
     """
     logits = sharpness * scores

@@ -25,7 +25,7 @@ def tamed(samples: torch.Tensor) -> torch.Tensor:
     """Rows (m, ...); those beyond `FAR` medians are scaled to median distance.
 
     The middle is the median of `REFERENCE` rows, number by number, so that a few rows do not move it, whatever they
-    hold. All other rows are as they were, to the last bit; so are all rows where half of them are the same.
+    hold. All other rows are as they were, to the last bit; so are all rows if half of them are the same.
 
     >>> tamed(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, 0.0], [0.0, 3e30]]))[-1].tolist()
     [0.0, 1.0]

@@ -14,7 +14,7 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
 
     Args:
         view: What Eve sees.
-        rows: Candidates at most, drawn at random; more where the method does not release so few.
+        rows: Candidates at most, drawn at random; more if the method does not release so few.
         seed: Of the choice and the key.
         attack: Its name, for the message.
 

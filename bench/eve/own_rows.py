@@ -11,8 +11,8 @@ from bench.types import Dataset, View
 def own_rows(view: View) -> Dataset:
     """Control rows, and public rows of the same collection, without subjects.
 
-    Public labels come with the columns of the control rows; where public rows lack those columns, they stay out.
-    Where the control rows have no labels, public rows come without theirs.
+    Public labels come with the columns of the control rows; if public rows lack those columns, they stay out.
+    If the control rows have no labels, public rows come without theirs.
     """
     control, public = replace(view.control, subjects=None), view.public
     kind = (public.name, public.samples.shape[1:], public.exclusive)

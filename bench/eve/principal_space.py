@@ -18,7 +18,7 @@ class PrincipalSpace:
 
     Args:
         known: (s, ...) the rows that give means, scales and axes.
-        directions: (d, q) float64: orthonormal columns; of unit deviation along each axis where whitened.
+        directions: (d, q) float64: orthonormal columns; of unit deviation along each axis if whitened.
     """
 
     known: torch.Tensor

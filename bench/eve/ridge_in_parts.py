@@ -1,7 +1,7 @@
 """Kernel ridge regression of rows too large for memory, in parts.
 
 The same regressions as in `bench.eve.ridge`. Kept are the matched rows and, for every location and fold, the solved
-weights, on disk where they do not fit either; of these, the matched rows at one location and the weights of one fold
+weights, on disk if they do not fit either; of these, the matched rows at one location and the weights of one fold
 are in memory at once. Predictions are made once and kept, so that a score has the same bits in whichever block it is
 read. The median distance is found digit by digit, exact to 2^-36 of it.
 """

@@ -28,7 +28,7 @@ def unshuffled(parts: torch.Tensor) -> torch.Tensor:
     """The patches of each row by cluster, clusters that vary most first.
 
     Args:
-        parts: (m, t, q) patches, t of each row, in any order within a row; on disk where they do not fit.
+        parts: (m, t, q) patches, t of each row, in any order within a row; on disk if they do not fit.
 
     Returns:
         (m, t, q), the same patches.

@@ -28,12 +28,12 @@ def write_atomically(
         path: The file.
         content: All of it.
         mode: Of a new file.
-        still: Asked when all is written but the name: whether it is still to be put there.
-        sweep: Whether to look for what killed writers left, which reads the whole folder.
-        durable: Whether to wait for the disk.
+        still: Called when all but the name is written; False stops the writing.
+        sweep: Look for files of killed writers, which reads the whole folder.
+        durable: Wait for the disk.
 
     Returns:
-        Whether it was put there.
+        True if it was put there.
     """
     return _put(path, content, mode, os.replace, still=still, sweep=sweep, durable=durable)
 

@@ -68,7 +68,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what makers of the artefact left that are gone."""
+    """Remove build folders of processes that ended before they were done."""
     for left in unfinished(folder):
         if is_unfinished_and_left(left):
             shutil.rmtree(left, ignore_errors=True)

@@ -4,7 +4,7 @@ A zip file of plain JSON, text, PNG and safetensors, read without unpacking it: 
 - `manifest.json`: every other file with its hash, under one digest and, where its author signed, one signature.
 - `cells/...`: records, pictures and evidence, as in a results folder.
 - `environment.json`: the machine and its versions; `requirements.lock`: every package at the version that was there.
-- `run-secret`: what the keys of the records were derived from, where its author discloses it.
+- `run-secret`: what the keys of the records were derived from, if its author discloses it.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from bench.wire.text import line, plain
 
 PART = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}"
 NAME = re.compile(rf"{PART}(/{PART}){{0,3}}")
-"""What a file within may be called: nothing that leads out of a folder, and nothing hidden."""
+"""Allowed names of files within: none leads out of a folder, none is hidden."""
 MOST_FILES = 20_000
 MOST_FILE = 64 * 2**20
 MOST_TOTAL = 1 << 30
 END, MOST_COMMENT = struct.Struct("<4s4H2LH"), 0xFFFF
 LONGER, LONGER_SIZE = b"PK\x06\x07", 20
-"""What stands before the end where a longer list is elsewhere."""
+"""Stands before the end if a longer list (ZIP64) is elsewhere."""
 MOST_ENTRY = 46 + 4 * 201
-"""Of the list of files: what is said of one, and its name."""
+"""Bytes of one entry in the list of files, with its name."""
 LEVEL = 6
 WRITTEN = (1980, 1, 1, 0, 0, 0)  # the earliest time that the format knows
 
@@ -155,10 +155,10 @@ class Manifest(Part):
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """A bundle that is what was packed, file by file.
+    """A bundle, checked file by file to be as it was packed.
 
     Args:
-        path: Where it lies.
+        path: The file.
         sha256: Of the whole file.
         signer: The public key that signed its manifest; None if unsigned.
         files: All but the manifest, by name.

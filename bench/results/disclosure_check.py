@@ -1,7 +1,7 @@
 """Checks of records for paths, terminal codes and words about restricted data.
 
-Of data that may not be shared, only figures, fixed sentences and small numbers leave the machine: words of plug-ins
-have held paths. Shortages of memory, disk or time are reported for any data, by sentences from this file.
+If data may not be shared, only figures, fixed sentences and small numbers leave the machine: words of plug-ins have
+held paths. Shortages of memory, disk or time are reported for any data, by sentences from this file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORTAGES: Mapping[str, str] = {
     "memory of the device": "ran out: rows were worked on in smaller blocks",
     "releases on the disk": "found no room: each was made again from scheme and key, the same to the bit",
 }
-"""What ran short, and what became of it."""
+"""Shortages and their effects, in words."""
 UNTOLD: Mapping[str, str] = {"bounds": "the attack was bounded: how far is not said beside another author's method"}
 _SIDES = r"[0-9]{1,5} x [0-9]{1,5}"
 BOUNDS: Mapping[str, re.Pattern[str]] = {

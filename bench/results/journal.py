@@ -1,6 +1,6 @@
 """The journal of a results folder: plans, opened data, verdicts on attacks.
 
-What is read is what was written, or is refused by name.
+Content that is not as it was written is refused by name.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Journal:
     storage: Storage
 
     def keep_plan(self, cell: str, text: str, before: str | None) -> bool:
-        """Note what a cell consists of; paths may be in it.
+        """Note the plan of a cell; it may hold paths.
 
         Args:
             cell: Its folder.
             text: The note.
-            before: What was noted when the note was made, which it replaces.
+            before: The earlier note that this one replaces.
 
         Returns:
-            Whether it was noted; False where another run has noted something else since then.
+            True if it was noted; False if another run has noted something else since then.
         """
         if text == before:
             return True

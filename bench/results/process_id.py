@@ -27,7 +27,7 @@ def own_name() -> str:
 def is_gone(name: str) -> bool:
     """True if the name's process was on this machine and ended.
 
-    Of a process on another machine, or of a text that is no such name, nothing is sure.
+    Nothing is known of a process on another machine, or of a text that is no such name: False.
     """
     found = re.fullmatch(NAME, name)
     return found is not None and found["machine"] == machine() and not _lives(int(found["process"]))

@@ -49,10 +49,10 @@ SCHEMA = 4
 CHOSEN: Mapping[str, tuple[type, ...]] = {
     "dataset": (str,), "preset": (str,), "seed": (int,), "features": (str, NoneType), "balance": (bool, NoneType),
 }  # fmt: skip
-"""What every choice of data says, and the types that it may have; options that came later may be absent."""
+"""Options in every choice of data, with their types; later options may be absent."""
 Status = Literal["ok", "not-applicable", "failed", "timed-out"]
 RANGES: Mapping[str, tuple[float, float]] = {"AUC": (0, 1), "share": (0, 1), "guesses": (1, inf)}
-"""Between what figures of this project's metrics lie, by unit, where that is certain."""
+"""Ranges of figures of this project's metrics, by unit, as far as they are certain."""
 
 
 class PictureRecord(Part):
@@ -96,26 +96,26 @@ class Record(Part):
 
     Args:
         schema: The number of this schema; it rises whenever a field changes its meaning.
-        status: How it ended.
+        status: The outcome of the job.
         reason: Why there are no figures, in words.
         cell: The folder of the cell, below `cells`.
         evaluator: The file of the record, without its ending: the kind, and the attack if there is one.
-        kind: What was done to the cell.
+        kind: The kind of evaluation.
         method, attack: The plug-ins as they ran.
         dataset: The data; null in records of earlier versions whose data could not be opened.
-        claim: The method's formal guarantee for these data; null where it makes none.
+        claim: The method's formal guarantee for these data; null if it makes none.
         threat_model: What Eve knew, in words.
         preset: The size of the run.
-        seed: Decides the splits and what else is drawn.
+        seed: Decides the splits and all other draws.
         keys: Keys that the figures are taken over.
         scores: Figures by metric.
-        details: What evaluator, attack and method say beside the figures.
+        details: Notes of evaluator, attack and method beside the figures.
         seconds: By stage; of the whole job those on the wall, and by `cpu` those of the processor, by
             `fit` those of the fit that all records of a cell share, whenever it was done.
         isolation: Where method and attack worked: in a sandbox, in processes of their own, or (none) in the judge's.
         hardware: The machine, without its name.
         versions: Of Python and of the packages that figures depend on.
-        git: The commit, with `-dirty` where files were changed; null outside a checkout.
+        git: The commit, with `-dirty` if files were changed; null outside a checkout.
         created: When, in UTC.
     """
 

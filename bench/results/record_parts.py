@@ -90,7 +90,7 @@ class DatasetRecord(Part):
         name: The data set, with the parameters that make it another set.
         parameters: Every one, but none that is a path.
         fingerprint: A hash of the prepared rows.
-        public, public_fingerprint: The public set; "none" for both where there are no public rows.
+        public, public_fingerprint: The public set; "none" for both if there are no public rows.
         shape: Of a row: channels, height and width, or columns.
         findings: Names of the label columns.
         shareable: Whether pixels may leave the machine.
@@ -232,7 +232,7 @@ class ReplicatesRecord(Part):
         resampled: The figure of each key (rows) on each resample of the people (columns): a table of 32-bit floats,
             little-endian, in base64. The resamples are the same for every record of the same rows.
         degrees: Degrees of freedom of the spread over resamples.
-        people: A hash of the resamples: figures are compared where it is the same.
+        people: A hash of the resamples: figures are compared if it is the same.
         scale: Where the figure is nearly normal.
     """
 
@@ -285,15 +285,15 @@ class ScoreRecord(Part):
 
     Args:
         value: The figure.
-        low, high: The 95 % confidence interval of what the figure estimates, over people and keys; null where none can
+        low, high: The 95 % confidence interval of the estimated figure, over people and keys; null if none can
             be given, and `note` says why.
-        prediction_low, prediction_high: Where the figure under one further key would fall, 95 % of the time; null where
+        prediction_low, prediction_high: The 95 % prediction interval of the figure under one further key; null if
             fewer than two keys were looked at.
-        null_low, null_high: The 95 % interval of what chance gives.
+        null_low, null_high: The 95 % interval of the chance level.
         better: The direction that is better for the data owner.
         unit: What the figure counts.
         note: How the interval came about, or why there is none.
-        parts: The same figure by finding, class or level, where there are several.
+        parts: The same figure by finding, class or level, if there are several.
     """
 
     value: float

@@ -31,7 +31,7 @@ class Regenerable:
     lock: Path | None = None
 
     def remove(self) -> bool:
-        """Remove it; False where somebody is making or reading it."""
+        """Remove it; False if somebody is making or reading it."""
         if self.lock is None:
             if self.path.is_dir():
                 shutil.rmtree(self.path)

@@ -1,7 +1,7 @@
 """Everything that a run leaves: records, pictures, evidence, journal, artefacts, logs.
 
-Where a thing lies is known here alone, and what is read is what was written, or is refused by name. `Storage` is what
-keeps it: a folder, and in a file of its own any other place.
+This module alone knows the place of each file. Content that is not as it was written is refused by name. `Storage`
+keeps the files: in a folder, or in another place that implements it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bench.sandbox import FROM_WEAKEST
 from bench.wire.text import plain
 
 SETTLED: frozenset[Status] = frozenset({"ok", "not-applicable"})
-"""What a record says that no second try would change."""
+"""States of a record that a second try would not change."""
 ANY = "any"
 
 
@@ -123,7 +123,7 @@ class Results:
         root: On this machine: artefacts and logs always lie here.
         storage: Keeps everything else; None stands for the same folder.
         trusted: Public keys: records that none of them signed are refused. None reads unsigned records too.
-        began_under: The commitment of the run secret that jobs of a run began under; None where no run is on.
+        began_under: The commitment of the run secret that jobs of a run began under; None if no run is on.
     """
 
     root: Path
@@ -164,7 +164,7 @@ class Results:
     def keep_secret(self, wanted: Secret | None = None) -> Secret:
         """The secret of all runs here: `wanted`, or fresh on first use.
 
-        Raises UsageError where the folder has another than the one that is wanted, or that a run began under: below a
+        Raises UsageError if the folder has another than the one that is wanted, or that a run began under: below a
         mount that was cut off lies an empty folder, and what a job did there under a secret of its own would be wrong.
         """
         if self.began_under is not None and self.commitment != self.began_under:
@@ -265,10 +265,10 @@ class Results:
         changes nothing.
 
         Args:
-            record: What to keep.
-            pictures, evidence: What it names.
+            record: The record.
+            pictures, evidence: Files that it names.
             signer: Signs it.
-            before: The digest of the record that was there when the work began, which is replaced; None where there
+            before: The digest of the record that was there when the work began, which is replaced; None if there
                 was none, `ANY` for whatever is there now.
 
         Returns:
@@ -291,7 +291,7 @@ class Results:
     def evidence(self, record: Record) -> bytes | None:
         """The evidence behind a record's figures; None if it is missing.
 
-        Raises RecordError where it was altered.
+        Raises RecordError if it was altered.
         """
         if record.evidence is None:
             return None

@@ -6,9 +6,9 @@ inputs that the folder is named after, and the hash of the tensors beside it.
 If the disk has no room for the tensors, the manifest stands alone. A process that needs the tensors makes them again,
 and they must have the hash in the manifest. Once there is room, the next process makes and keeps them.
 
-No lock is needed for that to be right, on one machine or on many: who makes an artefact makes it in a folder of its
-own, and the first to give that folder its name decides; what others made by then is as right, and goes. Locks save
-double work where the file system has them.
+This needs no lock to be correct, on one machine or on many: each process makes an artefact in a folder of its own, and
+the first process to give its folder the final name wins. The copies of the others are equal, and are removed. Locks
+save double work if the file system has them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Unstored:
 def has_room(folder: Path, size: int, copies: int | None) -> bool:
     """True if the copies take at most half of the free space.
 
-    Of no number of copies there is always said to be room.
+    Always true for `copies` None.
     """
     return copies is None or copies * size <= shutil.disk_usage(folder).free // 2
 
@@ -117,12 +117,12 @@ class Store:
             kind: The folder that it lies in.
             inputs: All that it depends on.
             make: Makes it.
-            copies: So many as large are to come, and where they would take more than half of what is free on the disk,
-                the tensors are not stored, but made again for everyone who asks, until there is room for them. None:
-                they are always stored.
+            copies: Number of artefacts of this size that are expected. If they would take more than half of the free
+                space, the tensors are not stored but made again on each use, until there is room. None: they are
+                always stored.
 
         Raises:
-            ContractError: Tensors that were made again are others.
+            ContractError: Tensors that were made again differ.
         """
         key = content_key(inputs)
         make_folder(self.root, mode=0o700)
@@ -193,7 +193,7 @@ def _write(
 def _written(data: Path, artefact: Artefact, *, needed: bool) -> str | None:
     """Checksum of the artefact's tensor file, once it is on the disk.
 
-    None where it is not needed, and other jobs, or a quota, have left less room than there was said to be.
+    None if it is not needed, and other jobs, or a quota, have left less room than there was said to be.
     """
     try:
         with data.open("wb") as file:

@@ -1,8 +1,8 @@
 """A verdict: signed findings of the machine that verified a submission.
 
 It lies beside the submission, never in it. Commands that show tiers are given the public keys of trusted verifiers:
-a verdict that none of them signed, an author's own for one, counts for nothing.
-It names whole rows: where a record is left out, added or swapped, in the row or among its controls, it says nothing.
+a verdict that none of them signed, such as an author's own, counts for nothing. It names whole rows: if a record is
+left out, added or swapped, in the row or among its controls, it says nothing.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Judged(Part):
 
     Args:
         digest: Of the record.
-        tier: How far it was checked.
-        reason: Why no further, or what was looked at.
+        tier: The depth of the check.
+        reason: Why it was not checked further, or the parts that were checked.
     """
 
     digest: str
@@ -93,7 +93,7 @@ class JudgedRow(Part):
         records: All of its cell, by evaluator.
         controls: The cells of reference methods that its attacks were held against, each with `fingerprint` of its
             records.
-        protocol: By which its records were measured.
+        protocol: The protocol that its records were measured by.
         said: Its parts that only its author has looked into, in a few words each.
     """
 

@@ -108,7 +108,7 @@ class Evaluation(_Told):
     """The figures of an evaluator; fields as in `bench.results.records.Record`.
 
     `broken` holds the metrics that failed, and how; `pictures` PNGs to stand beside the record, and `evidence` what
-    the figures came from; None where it may not be shared, or would be too large.
+    the figures came from; None if it may not be shared, or would be too large.
     """
 
     scores: dict[Name, Scored] = Field(default={}, max_length=MOST_ENTRIES)

@@ -1,8 +1,8 @@
 """Estimated hours of a board at another size, from recorded seconds.
 
-Of each evaluator, the wall seconds of its records grow with the private rows as a power that is fitted where records of
-several sizes are there (at most the square, at least not at all), and in proportion where there is one size only. It is
-an estimate, from the median of the largest size: a preset changes more than rows.
+The wall seconds of an evaluator grow as a power of the number of private rows. The power is fitted to records of
+several sizes and lies in [0, 2]; with one size only it is 1. The estimate starts from the median of the largest size.
+It is rough: a preset changes more than rows.
 """
 
 from __future__ import annotations

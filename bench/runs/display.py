@@ -21,7 +21,7 @@ from bench.runs.engine import Outcome
 from bench.wire.text import line, plain
 
 _SAY_SECONDS = 15.0
-_FIRST_SECONDS = 40.0  # until figures are first printed where there is no terminal; then after twice as long each time
+_FIRST_SECONDS = 40.0  # until figures are first printed if there is no terminal; then after twice as long each time
 _DRAW_SECONDS = 2.0
 _MOST_ROWS = 60
 _AROUND = 7  # lines of a table that are no rows, and those below the bars

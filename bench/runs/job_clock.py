@@ -5,7 +5,7 @@ its processes, at most a second each second: threads side by side make it shorte
 counts, for that keeps a core busy. A job ends at the first of these:
 
 - its time is over its limit;
-- for `STILL_SECONDS` (or for as long as its limit, where that is shorter) it has neither computed, by a thousandth of a
+- for `STILL_SECONDS` (or for as long as its limit, if that is shorter) it has neither computed, by a thousandth of a
   core, nor said where it is;
 - `WALLS` times its limit has gone by on the wall: it says where it is, and does not get there.
 """
@@ -75,7 +75,7 @@ class JobClock:
         self._moved, self._moved_cpu = now - self.started, self.cpu
 
     def overdue(self, now: float) -> str | None:
-        """Why the job ends here; None where it may go on."""
+        """Why the job ends here; None if it may go on."""
         wall, still = now - self.started, min(STILL_SECONDS, self.limit)
         if self._worked > self.limit:
             return f"stopped after {self.limit:g} s of processor time"

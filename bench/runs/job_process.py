@@ -93,7 +93,7 @@ class JobProcess:
         return fine and self.job.keeps and not self.silent and self.tree is not None and len(below(self.tree)) == 1
 
     def goes_on(self, future: Future) -> Self | None:
-        """The same worker at another job; None where it has ended meanwhile."""
+        """The same worker at another job; None if it has ended meanwhile."""
         assert self.tree is not None
         now, living = time.perf_counter(), below(self.tree)
         if len(living) != 1:  # killed while it waited: its supervisor may not have noticed yet

@@ -35,12 +35,12 @@ from bench.workbench.machine import git_state, versions
 
 @dataclass(frozen=True, eq=False)
 class OutcomeRecord:
-    """A record with what is kept beside it.
+    """A record with the files beside it.
 
     Args:
         record: Without a signature.
         pictures: PNGs by name.
-        evidence: What its figures came from; None where it may not be shared, or there is none.
+        evidence: The data behind its figures; None if it may not be shared, or there is none.
     """
 
     record: Record
@@ -55,12 +55,12 @@ def outcome_record(
     """The record of an evaluation; for restricted data, codes and figures only.
 
     Args:
-        cell, data, planned: What was asked for.
-        fitted: What fitting gave; None where nothing was fitted.
-        outcome: What came.
-        commitment: That of the run secret; None where there is none yet.
-        jobs: How many jobs ran at a time.
-        isolation: How far plug-ins were kept apart.
+        cell, data, planned: The cell, its data and the planned evaluator.
+        fitted: The result of the fit; None if nothing was fitted.
+        outcome: The result of the job.
+        commitment: To the run secret; None if there is none yet.
+        jobs: Number of jobs that ran at a time.
+        isolation: The isolation of plug-ins.
     """
     inputs = record_inputs(cell, data, planned, commitment)
     result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation()

@@ -115,8 +115,8 @@ def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
     """Every cell of a run with its evaluators, controls last.
 
     Raises:
-        UsageError: Nothing to measure, two plug-ins whose records would have one name, or one that needs public rows
-            where there are none.
+        UsageError: Nothing to measure, two plug-ins whose records would have one name, or a plug-in that needs public
+            rows without any.
     """
     asked = evaluators(spec.attacks, spec.metrics, spec.evaluators)
     found = dict.fromkeys(cells(spec), asked)
@@ -302,7 +302,7 @@ def _absence(choice: Choice, place: Place) -> str | None:
 def unchanged(choice: Choice, place: Place, data: DatasetRecord) -> bool:
     """True if the prepared rows still have the recorded fingerprints.
 
-    Of features nothing is sure without the extractor.
+    Features cannot be checked without the extractor: False.
     """
     if choice.extractor is not None:
         return False

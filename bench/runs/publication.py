@@ -8,8 +8,8 @@ the run secret of the results folder, so that holders of that folder cannot make
 kept. The key file alone holds what the key came from.
 
 Into DIR, which appears in one step, complete, or not at all:
-- release.safetensors: `samples` (m, ...) float32 and, where labels are released, `labels` (m, k): 1, 0, NaN withheld.
-- generator.safetensors in its place, where the method publishes a generator: rows are then anybody's to draw from it.
+- release.safetensors: `samples` (m, ...) float32 and, if labels are released, `labels` (m, k): 1, 0, NaN withheld.
+- generator.safetensors in its place, if the method publishes a generator: anyone can then draw rows from it.
 - scheme.safetensors: what the method learned from public rows, if anything (`Method.load`).
 - features.safetensors: what the extractor learned from public images, if anything (`Extractor.load`).
 - release.json: how to read them, the method and its claim. No name of the data, path, seed or person.

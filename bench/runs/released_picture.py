@@ -147,7 +147,7 @@ def _tables(shown: list[tuple[str, Workbench, Sealed]], columns: tuple[str, ...]
         released = sealed.release.samples
         means = released.mean(dim=0)
         outside = (means < private.samples.amin(dim=0)) | (means > private.samples.amax(dim=0))
-        # Where most means lie outside the original columns, the release has other units.
+        # If most means lie outside the original columns, the release has other units.
         other = 2 * int(outside.sum()) > len(outside)
         releases.append(Rows(f"{title} *", matched(released, private.samples)) if other else Rows(title, released))
     if any(rows.title.endswith("*") for rows in releases):
@@ -173,7 +173,7 @@ def spread(data: Dataset, count: int | None) -> torch.Tensor:
 
     Args:
         data: Where to choose.
-        count: How many; None stands for 4, or one an exclusive class where there are more.
+        count: How many; None stands for 4, or one an exclusive class if there are more.
     """
     count = min(len(data), max(FEWEST, len(data.findings) * data.exclusive) if count is None else count)
     has = torch.zeros(len(data), 0, dtype=torch.bool) if data.labels is None else data.labels.cpu() == 1

@@ -28,9 +28,9 @@ from bench.runs.remote_task import DISK, RemoteJob, Task
 VISIBLE_SECONDS = 60
 """So long an outcome may take to appear on a network file system after its task has ended (option `visible`)."""
 MOST_TRIES = 5
-"""So often a job is started whose tasks end without an outcome: it may be what ends them."""
+"""Starts of a job whose tasks end without an outcome: the job itself may be the cause."""
 MOST_REFUSALS, RETRY_SECONDS = 3, 20.0
-"""So often, and after so long, jobs are handed over again that the engine refused."""
+"""Number of times, and pause in seconds, for handing over jobs that the engine refused."""
 GATHER_SECONDS = 10.0
 """Jobs that become ready within so long go into one array."""
 _LOOK_SECONDS = 0.5

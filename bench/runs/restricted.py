@@ -1,9 +1,9 @@
 """Records of data that may not be shared: figures and bounds only.
 
-What a plug-in calls things, and every word and number of its own, may hold what it has seen: pixels, paths and
-identifiers have left in notes, in the names of stages and of exceptions, and in the text that says why something makes
-no sense. The figures themselves stay, each with its interval: they are what the record is for. Their replicates go:
-they are enough numbers for an image, and reveal figures of single people to those who know the resamples.
+Names, words and numbers of a plug-in may hold data that it has seen: pixels, paths and identifiers have left in notes,
+in the names of stages and of exceptions, and in texts that explain refusals. The figures themselves stay, each with its
+interval: they are what the record is for. Their replicates go: they are enough numbers for an image, and reveal figures
+of single people to those who know the resamples.
 """
 
 from __future__ import annotations

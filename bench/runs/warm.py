@@ -13,7 +13,7 @@ from bench.workbench.inputs import RELEASE, SPLITS
 for root in ("bench.data.prepare:prepare", SPLITS, RELEASE):
     code_digest(root)
 
-from numba.core.registry import cpu_target  # noqa: E402  (late: where numba is missing, the rest is done)
+from numba.core.registry import cpu_target  # noqa: E402  (late: if numba is missing, the rest is done)
 
 cpu_target.typing_context.refresh()
 cpu_target.target_context.refresh()

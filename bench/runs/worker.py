@@ -33,7 +33,7 @@ _SHARE = 0.9  # of what the run lets a worker say: its clock started earlier, an
 def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, threads: int) -> None:
     """Do the job; output goes to `printer`, messages to `answers`.
 
-    A worker that is kept does what comes by `nexts` after that, until nothing more can come.
+    A worker that is kept then does the jobs from `nexts`, until that pipe is closed.
     """
     import torch
 
