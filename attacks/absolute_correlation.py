@@ -8,8 +8,8 @@ find the weights by least squares (Gerchberg and Saxton 1972; Netrapalli et al. 
 Differences from Carlini et al.:
 - They know none of the images and recover them from many mixtures. Here Eve, the attacker, holds the raw rows and asks
   which of them stand in a released row; no network is trained.
-- First guess of the signs: those of the mean row, since X-rays are alike. What the candidates explain beyond the mean
-  row is found by ridge regression on all of them, the strongest few are refitted without negative weights, and their
+- First guess of the signs: those of the mean row, since X-rays are alike. A ridge regression
+  on all candidates explains the rest of the row, the strongest few are refitted without negative weights, and their
   mixture gives the next signs (`bench.eve.unmixing`). A released row that is not explained to a ten-thousandth starts
   again from the signs of the candidate whose absolute values correlate best with it, and one explained by half from
   those of the next-best candidates.

@@ -5,14 +5,14 @@ networks", section 6), as a membership attack: Chen et al. 2020 (GAN-Leaks), equ
 
 Differences:
 - The usual figure compares distances of training rows with those of a hold-out. Here both stand among the candidates,
-  and the harness compares them: its AUC is what a share of "closer to the training rows" says at one threshold only.
+  and the harness compares them. Its AUC covers all thresholds; a share of "closer to the training rows" covers one.
 - Distances are Euclidean in the units of the rows. Scaled by the control rows (`scaled`) they found fewer members of
   k-Same, which clusters in those units: AUC .59-.67 in place of .61-.72 (k = 5; pneumonia X-rays in an eigenspace and
-  digits, three seeds each). Columns in different units want it all the same.
+  digits, three seeds each). Columns in different units need it nevertheless.
 - `labels` looks only at released rows of the candidate's own class: .65-.72 in place of .61-.67 on the X-rays above.
   Rows with the same labels are of one class, a withheld label being a value like any other
-  (`bench.rows.label_classes`). Those of a class that was not released are compared with all rows; so is everybody if
-  either side has no labels.
+  (`bench.rows.label_classes`). Candidates of a class that was not released are compared with all rows. So are
+  all candidates if either side has no labels.
 - If a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
 
 Limits: a release in other units than the raw rows (1 - x, 1000 x + 5000, permuted columns) blinds it although nothing

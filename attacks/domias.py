@@ -15,7 +15,7 @@ Differences:
 - The paper also offers flows (BNAF) in place of kernels.
 
 Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
-there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
+there (the border of an image) drowns all others, and `dcr` may find members that this one misses: digits under noise of
 .25 gave an AUC of .59 against .93, and .67 where such columns had been left out. A release in other units blinds it as
 it does `dcr`.
 """

@@ -1,19 +1,19 @@
 """Float holes: last bits of released numbers rule out most raw rows.
 
 Source: Mironov, On significance of the least significant bits for differential privacy (2012). Noise that is added in
-floating point has holes: released = fl(z + b N) takes, of the numbers near it, only some, and others for another raw
-row z. If a released number is finer than the noise that would have to be there, its last bits are those of z.
+floating point has holes: released = fl(z + b N) takes only some of the numbers nearby, and others for another raw row
+z. If a released number is finer than the noise that would have to be there, its last bits are those of z.
 
-A released number y can be reached from z if there is a float32 number N with fl(z + b N) = y, b being the stated scale
-and the product rounded or not (a fused operation does not): the three numbers next to (y - z) / b are tried. If b N
-is not how noise is made, any float32 noise e with fl(z + e) = y will do. Which of the two it is Eve, the attacker, sees
-from a release of her own: all of its rows must be possible. That is generous, for real samplers reach fewer numbers. A
-candidate's score is minus the numbers of a released row that cannot be reached from it. Against noise on a grid, where
-rows and noise are whole steps, every number can be reached from every row, and all scores are equal: chance.
+A released number y can be reached from z if there is a float32 number N with fl(z + b N) = y. Here b is the stated
+scale, and the product may be rounded or not (a fused operation does not round). The three numbers next to (y - z) / b
+are tried. If the noise is not made as b N, any float32 noise e with fl(z + e) = y will do. Eve, the attacker, chooses
+between the two by a release of her own: all of its rows must be possible. That is generous, for real samplers reach
+fewer numbers. A candidate's score is minus the count of numbers of a released row that cannot be reached from it. If
+rows and noise are whole steps of a grid, every number can be reached from every row, and all scores are equal: chance.
 
 A scheme that states no noise is taken to add none: then only equal numbers can be reached. A code that cannot be read
-to the last bit from a release (one that was decoded) shows nothing of this kind. Rows that are released in other units
-without any noise are such: nothing is equal then, and all scores are.
+to the last bit from a release (a decoded one) gives no such evidence. Neither do rows that are released in other units
+without noise: no numbers are equal, and all scores are.
 """
 
 from __future__ import annotations

@@ -2,20 +2,20 @@
 
 Source: Chen, Yu, Zhang and Fritz 2020, "GAN-Leaks: a taxonomy of membership inference attacks against generative
 models": the full black-box attack (section 4.3, the distance to the nearest generated row) with attack calibration
-(section 4.6), in which the distance to what a reference generator makes is taken off. That removes how hard the
-candidate is for any generator.
+(section 4.6), which takes off the distance to the rows of a reference generator. That removes the difficulty of
+the candidate for any generator.
 
 Differences:
 - The reference generator is the very scheme under a key that Eve, the attacker, draws, run on rows that she knows to be
   outside the release: her control rows, and the public rows if they are of the same collection. It learned from
   other rows than the owner's, and from another number of them.
 - Distances are Euclidean after every column is scaled by those rows. The paper adds a perceptual distance for photos.
-- Of a release without a generator, and of references to it, there are no more rows than were released.
+- A release without a generator, and references to it, give no more rows than were released.
 - Labels are not looked at: on chest X-rays, counting only generated rows of the candidate's class changed the AUC by
   less than .005 (k-Same with k of 2, 5 and 10, CVAE).
 
 Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
-there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
+there (the border of an image) drowns all others, and `dcr` may find members that this one misses: digits under noise of
 .25 gave an AUC of .48 against .93, and .91 where such columns had been left out. A release in other units blinds it as
 it does `dcr`.
 """

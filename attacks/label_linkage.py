@@ -6,9 +6,8 @@ attributes that were left). Clusters within a class give nothing more than `atta
 
 - Pairs whose labels differ are ruled out; a label is the whole row of them, an unknown label being a value of its own.
   Rows that share their form with fewer candidates of the same label come first.
-- Eve, the attacker, is given labels only if the method's release depends on them. Elsewhere (on the reference
-  methods too), and if her own release shows that labels are encoded or withheld, this is re-clustering; the notes
-  say so.
+- Eve, the attacker, is given labels only if the method's release depends on them. Without labels (on the reference
+  methods too), or if her own release shows that they are encoded or withheld, this is re-clustering; the notes say so.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Leverage: invertible linear maps of a location leave each row's leverage unchanged.
 
 Source: leverage scores, h = diag(X (X^T X)^+ X^T) of the centred rows X at a location (Hoaglin and Welsch 1978). With
-X A for X and any invertible A, h stays the same, so that a secret linear map a patch (Dauntless) hides nothing of it.
-Ridge leverage scores, diag(X (X^T X + c I)^-1 X^T) (Alaoui and Mahoney 2015), are no longer invariant, but what a wide
-random map leaves of them hardly depends on its key.
+X A for X and any invertible A, h stays the same, so that one secret linear map a patch (Dauntless) does not hide it.
+Ridge leverage scores, diag(X (X^T X + c I)^-1 X^T) (Alaoui and Mahoney 2015), are not invariant, but after a wide
+random map they hardly depend on its key.
 
 Differences from comparing the leverage scores of raw and released rows:
-- Eve, the attacker, compares a release with what she expects of it: she encodes her candidates under keys of her own
-  and averages the scores of each. For linear maps that is the leverage of the raw row; random layers change it, the
-  same way under every key.
+- Eve, the attacker, compares a release with her expectation: she encodes her candidates under keys of her own and
+  averages the scores of each. For linear maps that is the leverage of the raw row. Random layers change it in the same
+  way under every key.
 - Three scores a location: the plain one and two ridges, 0.001 and 0.1 of the mean squared singular value. The plain one
   takes more rows than numbers a piece (with fewer, all are equal); the ridges go on where it ends.
 - Scores become ranks within their set, since several rows share outliers. Ranks are compared by the cosine of their

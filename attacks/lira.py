@@ -11,15 +11,15 @@ Differences:
   the candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used,
   each judged by the others. (Several at once, with their covariance, were weaker.)
 - The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
-  (`bench.eve.shadow_releases`). They have half as many rows as the pool, whatever the release has.
+  (`bench.eve.shadow_releases`). They have half as many rows as the pool, for a release of any size.
 - Eve does not know the owner's people: if a scheme looks at them, it sees none in shadow releases.
 
-What it tells comes from the release: on pneumonia X-rays in an eigenspace (300 members, 100 others) its mean AUC on
+Its evidence comes from the release: on pneumonia X-rays in an eigenspace (300 members, 100 others) its mean AUC on
 CVAEs was .69 (six splits, p below 1e-4 in each), and on CVAEs that had learned from other rows than the members it was
 .496 with a standard error of .006 (36 splits, p below .05 in three).
 
 Limits: columns are divided by their deviation among rows outside the release, so that noise in columns that hardly vary
-there (the border of an image) drowns all others, and `dcr` may tell members where this does not: digits under noise of
+there (the border of an image) drowns all others, and `dcr` may find members that this one misses: digits under noise of
 .25 gave an AUC of .52 against .93, and .93 where such columns had been left out. A release in other units blinds it as
 it does `dcr`.
 """

@@ -1,19 +1,18 @@
 """Guessed keys: Eve, the attacker, tries all keys of a scheme.
 
 Source: this project. A generator that is fed few bits (torch's on a CPU keeps 32 of a seed) has few keys, however large
-they look. Eve draws keys of her own to see how many there are (`bench.eve.key_space`), makes trial releases of
-candidates under as many as her budget allows, and looks for their rows, to the last bit, among the released ones. A
-key whose rows are there is the owner's. She then releases every candidate under it: a pair scores 1 if the released row
-is the candidate's own, and 0 if not. If no key is found all scores are 0, which is chance.
+they look. Eve estimates their number from keys of her own (`bench.eve.key_space`). She makes trial releases of
+candidates under as many keys as her budget allows, and looks for their rows, to the last bit, among the released ones.
+A key whose rows are there is the owner's. She then releases every candidate under it: a pair scores 1 if the released
+row is the candidate's own, and 0 if not. If no key is found, all scores are 0, which is chance.
 
-What has to be in a trial she learns from a key of her own: one candidate, a few, or all of them, if their rows do
-not depend on the order; one candidate in every place, if noise depends on the place. If noise is bound to the
-content and order of all rows, trying a key means knowing the owner's order of rows as well: nothing is tried then, and
-the notes count what trying every key would cost an attacker who knew it.
+A key of her own tells Eve the rows of a trial. If rows do not depend on their order, a trial has one candidate, a few,
+or all of them. If noise depends on the place, it has one candidate in every place. If noise depends on the content and
+order of all rows, a trial needs the owner's order of rows as well. Then no key is tried, and the notes give the cost of
+trying every key for an attacker who knows the order.
 
-Keys without any secret are a space of one key: identity, and whatever else anybody can compute, is found at once.
-Numbers that are drawn from a short seed inside a release, on the way from a good key, are seen only where two of the
-keys that Eve draws meet.
+Keys without any secret are a space of one key: identity, like all that anyone can compute, is found at once. A good key
+may seed a short generator within a release. Eve notices that only if two keys that she draws give the same numbers.
 """
 
 from __future__ import annotations

@@ -2,20 +2,20 @@
 
 Source: the attack that k-Same is built to bound (Newton, Sweeney and Malin 2005, "Preserving privacy by de-identifying
 face images"): the clustering is public and deterministic, so that an attacker who holds the raw rows knows which of
-them share a released form, and can only guess among those. It works on every method that releases a row in the same
-form again.
+them share a released form, and can only guess among those. It works on every method that gives a row the same form in
+each release.
 
 - A pair's score is minus the squared distance between Eve's own release of the raw row and the released row. Distances
   that rounding may make (`EXACT`) count as none: pairs at no distance are ranked by how few candidates share the form,
   and tie if equally many do. Among rows that share one form there is nothing to choose, so that guesswork on a whole
   release of n rows in clusters of k is (n k + 1) / (n + 1), and (k + 1) / 2, nearly, on a random half of its rows.
 - A release may hold fewer rows than there are candidates (k-Same as published drops the last of its owner's rows, and
-  every cluster may change with them). Means keep sums: what the candidates sum to beyond the release is the sum of the
-  rows that are missing, and non-negative least squares tell which those are. Eve puts her guess at the end of her rows,
-  releases them, takes rows whose form is there for present, and guesses among the others until nothing is missing.
+  every cluster may change with them). Means keep sums: the candidates' sum less that of the release is the sum of the
+  missing rows, and non-negative least squares identify them. Eve puts her guess at the end of her rows and releases
+  them. Rows whose form is there count as present, and she guesses among the others until none is missing.
 - Rows that were identical beforehand are told apart by their order alone, which Eve does not know: she may take one for
   the other if they stand in different clusters.
-- Rows and releases that do not fit in memory are read in blocks; which of them are the same is told by digests of 16
+- Rows and releases that do not fit in memory are read in blocks; equal rows are found by digests of 16
   bytes. Sums over all rows are then added up in float64 block by block: only guesses of missing rows could differ.
 - Methods that draw fresh noise or keys give her own release another form, and her scores say little; whether two
   releases of hers agree is in the notes.

@@ -1,10 +1,10 @@
 """Surrogate: another attack's confident matches train an encoder that rematches all rows.
 
 Source: design of this project; the idea of self-training on confident matches is that of iterative closest point and
-of seeded graph matching. Wherever an attack is right more often than chance, its confident mutual matches (each is the
+of seeded graph matching. If an attack is right more often than chance, its confident mutual matches (each is the
 other's best) hold enough true pairs to fit a regression from raw to released rows; wrong pairs average out. Released
-rows are then matched by the cosine between what the regression predicts for a raw row and what was released, and the
-regression is fitted again, until the matches stay.
+rows are then matched by the cosine between the prediction for a raw row and the released row, and the regression is
+fitted again, until the matches stay.
 
 - The surrogate is kernel ridge regression in closed form, a location of the image at a time (or of whole rows, where
   locations do not correspond), linear or with a Gaussian kernel.
@@ -12,7 +12,7 @@ regression is fitted again, until the matches stay.
   itself.
 - Which surrogate is used, or none (the base attack's scores stay), is settled on releases under simulated keys, whose
   links Eve, the attacker, knows: the surrogate with the highest top-1 share there; at equal shares the base stays. The
-  release under attack has no say in it. That a surrogate agrees with itself proves nothing: in a test its predictions
+  release under attack does not enter. A surrogate that agrees with itself proves nothing: in a test its predictions
   correlated .87 with the released rows that they had been matched to, and no match was right.
 """
 

@@ -1,11 +1,11 @@
 """A linear Gaussian channel from raw to released rows, measured on simulations.
 
-Of a raw row's description u and its released row's description o it is assumed that o = W u + e, e normal with one
-covariance S for all rows; both are centred over their set. W is a ridge regression on three quarters of the simulated
-releases, S what the regression on every other one of them leaves on those between. The last quarter chooses what the
-data cannot give directly: the ridge, how far S is shrunk to its diagonal, and a factor on the log density (a density
-that is only roughly right is too sure of itself), all by the mean log posterior of the true candidate. So nothing is
-judged on keys it was fitted to, but for these three numbers.
+The model is o = W u + e, for a raw row's description u and its released row's description o, both centred over their
+set; e is normal with one covariance S for all rows. W is a ridge regression on three quarters of the simulated
+releases. S is the covariance of the errors that a regression on every other one of them makes on those between. The
+last quarter chooses three numbers by the mean log posterior of the true candidate: the ridge, the shrinkage of S to its
+diagonal, and a factor on the log density (an approximate density is too sharp). All else is judged on keys that it was
+not fitted to.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 When to stop, besides the last step (steps before the warm-up ends count for nothing):
 - "solved": the mean loss on held-out keys is below `enough`.
 - "chance": for `patience` steps no smoothed held-out loss was better than chance, which is known: the loss of equal
-  scores, log(n) for n pairs. There is nothing that a smaller learning rate could settle: the run ends at once. Losses
-  above chance count as chance: towers that see nothing begin above it and fall towards it for hundreds of steps.
+  scores, log(n) for n pairs. A smaller learning rate would not help, so the run ends at once. Losses above chance
+  count as chance: towers that learn nothing begin above it and fall towards it for hundreds of steps.
 - "plateau": the best smoothed loss is as old, but better than chance. A smaller learning rate often helps here, so the
-  rest of the cosine is run through within `patience` steps (or what is left) before the run ends: stopping early never
-  costs the gain that the fall of the learning rate brings.
+  run ends with the rest of the cosine within `patience` steps (or the steps that are left): stopping early keeps the
+  gain of the falling learning rate.
 A loss counts as better when it is lower by a hundredth of chance.
 
-On CUDA the networks compute in bfloat16 while they train (products of embeddings and the loss stay float32). Scores do
-not: two embeddings that bfloat16 cannot tell apart tie, and ties move guesswork.
+On CUDA the networks compute in bfloat16 while they train (products of embeddings and the loss stay float32). Scores
+use float32: two embeddings that bfloat16 cannot tell apart tie, and ties move guesswork.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Released forms of candidates: equal ones, nearest ones, and selected ones.
 
-Rows that are read where they are used stay such: nothing here holds more than blocks of them.
+Rows that are read on demand (`Rows`) are never read whole: each function holds only blocks of them.
 """
 
 from __future__ import annotations

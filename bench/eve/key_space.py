@@ -1,8 +1,8 @@
 """Eve, the attacker, estimates a scheme's number of keys and enumerates them.
 
-A key that is made from few bits can be found by trying them all. Three things tell how few: bits of a key's state that
-never vary from key to key; bits that vary, and change nothing that the key does; and keys that do the same under two
-secrets (Chao 1984: from how many were met once, and how many twice, how many there are).
+A key that is made from few bits can be found by trying them all. Three observations bound their number: bits of a key's
+state that never vary from key to key; bits that vary without effect; and keys with the same effect under two secrets
+(Chao 1984: the counts of keys that were met once and twice estimate the number of all).
 """
 
 from __future__ import annotations

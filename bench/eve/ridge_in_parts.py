@@ -1,9 +1,9 @@
 """Kernel ridge regression of rows too large for memory, in parts.
 
-The same regressions as in `bench.eve.ridge`. Kept are the matched rows and, for every location and fold, the solved
-weights, on disk if they do not fit either; of these, the matched rows at one location and the weights of one fold
-are in memory at once. Predictions are made once and kept, so that a score has the same bits in whichever block it is
-read. The median distance is found digit by digit, exact to 2^-36 of it.
+The same regressions as in `bench.eve.ridge`. The matched rows and the solved weights of every location and fold are
+kept, on disk if they do not fit in memory. The matched rows at one location and the weights of one fold are in memory
+at once. Predictions are made once and kept, so that a score has the same bits in every block. The median distance is
+found digit by digit, exact to 2^-36 of it.
 """
 
 from __future__ import annotations

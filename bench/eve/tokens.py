@@ -1,7 +1,7 @@
 """Released rows read as tokens: parts that are compared one by one.
 
-A reading is one way to take rows apart. Which one an encoder leaves readable depends on the encoder, so an attack tries
-them on keys of its own: `places` for encoders that keep a patch where it was, `sizes` for those that flip signs, `bags`
+A reading is one way to take rows apart. Encoders leave different readings usable, so an attack tries them on keys
+of its own: `places` for encoders that keep a patch where it was, `sizes` for those that flip signs, `bags`
 for those that shuffle the patches of each image, `unshuffled` for those that do so and mark each patch by its place.
 """
 

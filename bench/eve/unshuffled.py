@@ -5,7 +5,7 @@ cluster. An encoder that marks each place by a secret vector (the positional emb
 leaves the marks: the patches of all rows fall into as many clusters as there are places. Under four keys of NeuraCrypt
 (images of 64 pixels, patches of 16 or 8) all but a few in ten thousand come back to their place.
 
-The clusters do not name their places, but they vary unequally, and the order of their variance identifies most.
+The clusters do not name their places, but they vary unequally, and the order by variance identifies most of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Folders in which artefacts are built, their lock, and the cache tag.
 
-A build folder's name says which artefact it is for and which process made it, so that the next process can remove what
-was left by one that was killed. The mark follows the Cache Directory Tagging Specification (bford.info/cachedir).
+A build folder's name holds the artefact and the process that makes it, so that the next process can remove the files of
+a killed one. The mark follows the Cache Directory Tagging Specification (bford.info/cachedir).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A bundle: records and their files, in one file to submit.
 
 A zip file of plain JSON, text, PNG and safetensors, read without unpacking it: no name in it chooses a place to write.
-- `manifest.json`: every other file with its hash, under one digest and, where its author signed, one signature.
+- `manifest.json`: every other file with its hash, under one digest and, if its author signed, one signature.
 - `cells/...`: records, pictures and evidence, as in a results folder.
-- `environment.json`: the machine and its versions; `requirements.lock`: every package at the version that was there.
-- `run-secret`: what the keys of the records were derived from, if its author discloses it.
+- `environment.json`: the machine and its versions; `requirements.lock`: every package with its version.
+- `run-secret`: the secret behind the keys of the records, if its author discloses it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Evidence as bytes and back, so that metrics can be recomputed.
 
 A safetensors file. Numbers of one kind lie in one tensor, end to end, each in the narrowest kind that gives the very
-same bits back (counts fit into bytes); the file's header says, as JSON, what is where. It is read by the types that the
-evaluator declares, so that nothing in the file chooses what is made of it, and no code of the file's author runs.
+same bits back (counts fit into bytes); the file's header is a table of contents in JSON. The evaluator declares the
+types that are read, so that the file cannot choose them, and no code of its author runs.
 """
 
 from __future__ import annotations

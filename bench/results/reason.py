@@ -1,7 +1,7 @@
 """Fixed lists of codes and phases, which are safe for restricted data.
 
-Free text (of an exception, a plug-in, a stage) may hold what it was raised over. A record of data that may not be
-shared takes a code and a phase from here, and its terminal shows no more; the text is in the log, which only its owner
+Free text (of an exception, a plug-in, a stage) may hold private values. A record of data that may not be shared
+takes a code and a phase from here, and its terminal shows no more; the text is in the log, which only its owner
 can read.
 """
 

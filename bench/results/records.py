@@ -1,7 +1,7 @@
 """Record files: checks on writing and reading, and the names in inputs.
 
 The digest covers every byte of the file, the key is the hash of the inputs, and the inputs name the method, data,
-attack and metrics. `json_schema()` is what `bench leaderboard build` publishes.
+attack and metrics. `bench leaderboard build` publishes `json_schema()`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 With the secret one can repeat the folder's runs to the last bit, and undo its releases; without it one can do neither.
 Its commitment (`Secret.commitment`) stands in the inputs of every record and release. It is derived from the secret
-alone. A salt would hide no more, because 256 bits are too many to try. The same secret in two folders is meant to
-show, for their runs are one run.
+alone. A salt would hide no more, because 256 bits are too many to try. Two folders with the
+same secret show it on purpose, for their runs are one run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """JSON with a digest of all bytes, and optionally a signature.
 
-The digest tells an accident (a failing disk, an editor, half a copy) from what was written. It does not stop a forger,
-who computes another. A signature does, for readers who know whose public key to expect: without that, the forger
+The digest reveals accidents (a failing disk, an editor, half a copy). It does not stop a forger, who computes another
+one. A signature does, for readers who know whose public key to expect: without that, the forger
 may have signed the file anew, or taken the signature away.
 """
 

@@ -1,6 +1,6 @@
 """Messages of a worker: JSON, checked and bounded field by field.
 
-Nothing that a worker sends is unpickled: plug-ins share its process, and could send what runs code here.
+Messages are never unpickled: plug-ins share the worker's process, and could send a pickle that runs code here.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The clock of a job: processor time and signs of life.
 
 A loaded machine must not cost a job its result, so the wall is no measure. A job's time is the processor time of all
-its processes, at most a second each second: threads side by side make it shorter, and waiting for a busy accelerator
-counts, for that keeps a core busy. A job ends at the first of these:
+its processes, at most a second each second. Parallel threads make it shorter; waiting for a busy accelerator counts,
+because it keeps a core busy. A job ends at the first of these:
 
 - its time is over its limit;
-- for `STILL_SECONDS` (or for as long as its limit, if that is shorter) it has neither computed, by a thousandth of a
-  core, nor said where it is;
-- `WALLS` times its limit has gone by on the wall: it says where it is, and does not get there.
+- for `STILL_SECONDS` (or its limit, if that is shorter) it has neither used a thousandth of a core nor reported its
+  stage;
+- `WALLS` times its limit has gone by on the wall: it reports stages but does not finish.
 """
 
 from __future__ import annotations

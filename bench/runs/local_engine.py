@@ -1,7 +1,7 @@
 """Jobs on this machine, each in a worker process.
 
-A worker in which only this project's code ran does one job after another; what
-failed in any way ends with it.
+A worker that has run only this project's code does one job after another. A
+worker ends after any failure.
 """
 
 from __future__ import annotations

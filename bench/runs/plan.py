@@ -1,6 +1,6 @@
 """The planner: cells, evaluators, their state, and reasons to run them again.
 
-`--dry-run`, `status` and `run` use this one planner, so that what is forecast is what is done.
+`--dry-run`, `status` and `run` use this one planner, so that the forecast and the run agree.
 """
 
 from __future__ import annotations

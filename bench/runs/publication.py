@@ -1,17 +1,17 @@
 """A data owner's release: files to publish, and her key apart.
 
-The data are opened as `bench run` opens them, so that under the same options a record speaks of this release: its rows
-are the private part, which preset and --limit size (`--preset paper` takes all of it) and whose labels are balanced as
-they are scored; control and test people stay at home. The scheme comes from the store that `bench run` fills. Two
-things differ: key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from
-the run secret of the results folder, so that holders of that folder cannot make them again; and the release is not
-kept. The key file alone holds what the key came from.
+The data are opened as `bench run` opens them, so that a record with the same options describes this release. Its rows
+are the private part, sized by preset and --limit (`--preset paper` takes all of it), with labels balanced as they are
+scored; control and test people are left out. The scheme comes from the store that `bench run` fills. Two things differ.
+Key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from the run secret of
+the results folder, so that holders of that folder cannot make them again. And the release is not kept. The key file
+alone holds the secret of the key.
 
 Into DIR, which appears in one step, complete, or not at all:
 - release.safetensors: `samples` (m, ...) float32 and, if labels are released, `labels` (m, k): 1, 0, NaN withheld.
 - generator.safetensors in its place, if the method publishes a generator: anyone can then draw rows from it.
-- scheme.safetensors: what the method learned from public rows, if anything (`Method.load`).
-- features.safetensors: what the extractor learned from public images, if anything (`Extractor.load`).
+- scheme.safetensors: parameters that the method learned from public rows, if any (`Method.load`).
+- features.safetensors: parameters that the extractor learned from public images, if any (`Extractor.load`).
 - release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
 
 The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR.

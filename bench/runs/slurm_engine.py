@@ -1,7 +1,7 @@
 """SLURM by submitit: one array for each stage and resource class.
 
-submitit checkpoints a task whose time ends or whose node is wanted, and queues it again; SLURM queues again what was
-lost with its node. `cluster=local` is submitit's own: this machine without SLURM, to try an installation.
+submitit checkpoints a task whose time ends or whose node is wanted, and queues it again. SLURM itself queues a task
+again if its node is lost. `cluster=local` is submitit's own: this machine without SLURM, to try an installation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The work of workers: open data, fit a method, evaluate a cell.
 
-Every evaluator sees the same sealed releases. Attacks are handed Eve's view; links, keys and the run's seed stay here.
+Every evaluator sees the same sealed releases. Attacks get Eve's view; links, keys and the run's seed stay here.
 """
 
 from __future__ import annotations
