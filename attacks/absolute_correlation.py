@@ -109,7 +109,7 @@ class AbsoluteCorrelationAttacker(Attacker):
     """The candidates under one reading.
 
     Args:
-        shape: Of a raw row.
+        shape: The shape of a raw row.
         compared: (c,) int64, the numbers of a row that are compared; None stands for all of them.
         matched: The share of links found.
     """

@@ -47,7 +47,7 @@ class HashScores(PairScores):
     Args:
         seed: 63-bit integer.
         shape: (n, m).
-        device: Where blocks are made.
+        device: The device of the blocks.
     """
 
     def __init__(self, seed: int, shape: tuple[int, int], device: torch.device) -> None:

@@ -49,9 +49,9 @@ class Contrastive(Attack):
         steps: Training steps, one fresh key each, if `epochs` is None.
         epochs: Passes over the candidates; None: `steps` counts.
         batch: Candidates a step; more if the method does not release so few (`bench.eve.some_released`).
-        width: Of the SAU, the ViT and the embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
-        depth: Of the instance SAU or ViT.
-        learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
+        width: Width of SAU, ViT and embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
+        depth: Depth of the instance SAU or ViT.
+        learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
         relations: Tell the towers how each row stands to the others of its set: see `bench.nets.contrastive_towers`.
         patience: Steps without a better loss on held-out keys after which training ends, at once if the loss never
@@ -102,11 +102,11 @@ class ContrastiveAttacker(Attacker):
     """The trained towers, the candidates' embeddings, and the outcome of the training.
 
     Args:
-        towers: In evaluation mode.
+        towers: The towers, in evaluation mode.
         raw: (n, width) float32 embeddings of the candidates.
         labelled: Whether the towers read labels.
-        outcome: Of the training.
-        seed: Of the parts in which a large release is read.
+        outcome: The outcome of the training.
+        seed: Draws the parts in which a large release is read.
     """
 
     towers: contrastive_towers.Towers
@@ -155,7 +155,7 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
     Args:
         attack: Its parameters.
         view: Candidates. Labels (n, k) that the attack reads are free of NaN; others are there for methods to release.
-        seed: Of everything random.
+        seed: Decides all random numbers.
         draw: Gives the rows of a batch (int64), by a generator on the device of the candidates.
     """
     candidates, device = view.candidates, view.candidates.samples.device

@@ -43,7 +43,7 @@ class DCR(Attack):
     Args:
         labels: Whether only released rows of the candidate's class count.
         scaled: Whether columns are divided by their deviation among the control rows (but for those without any).
-        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+        draws: Rows drawn from a published generator, as a multiple of the released rows; 0 draws none.
     """
 
     name: ClassVar[str] = "dcr"

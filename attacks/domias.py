@@ -42,8 +42,8 @@ class DOMIAS(Attack):
 
     Args:
         components: Principal axes along which densities are taken, at most.
-        bandwidth: In units of Scott's factor.
-        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+        bandwidth: Bandwidth in units of Scott's factor.
+        draws: Rows drawn from a published generator, as a multiple of the released rows; 0 draws none.
     """
 
     name: ClassVar[str] = "domias"

@@ -44,7 +44,7 @@ class GANLeaks(Attack):
 
     Args:
         calibrate: Take the distance to the reference generator's rows off.
-        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+        draws: Rows drawn from a published generator, as a multiple of the released rows; 0 draws none.
         references: Reference releases, each under a key of its own, over which distances are averaged.
     """
 

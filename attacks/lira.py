@@ -45,7 +45,7 @@ from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
 from bench.validation import at_least
 
 BANDWIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 8.0)
-"""Of the kernels, in units of the root mean square distance of two rows."""
+"""Bandwidths of the kernels, in units of the root mean square distance of two rows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class LiRA(Attack):
 
     Args:
         shadows: Shadow releases, an even number of at least 4.
-        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+        draws: Rows drawn from a published generator, as a multiple of the released rows; 0 draws none.
     """
 
     name: ClassVar[str] = "lira"

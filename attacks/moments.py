@@ -55,8 +55,8 @@ class Moments(Attack):
     Args:
         steps: Training steps at most, one fresh key each.
         batch: Candidates a step; more if the method does not release so few (`bench.eve.some_released`).
-        width: Of the networks and the embeddings.
-        learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
+        width: Width of the networks and the embeddings.
+        learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
         patience: Steps without a better held-out loss after which it ends.
     """
@@ -153,7 +153,7 @@ def moments(reading: Reading, rows: torch.Tensor) -> torch.Tensor:
     """Mean and rooted central moments of pieces, centred at each position.
 
     Args:
-        reading: How the rows are taken apart.
+        reading: The cut of rows into pieces.
         rows: (n, ...) float32.
 
     Returns:

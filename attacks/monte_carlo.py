@@ -49,7 +49,7 @@ class MonteCarlo(Attack):
         percentile: Epsilon as a percentile of all distances, above 0 and at most 100; None for the median heuristic.
         weighted: Weigh rows in the ball by minus the logarithm of their distance.
         components: Principal axes along which rows are compared, at most.
-        draws: How many times as many rows as were released are drawn from a published generator; 0 draws none.
+        draws: Rows drawn from a published generator, as a multiple of the released rows; 0 draws none.
     """
 
     name: ClassVar[str] = "monte-carlo"

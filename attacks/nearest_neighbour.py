@@ -104,7 +104,7 @@ class NearestNeighbourAttacker(Attacker):
 
     Args:
         candidates: (n, ...) raw rows.
-        network: What describes them; None: their own numbers do.
+        network: Describes the rows; None: their own numbers do.
         sides: (h, w) at which images are compared by their own numbers; None: at their own.
     """
 
@@ -125,7 +125,7 @@ class NearestNeighbourAttacker(Attacker):
         return CosineScores(a, -b if mirrored(a, b) else b)
 
     def notes(self) -> Mapping[str, str]:
-        """At which side images are compared, if that is not their own."""
+        """Side at which images are compared, if it is not their own."""
         if self.sides is None:
             return {}
         (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]

@@ -103,9 +103,9 @@ class PRNGAttacker(Attacker):
     """The candidates (n, ...), keys, trial (None: untried), and outcome.
 
     Args:
-        marks: Of the rows that each tried key released.
+        marks: Hashes of the rows that each tried key released.
         seconds: A try takes on the wall: the method may do it in a process of its own.
-        numbers: That may be released to score candidates.
+        numbers: Numbers that may be released to score candidates.
     """
 
     candidates: Dataset

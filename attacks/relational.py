@@ -71,7 +71,7 @@ class Relational(Attack):
     Args:
         keys: Simulated keys behind the mean Gram matrices and signatures.
         held_out: Further simulated keys, by which the variant is chosen.
-        reading: How released rows are taken apart (see `bench.eve.tokens`); "auto" tries all on two simulated keys.
+        reading: The reading of released rows (see `bench.eve.tokens`); "auto" tries all on two simulated keys.
         refine_up_to: Rows up to which the matching is refined; the Hungarian method takes cubic time.
     """
 
@@ -130,7 +130,7 @@ class Variant:
     """A way to score, and how it did on held-out keys.
 
     Args:
-        kinship: What simulated keys taught.
+        kinship: The result of simulated keys.
         own: As in `Kinship.factors`.
         blend: As in `bench.eve.matching.refine`; None compares signatures only.
         sharpness: As in `bench.eve.matching.log_posterior`.
@@ -167,8 +167,8 @@ class RelationalAttacker(Attacker):
     """The variant that did best on held-out simulated keys.
 
     Args:
-        variant: How it scores.
-        keys: How many keys it rests on.
+        variant: The way it scores.
+        keys: Number of keys behind it.
         tried_on: Candidates that its reading was tried on.
     """
 

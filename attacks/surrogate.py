@@ -51,7 +51,7 @@ class Student:
     Args:
         kernel: As in `bench.eve.ridge`.
         by_location: Whether each location has a regression of its own.
-        loyalty: How much of the base's scores is added after the first fit, both in units of their deviation; it fades.
+        loyalty: Weight of the base's scores after the first fit, both in units of their deviation; it fades.
     """
 
     kernel: Kernel
@@ -143,7 +143,7 @@ class SurrogateAttacker(Attacker):
         base: The base attack.
         candidates: Raw rows.
         seed: Draws the folds.
-        variant: How it learns; None keeps the base's scores.
+        variant: The chosen surrogate; None keeps the base's scores.
         shares: Top-1 share of every variant on simulated keys.
     """
 
@@ -222,7 +222,7 @@ def _centred(rows: torch.Tensor) -> torch.Tensor:
 def _predicted(
     raw: torch.Tensor, released: torch.Tensor, pairs: Pairs, kernel: Kernel
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `bench.eve.ridge.predict`; in parts where rows are read where they are used."""
+    """As `bench.eve.ridge.predict`; in parts if rows are read on demand."""
     if isinstance(raw, Rows) or isinstance(released, Rows):
         return predict_in_parts(raw, released, pairs, kernel)
     return predict(list(raw.unbind(dim=1)), list(released.unbind(dim=1)), pairs, kernel)

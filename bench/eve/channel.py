@@ -39,7 +39,7 @@ class Channel:
     Args:
         a, b: (q, width) and (r, width) float64.
         loss: Mean of -log posterior of the true row on held-out keys, among `rows` rows.
-        chance: What guessing gives.
+        chance: The value of guessing.
         ridge, shrinkage, factor: As chosen.
     """
 

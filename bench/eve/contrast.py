@@ -40,7 +40,7 @@ class Course:
 
     Args:
         steps: At most so many, one fresh key each.
-        learning_rate: Of Adam, after a warm-up, falling to zero along a cosine.
+        learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Ends the training when the mean loss on held-out keys is below it.
         patience: Steps without a better held-out loss after which the training ends; see the module.
     """
@@ -129,7 +129,7 @@ def train(
         towers: On the device of the examples.
         example: The simulated release of a step, under a key of its own.
         held_out: Releases under keys that no step uses.
-        course: How long and how fast.
+        course: Length and speed of the training.
     """
     device = held_out[0].raw.device
     optimiser, precision = (

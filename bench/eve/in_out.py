@@ -27,7 +27,7 @@ class InOut:
         middle: (n,) float64, half way between in and out.
         gap: (n,) float64, in - out.
         variance: (n,) float64.
-        auc: By which rows in and out are told apart in shadow releases, each judged by the others.
+        auc: The AUC for rows in and out of shadow releases, each release judged by the others.
     """
 
     middle: torch.Tensor

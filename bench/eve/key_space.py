@@ -40,8 +40,8 @@ class KeySpace:
     """The keys of a scheme.
 
     Args:
-        bits: Logarithm to base 2 of how many keys there are, at most.
-        basis: How that is known, in words.
+        bits: Binary logarithm of the number of keys, at most.
+        basis: The evidence for `bits`, in words.
         keys: All of them in turn; or more and more, drawn at random; or a few of too many.
         drawn, different: Keys that Eve drew, and how many of them did different things.
     """
@@ -57,9 +57,9 @@ def survey(scheme: Scheme, seed: int, shown: Shown) -> KeySpace:
     """The keys of a scheme: their number, and a way through them.
 
     Args:
-        scheme: Whose keys.
-        seed: Of the secrets that Eve draws keys under.
-        shown: What a key does, in bytes: two keys that show the same are the same to Eve.
+        scheme: The scheme of the keys.
+        seed: Draws the secrets of Eve's keys.
+        shown: The effect of a key, in bytes: keys with equal effects are the same to Eve.
     """
     first = scheme.sample_key(Secret.of_seed(seed, "space", 0))
     size = sum(tensor.numel() for tensor in first.state().values())

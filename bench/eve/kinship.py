@@ -82,7 +82,7 @@ class Kinship:
     """Average signatures and Gram matrices of releases, and their spread over keys.
 
     Args:
-        look: How releases are read.
+        look: The way to read releases.
         signatures: (n, f) float64, the mean over keys, in units of `spread`.
         spread: (f,) deviation of a signature from key to key.
         covariance: (f, f) of these deviations, 1 on the diagonal.

@@ -18,7 +18,7 @@ def summing_to(rows: torch.Tensor, among: torch.Tensor, total: torch.Tensor, man
         rows: (n, d) float64.
         among: (s,) int64, ascending: the rows that it may be.
         total: (d,) float64.
-        many: How many of them it is.
+        many: The number of missing rows.
     """
     rows = rows_at(rows, among)
     mean, d = rows.mean(dim=0), rows.shape[1]

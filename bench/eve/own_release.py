@@ -13,9 +13,9 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
     """Raw rows, and beside each the released row made mainly of it.
 
     Args:
-        view: What Eve sees.
+        view: Eve's view.
         rows: Candidates at most, drawn at random; more if the method does not release so few.
-        seed: Of the choice and the key.
+        seed: Draws the candidates and the key.
         attack: Its name, for the message.
 
     Raises:

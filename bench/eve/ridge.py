@@ -33,7 +33,7 @@ def predict(
     Args:
         raw: One (n, q) float64 a location, centred.
         released: One (m, r) float64 a location, centred; as many locations as `raw`.
-        pairs: What to learn from.
+        pairs: The matched rows to learn from.
         kernel: "linear", or "gauss" (a Gaussian of the median distance).
     """
     a, b = [], []

@@ -33,7 +33,7 @@ def predict_in_parts(
     Args:
         raw: (n, locations, q) float64, each location centred.
         released: (m, locations, r) float64, each location centred.
-        pairs: What to learn from.
+        pairs: The matched rows to learn from.
         kernel: As there.
 
     Raises:

@@ -18,7 +18,7 @@ def some_released(
     why an attack on the whole should not apply.
 
     Args:
-        scheme: Whose key is drawn.
+        scheme: The scheme; a key of it is drawn.
         candidates: All rows that there are (n).
         chosen: (m,) int64, distinct, on their device: the rows to begin with. Others follow at random.
         seed, names: They draw the key and the rows that follow.

@@ -33,8 +33,8 @@ def tokens(
         reading: "places": each location by itself, and the whole row. "sizes": the same of absolute values.
             "bags": mean and second moments over the locations, which no order of the patches changes. "unshuffled": as
             "places", patches first put back (`bench.eve.unshuffled`).
-        locations: How many equal parts a vector is cut into, if its length allows; images bring their own patches.
-        chosen: Which tokens, by number in ascending order; None for all.
+        locations: Number of equal parts of a vector, if its length allows; images bring their own patches.
+        chosen: Numbers of tokens, in ascending order; None for all.
     """
     chosen = range(token_count(rows, reading, locations)) if chosen is None else chosen
     parts = rows.map(partial(located, locations=locations)) if isinstance(rows, Rows) else located(rows, locations)

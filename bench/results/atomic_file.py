@@ -27,7 +27,7 @@ def write_atomically(
     Args:
         path: The file.
         content: All of it.
-        mode: Of a new file.
+        mode: The mode of a new file.
         still: Called when all but the name is written; False stops the writing.
         sweep: Look for files of killed writers, which reads the whole folder.
         durable: Wait for the disk.

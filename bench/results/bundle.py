@@ -159,7 +159,7 @@ class Bundle:
 
     Args:
         path: The file.
-        sha256: Of the whole file.
+        sha256: The hash of the whole file.
         signer: The public key that signed its manifest; None if unsigned.
         files: All but the manifest, by name.
     """
@@ -235,8 +235,8 @@ def pack(path: Path, files: Mapping[str, bytes], made_by: str, signer: SigningKe
     """Write a bundle: the same bytes for the same files and signer.
 
     Args:
-        path: Of the new file.
-        files: By name, `PARTS` and what lies below `cells/`.
+        path: The new file.
+        files: By name, `PARTS` and the files below `cells/`.
         made_by: The program and its version.
         signer: Signs the manifest, and with it every file.
     """

@@ -50,7 +50,7 @@ def harmless(
     Args:
         details: Of a record, by name; an attack that reads labels puts the finding before the name, and an attack that
             trains upon another "base: ".
-        findings: Of its data.
+        findings: The findings of its data.
         own_attack, own_method: Whether the attack, and the method, are this project's.
     """
     kept = {name: value for name, value in details.items() if _is_harmless(name, value)}
@@ -88,7 +88,7 @@ PATHS = re.compile(
     re.IGNORECASE,
 )
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What terminals obey, and what turns the direction of reading."""
+"""Control codes of terminals, and marks that turn the direction of reading."""
 
 PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
 """A patient or a study of MIMIC-CXR."""

@@ -38,7 +38,7 @@ def is_disk_failure(error: BaseException) -> bool:
 FULL = frozenset(number for name in ("ENOSPC", "EDQUOT") if (number := getattr(errno, name, None)) is not None)
 
 OF_WRITING = FULL | {errno.EROFS}
-"""What an error of reading cannot be."""
+"""Errors that reading cannot raise."""
 
 
 @contextmanager

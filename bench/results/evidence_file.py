@@ -24,7 +24,7 @@ KINDS = frozenset({*NARROWER, "int8", "int64", "float64"})
 HEADER = "evidence"
 MOST_DEEP = 24
 MOST_BYTES = 8 * 2**20
-"""Of a record's evidence: more is not kept, and the record can be run again, but not replayed."""
+"""Most bytes of a record's evidence. Larger evidence is not kept: its record can be run again, but not replayed."""
 MOST_TIMES = 4  # a number is read once, and again where several types are tried
 
 
@@ -110,7 +110,7 @@ def unpack(content: bytes, kind: type) -> dict[str, object]:
 
     Args:
         content: As `pack` gave it.
-        kind: What each part is to be: `Evaluator.evidence`.
+        kind: The type of each part: `Evaluator.evidence`.
 
     Raises:
         EvidenceError: It is no such file, or holds something else.

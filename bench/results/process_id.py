@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 
 NAME = r"(?P<machine>[0-9a-f]{12})-(?P<process>[0-9]+)-[0-9a-f]{16}"
-"""What `own_name` looks like: machine, process, random number."""
+"""The form of `own_name`: machine, process, random number."""
 LEFT_SECONDS = 24 * 3600.0
-"""So old is what a process on another machine surely left; only disk space depends on it."""
+"""Files of another machine's process that are so old were left behind; only disk space depends on it."""
 
 
 def own_name() -> str:

@@ -38,7 +38,7 @@ Phase = Literal[
 ]  # fmt: skip
 PHASES: frozenset[str] = frozenset(get_args(Phase))
 UNSAID = "not said: these data may not be shared"
-"""What stands in place of a plug-in's words."""
+"""The text in place of a plug-in's words."""
 
 
 def status_of(code: Code) -> Literal["not-applicable", "timed-out", "failed"]:

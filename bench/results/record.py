@@ -59,7 +59,7 @@ class PictureRecord(Part):
     """A picture beside a record.
 
     Args:
-        caption: What it shows.
+        caption: Describes the picture.
         sha256: The hash of the PNG file, 64 hex digits.
     """
 
@@ -104,7 +104,7 @@ class Record(Part):
         method, attack: The plug-ins as they ran.
         dataset: The data; null in records of earlier versions whose data could not be opened.
         claim: The method's formal guarantee for these data; null if it makes none.
-        threat_model: What Eve knew, in words.
+        threat_model: The knowledge of Eve, the attacker, in words.
         preset: The size of the run.
         seed: Decides the splits and all other draws.
         keys: Keys that the figures are taken over.
@@ -112,7 +112,7 @@ class Record(Part):
         details: Notes of evaluator, attack and method beside the figures.
         seconds: By stage; of the whole job those on the wall, and by `cpu` those of the processor, by
             `fit` those of the fit that all records of a cell share, whenever it was done.
-        isolation: Where method and attack worked: in a sandbox, in processes of their own, or (none) in the judge's.
+        isolation: The place of method and attack: in a sandbox, in processes of their own, or (none) in the judge's.
         hardware: The machine, without its name.
         versions: Of Python and of the packages that figures depend on.
         git: The commit, with `-dirty` if files were changed; null outside a checkout.

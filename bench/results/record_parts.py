@@ -69,7 +69,7 @@ class FeatureRecord(Part):
         code: A hash of its source and of what it imports from here.
         origin: The distribution or file that provided it.
         dimensions: Numbers in a vector.
-        notes: What the fitted extractor says of itself.
+        notes: Notes of the fitted extractor on itself.
     """
 
     name: str
@@ -94,7 +94,7 @@ class DatasetRecord(Part):
         shape: Of a row: channels, height and width, or columns.
         findings: Names of the label columns.
         shareable: Whether pixels may leave the machine.
-        notes: What a reader should know of the data.
+        notes: Notes on the data for readers.
     """
 
     name: str
@@ -135,14 +135,14 @@ class ClaimRecord(Part):
     """A formal privacy claim: stated and derived bounds, null if not finite.
 
     Args:
-        unit: What one neighbouring change alters.
+        unit: The part that differs between neighbours.
         epsilon: The bound that the method's authors state.
         derived: The bound that follows from the mechanism as it runs here.
         delta: The failure probability of both.
-        assumptions: What must be true for the claim to hold.
-        basis: Where the claim comes from, and how the derived bound follows.
-        neighbours: How neighbours differ: in what a unit holds, or by one unit more or less.
-        units: In how many units they differ at most.
+        assumptions: The conditions of the claim.
+        basis: The source of the claim, and the derivation of its bound.
+        neighbours: The difference of neighbours: in the content of a unit, or by one unit more or less.
+        units: Most units in which they differ.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -187,8 +187,8 @@ class MetricRecord(Part):
     """A metric's column in tables, with its unit and wanted direction.
 
     Args:
-        title: What stands in the header.
-        meaning: What the figure measures, in a sentence.
+        title: The header of the column.
+        meaning: The meaning of the figure, in a sentence.
         better: The direction that is better for the data owner.
         unit: What the figure counts.
     """
@@ -233,7 +233,7 @@ class ReplicatesRecord(Part):
             little-endian, in base64. The resamples are the same for every record of the same rows.
         degrees: Degrees of freedom of the spread over resamples.
         people: A hash of the resamples: figures are compared if it is the same.
-        scale: Where the figure is nearly normal.
+        scale: The scale on which the figure is nearly normal.
     """
 
     by_key: list[float] = Field(min_length=1, max_length=MOST_REPLICATES)
@@ -292,7 +292,7 @@ class ScoreRecord(Part):
         null_low, null_high: The 95 % interval of the chance level.
         better: The direction that is better for the data owner.
         unit: What the figure counts.
-        note: How the interval came about, or why there is none.
+        note: The origin of the interval, or the reason for its absence.
         parts: The same figure by finding, class or level, if there are several.
     """
 

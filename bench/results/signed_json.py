@@ -61,7 +61,7 @@ def check(content: Content, text: bytes, kind: str) -> None:
 
     Args:
         content: As `parsed` read it.
-        text: What it was read from.
+        text: The text that it was read from.
         kind: As it was attested.
 
     Raises:

@@ -102,7 +102,7 @@ class Store:
 
     Args:
         root: The folder.
-        budget: By which large tensors come back as `Rows`, read from the artefact where they are used; None reads all.
+        budget: Memory; larger tensors come back as `Rows`, read from the artefact on demand. None reads all.
     """
 
     root: Path

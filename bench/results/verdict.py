@@ -39,7 +39,7 @@ class Tier(IntEnum):
 
     @property
     def word(self) -> str:
-        """As records, pages and the command line write it."""
+        """The name in records, on pages and on the command line."""
         return self.name.lower().replace("_", "-")
 
     @property
@@ -76,7 +76,7 @@ class Judged(Part):
     """The findings on one record.
 
     Args:
-        digest: Of the record.
+        digest: The digest of the record.
         tier: The depth of the check.
         reason: Why it was not checked further, or the parts that were checked.
     """
@@ -157,7 +157,7 @@ def standing(path: Path) -> tuple[Tier, str | None] | None:
     """A verdict file's tier and signer, trusted or not; None without file.
 
     Raises:
-        VerdictError: What lies there is no verdict, was altered, or cannot be read.
+        VerdictError: The file is no verdict, was altered, or cannot be read.
     """
     try:
         text = path.read_bytes()
@@ -226,7 +226,7 @@ def judged_row(
     Args:
         records: All of the row, as they were read.
         beside: Every cell of the source that it came from: a row is judged with the controls that lay beside it.
-        verdicts: Of verifiers who are trusted (`read`).
+        verdicts: Verdicts of trusted verifiers (`read`).
     """
     told = (verdict.rows.get(records[0].cell) for verdict in verdicts)
     found = [row for row in told if row is not None and row.speaks_of(records, beside)]

@@ -24,7 +24,7 @@ class EvaluatorCost:
     Args:
         kind: The evaluator.
         device: "cpu" or "cuda".
-        jobs: How many records of the largest size there are: as many jobs the board has.
+        jobs: Number of records of the largest size, which is the number of the board's jobs.
         rows: Private rows of those.
         seconds: Their median, on the wall.
         growth: The power of the rows that seconds grow with.

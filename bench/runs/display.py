@@ -45,7 +45,7 @@ class Display:
     """Progress on the terminal, which is restored when the block ends.
 
     Args:
-        console: Where to write; None stands for standard error.
+        console: The console to write to; None for standard error.
         figures: Makes a table of what is measured so far, of so many lines; None for no table.
         clock: Seconds on a clock that never goes back.
     """
@@ -78,7 +78,7 @@ class Display:
             self._live.stop()
 
     def expect(self, jobs: int) -> None:
-        """So many jobs are to come."""
+        """Expect so many more jobs."""
         self._total += jobs
 
     def progress(self, name: str, stage: str, done: int, total: int) -> None:
@@ -138,7 +138,7 @@ class Display:
         self.message(there(name))
 
     def skip(self, jobs: int) -> None:
-        """So many expected jobs need not run."""
+        """Count expected jobs as done, for they need not run."""
         self._done += jobs
 
     def message(self, text: str) -> None:

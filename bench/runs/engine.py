@@ -39,7 +39,7 @@ class Job:
     Args:
         name: For display.
         work: Module-level function of no arguments but `argument`, which is pickled on its way.
-        argument: What it is called with.
+        argument: The argument of the function.
         answer: The type of its result, which comes back as JSON and is checked: a pydantic model, or another type that
             it checks.
         timeout: Seconds that it may work, as `bench.runs.job_clock` counts them.
@@ -70,7 +70,7 @@ class Job:
     key: str = ""
 
     def needs(self, memory: int | None) -> Needs:
-        """Its resource class, if a job may hold so many bytes."""
+        """The job's resource class, for a limit of so many bytes."""
         return Needs(self.device, self.alone, math.ceil(self.timeout / 60), memory)
 
 

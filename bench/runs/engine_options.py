@@ -24,7 +24,7 @@ class Needs:
     Args:
         device: "cpu" or "cuda".
         alone: Nothing else may run on the machine meanwhile (timings).
-        minutes: Of processor time, at most.
+        minutes: Most minutes of processor time.
         memory: Bytes; None if `--memory` was not given.
     """
 

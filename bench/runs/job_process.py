@@ -31,12 +31,12 @@ class JobProcess:
     """A job and the process that does it.
 
     Args:
-        future: Of the job.
+        future: The job's future.
         process: Its supervisor, which stands above the worker.
-        pipe, reader: What the worker says.
+        pipe, reader: Messages of the worker.
         more: Takes the next job for a worker that is kept.
         started: When, on the run's clock.
-        clock: How long it has worked.
+        clock: The clock of the job.
         tree: The supervisor, once it is there.
     """
 

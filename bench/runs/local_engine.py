@@ -66,7 +66,7 @@ class LocalEngine(Engine):
     """At most `jobs` worker processes on this machine.
 
     Args:
-        jobs: How many run at a time.
+        jobs: Number of jobs at a time.
         memory: Bytes a worker, with what it started, may hold before it is stopped.
         notify: Called with (job name, stage, done, total) as workers report.
         threads: With which each job computes; None shares the cores among them.

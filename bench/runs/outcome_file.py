@@ -35,7 +35,7 @@ def write_outcome(path: Path, kind: str, answer: type[object], outcome: Outcome)
         path: The file.
         kind: Names the job, and enters the digest.
         answer: The type of its value.
-        outcome: What to write.
+        outcome: The outcome to write.
     """
     value = None
     if outcome.value is not None:

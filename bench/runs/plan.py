@@ -157,7 +157,7 @@ class Plan:
     """A run compared with the records; made once for each command.
 
     Args:
-        spec: What was asked for.
+        spec: The wanted run.
         known: For each choice of data, the data when they were last opened; None if they never were.
         cells: The state of every evaluator.
     """

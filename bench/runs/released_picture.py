@@ -172,8 +172,8 @@ def spread(data: Dataset, count: int | None) -> torch.Tensor:
     """Row numbers (int64) spread over the findings, and over rows with none.
 
     Args:
-        data: Where to choose.
-        count: How many; None stands for 4, or one an exclusive class if there are more.
+        data: The data to choose from.
+        count: Number of rows; None for 4, or one row an exclusive class if there are more classes.
     """
     count = min(len(data), max(FEWEST, len(data.findings) * data.exclusive) if count is None else count)
     has = torch.zeros(len(data), 0, dtype=torch.bool) if data.labels is None else data.labels.cpu() == 1

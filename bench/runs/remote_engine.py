@@ -26,7 +26,7 @@ from bench.runs.outcome_file import read_outcome
 from bench.runs.remote_task import DISK, RemoteJob, Task
 
 VISIBLE_SECONDS = 60
-"""So long an outcome may take to appear on a network file system after its task has ended (option `visible`)."""
+"""Longest time until an outcome appears on a network file system after its task (option `visible`)."""
 MOST_TRIES = 5
 """Starts of a job whose tasks end without an outcome: the job itself may be the cause."""
 MOST_REFUSALS, RETRY_SECONDS = 3, 20.0
@@ -47,10 +47,10 @@ class Sent(Generic[Handle]):
     """A job that the engine has.
 
     Args:
-        future: Of the job.
+        future: The job's future.
         task: The file of the job, and where its outcome will be.
-        handle: As the engine knows it.
-        tries: How often it was handed over.
+        handle: The engine's name for it.
+        tries: Number of times that it was handed over.
         ended: When it was first seen to have ended, on the monotonic clock; None while it waits or runs.
     """
 

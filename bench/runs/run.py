@@ -63,11 +63,11 @@ class Summary:
 
     Args:
         records: Those that were computed now, and those that were there.
-        computed: How many were computed now.
+        computed: Number of records computed now.
         kept: Counts by their condition those that were not computed now.
         unopened: Data that did not open, and why; they have no records but those of earlier runs.
         refused: Jobs that the engine did not take, by name, and why; they have no new records either.
-        planned: How many records there would be if all goes well.
+        planned: Number of records if all goes well.
         stopped: The signal or Ctrl-C that ended the run early; None if it came to its end.
     """
 
@@ -104,9 +104,9 @@ def run(
     A signal or Ctrl-C ends the jobs, and the summary holds it in place of an exception; the next one is raised.
 
     Args:
-        asked: What was asked for, or a plan of it.
-        place: Where it works.
-        display: What the user sees.
+        asked: The wanted run, or a plan of it.
+        place: The place of its work.
+        display: The user's display.
         signer: Signs new records; it never leaves this process.
         engine: Runs the jobs, and stays open; None for workers on this machine.
     """

@@ -22,7 +22,7 @@ class RunSpec:
     """Everything that `bench run` was asked for, plug-ins built.
 
     Args:
-        choices: Of data; a cell for each, with each method.
+        choices: Choices of data; each gives a cell with each method.
         methods, attacks: Plug-ins.
         metrics: Names.
         evaluators: Beside those that are registered.

@@ -26,7 +26,7 @@ OPTIONS = (*NAMED, "cluster", "cpus", "mem", "setup", "signal", "time", "visible
 OWN = "sbatch."
 """The prefix of any other option of `sbatch`."""
 MOST_TIMEOUTS = 10
-"""So often a task whose time ended is queued again: training goes on where it stopped."""
+"""Times that a task is queued again after its time ended; training goes on from its last state."""
 _SAFE = "export PYTHONSAFEPATH=1"
 _LOCAL = "local"
 _USUAL_MINUTES, _WALL = 60, 2  # of a task: wall minutes for each processor minute of its job
