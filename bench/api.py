@@ -63,10 +63,13 @@ def open_place(
         trusted: Files of public keys: records that none of them signed are refused; without any, none is.
 
     Raises:
-        UsageError: `results` is a file.
+        UsageError: `results` is a file, or lies below one.
     """
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results {results}: expected a folder, found a file")
+    above = next((place for place in results.absolute().parents if place.exists()), results)
+    if not above.is_dir():
+        raise UsageError(f"--results {results}: {above} is no folder; name a place elsewhere")
     keys = frozenset(map(read_public, trusted)) if trusted else None
     cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
     folder = results.resolve()

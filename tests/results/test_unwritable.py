@@ -18,6 +18,7 @@ COMMANDS = {
     "--site": ["leaderboard", "build", "--results", "{here}", "--site"],
     "--results": ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--metric", "guesswork",
                   "--results"],
+    "--dry-run": ["run", "--method", "identity", "--dataset", "digits", "--preset", "smoke", "--dry-run", "--results"],
     "--into": ["new", "method", "mine", "--into"],
     "keys": ["keys", "new"],
 }  # fmt: skip
