@@ -78,7 +78,7 @@ def test_what_is_in_use_stays_and_is_named(results: Results, capsys: pytest.Capt
     folder = results.root / "artefacts" / "releases" / content_key(INPUTS)
     with FileLock(folder.with_suffix(".lock")):
         assert clean(results, "--yes") == 1
-    assert f"in use, and left: {folder}" in capsys.readouterr().err
+    assert f"in use, and kept: {folder}" in capsys.readouterr().err
     assert results.store.has("releases", INPUTS)
 
 

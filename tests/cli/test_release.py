@@ -24,8 +24,9 @@ from bench.types import Method, Scheme
 from bench.workbench.workbench import Workbench
 
 
-def release(folder: Path, *arguments: str, out: str = "out", data: str = "digits") -> int:
-    results = str(folder / "results")
+def release(
+    folder: Path, *arguments: str, out: str = "out", data: str = "digits", results: str | Path = "results"
+) -> int:
     return main(
         [
             "release",
@@ -34,7 +35,7 @@ def release(folder: Path, *arguments: str, out: str = "out", data: str = "digits
             "--preset",
             "smoke",
             "--results",
-            results,
+            str(folder / results),
             "--out",
             str(folder / out),
             *arguments,
@@ -256,12 +257,11 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert release(tmp_path, "--method", "dp-simple") == 0  # an empty folder will do
 
 
-@pytest.mark.parametrize(
-    "place", [["--key-out", "{out}/key"], ["--results", "{out}/r"], ["--key-out", "{out}/../out/k"]]
-)
-def test_secrets_may_not_lie_in_what_is_published(place, tmp_path, capsys) -> None:
+@pytest.mark.parametrize(("results", "key"), [("results", "{out}/key"), ("out/r", None), ("results", "{out}/../out/k")])
+def test_secrets_may_not_lie_in_what_is_published(results, key, tmp_path, capsys) -> None:
     (tmp_path / "out").mkdir()
-    assert release(tmp_path, "--method", "dp-simple", *(part.format(out=tmp_path / "out") for part in place)) == 2
+    key_out = [] if key is None else ["--key-out", key.format(out=tmp_path / "out")]
+    assert release(tmp_path, "--method", "dp-simple", *key_out, results=results) == 2
     assert "must lie outside" in capsys.readouterr().err
     assert not any((tmp_path / "out").iterdir())
 
@@ -269,8 +269,8 @@ def test_secrets_may_not_lie_in_what_is_published(place, tmp_path, capsys) -> No
 def test_no_secret_goes_into_an_earlier_release(tmp_path, capsys) -> None:
     assert release(tmp_path, "--method", "blur", out="old") == 0
     kept = {path.name for path in (tmp_path / "old").iterdir()}
-    for arguments in (["--key-out", str(tmp_path / "old/key")], ["--out", str(tmp_path / "old/new")]):
-        assert release(tmp_path, "--method", "dp-simple", *arguments) == 2
+    for out, arguments in (("out", ["--key-out", str(tmp_path / "old/key")]), ("old/new", [])):
+        assert release(tmp_path, "--method", "dp-simple", *arguments, out=out) == 2
         assert "the key must stay secret, and " in capsys.readouterr().err
     assert main(["keys", "new", str(tmp_path / "old/key")]) == 2
     assert "a private key must stay secret" in capsys.readouterr().err
@@ -312,7 +312,7 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
     assert release(tmp_path, "--method", "dp-simple", "--size", "8", data=data) == 0
     out = capfd.readouterr().out
     assert "these data may not be shared" in out
-    assert "set-aside people of these same data" in out
+    assert "set-aside people of the same data" in out
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
     assert str(tmp_path) not in (tmp_path / "out/release.json").read_text()
 

@@ -119,7 +119,9 @@ def test_one_key_gives_a_difference_that_says_so_and_no_rank(
     for number, each in enumerate(lone):
         Results(tmp_path).keep(keyed(each, cell=f"synth-cxr/{number}"), {})
     assert main(["compare", "a", "b", "--results", str(tmp_path)]) == 0
-    assert "under one key, so that what keys and trainings vary is left out: Utility AUC" in capsys.readouterr().out
+    assert (
+        "one key only, so their intervals leave out how keys and trainings vary: Utility AUC" in capsys.readouterr().out
+    )
 
 
 def test_equal_methods_are_told_apart_in_one_board_of_twenty() -> None:
@@ -154,7 +156,7 @@ def test_the_command_compares_two_and_ranks_all(tmp_path: Path, capsys: pytest.C
     assert main(["compare", *rest]) == 0
     assert "3 pairs of methods" in " ".join(capsys.readouterr().out.split())
     assert main(["compare", "a", "nobody", *rest]) == 2
-    assert "no record speaks of 'nobody'; there are a[scale=20.0]" in capsys.readouterr().err
+    assert "no record is of 'nobody'; there are a[scale=20.0]" in capsys.readouterr().err
     assert main(["compare", "a", *rest]) == 2
     assert main(["compare", "a", "b", "--metric", "utility", *rest]) == 2
     assert "utility-auc" in capsys.readouterr().err
