@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -180,7 +179,7 @@ def run(
         UsageError: An option that cannot be taken, or none of the data is here.
     """
     from bench.results.run_secret import given
-    from bench.runs.plan import work
+    from bench.runs.plan import plan_run, work
     from bench.runs.run import Summary
     from bench.runs.run import run as run_spec
 
@@ -190,6 +189,7 @@ def run(
         observer.absent(name, reason)
     start = time.perf_counter()
     result = RunResult([], Summary(), absent)
+    is_counting_announced = False
     with observer.display as display, _engine(request, place, display, executor, engine) as jobs_engine:
         for text in announcements(specs, place):
             display.message(text)
@@ -201,7 +201,12 @@ def run(
                 continue
             if len(specs) > 1:
                 display.message(part_title(number, specs))
-            summary = run_spec(spec, place, display, signer, jobs_engine)
+            plan = plan_run(spec, place.results)
+            if not is_counting_announced and any(map(plan.again, plan.cells)):
+                is_counting_announced = True
+                for text in slow_counting():
+                    display.message(text)
+            summary = run_spec(plan, place, display, signer, jobs_engine)
             result.parts.append((spec, summary))
             result.summary.add(summary)
     for spec, summary in result.parts:
@@ -257,9 +262,15 @@ def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     elif first.isolation != "sandbox":
         reason = why_not() or "asked for"
         yield f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
-    if find_spec("numba") is None:
-        yield "pair scores are counted by torch, which is slower: numba is not installed"
     yield from idle_attacks(specs)
+
+
+def slow_counting() -> Iterator[str]:
+    """A line if pair scores are counted without numba. Imports numba, so only a run with jobs left asks."""
+    from bench.pairs.sweep import engine
+
+    if engine() == "torch":
+        yield "pair scores are counted by torch, which is slower: numba is not installed, or cannot be imported"
 
 
 def idle_attacks(specs: Sequence[RunSpec]) -> list[str]:

@@ -34,7 +34,6 @@ UNFINISHED: set[str] = {
     "bench/cli",
     "bench/conformance",
     "bench/contract",
-    "bench/data",
     "bench/plugins",
     "bench/suites",
     "bench/workbench",

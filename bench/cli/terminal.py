@@ -10,8 +10,10 @@ import codecs
 import os
 import sys
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SPELLED = "spelled"
 """An error handler of `str.encode`: a letter that looks alike or a question mark, one for one, so that columns hold."""
@@ -27,15 +29,6 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(SPELLED, _spell)
 
 
-class _Results(Console):
-    """A console whose reader may close the pipe, as `head` does: later output is dropped, and the work goes on."""
-
-    def on_broken_pipe(self) -> None:
-        """See `Console`, which would end the process with code 1."""
-        self.quiet = True
-        let_go()
-
-
 def let_go() -> None:
     """Drop later standard output, without a complaint of the interpreter at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -45,8 +38,18 @@ def let_go() -> None:
 
 def to_stdout() -> Console:
     """A console for results, which go to standard output; progress goes to standard error."""
+    from rich.console import Console
+
+    class Results(Console):
+        """A console whose reader may close the pipe, as `head` does: later output is dropped, and the work goes on."""
+
+        def on_broken_pipe(self) -> None:
+            """See `Console`, which would end the process with code 1."""
+            self.quiet = True
+            let_go()
+
     width = None if sys.stdout.isatty() else 160
-    return _Results(highlight=False, markup=False, width=width)  # brackets are those of specs
+    return Results(highlight=False, markup=False, width=width)  # brackets are those of specs
 
 
 def to_stderr(lines: Iterable[str], most: int) -> None:

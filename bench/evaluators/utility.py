@@ -155,7 +155,7 @@ def _longer(plan: recipes.BobPlan, *, whole: int, part: int) -> recipes.BobPlan:
 
     More epochs of fewer batches.
 
-    >>> _longer(BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
+    >>> _longer(recipes.BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
     115
     """
     batches = [max(1, rows // plan.batch) for rows in (whole, part)]

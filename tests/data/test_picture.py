@@ -130,7 +130,7 @@ def test_values_beyond_the_stated_bits_below_zero_or_without_a_range_are_refused
 def test_colours_of_sixteen_bits_are_taken_only_where_all_count(tmp_path: Path, colour: int, channels: int) -> None:
     path = png(tmp_path / "a.png", np.repeat(TWELVE[:, :, None] * 16, channels, axis=2), colour=colour)
     for bits in (None, 12):
-        with pytest.raises(RefusedError, match="only where all 16 count"):
+        with pytest.raises(RefusedError, match="only if all 16 count"):
             read(path, channels=3, bits=bits)
     found = read(path, channels=3, bits=16)
     np.testing.assert_array_equal(found.pixels[0], TWELVE >> 4)

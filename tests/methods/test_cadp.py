@@ -277,7 +277,7 @@ def test_every_row_is_seen_150_times_where_a_batch_would_hold_more_than_there_ar
     def train(flow, rows, told, course, **_):
         raise AskedError(course.steps, len(rows))
 
-    monkeypatch.setattr("methods.cadp.train_flow", train)
+    monkeypatch.setattr("bench.nets.normalising_flow.train_flow", train)
     with pytest.raises(AskedError, match=r"\(150, 54\)"):
         CADP(**SMALL | {"steps": 1000, "train_batch": 442}).fit(table(), 0)
 

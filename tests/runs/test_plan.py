@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from made.cells import cell, place, records_of
 
-from bench.api import announcements
+from bench.api import slow_counting
 from bench.cli import main
 from bench.runs.local_engine import NETWORKS, preloaded
 from bench.runs.plan import RUNS, Condition, Plan, Planned, Standing, standing, to_run
@@ -118,7 +118,5 @@ def test_a_file_that_is_no_record_is_not_overwritten_by_never(tmp_path: Path) ->
 
 def test_a_numba_that_cannot_be_imported_is_said_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.pairs.sweep._kernel", lambda: None)  # there, or there and broken
-    monkeypatch.setattr("bench.runs.plan.idle", lambda spec: [])
-    spec = SimpleNamespace(preset="smoke", device="cpu", jobs=1, isolation="sandbox", methods=())
-    where = SimpleNamespace(results=SimpleNamespace(root="r"))
-    assert [*announcements([spec], where)][-1].startswith("pair scores are counted by torch")
+    (line,) = slow_counting()
+    assert line.startswith("pair scores are counted by torch")

@@ -16,9 +16,8 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from runpy import run_path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -220,7 +219,12 @@ def _catalogue() -> Mapping[str, Mapping[str, Any]]:
     package = find_spec("medmnist")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("medmnist needs the package of that name", name="medmnist")
-    catalogue: Mapping[str, Mapping[str, Any]] = run_path(str(Path(package.origin).with_name("info.py")))["INFO"]
+    spec = spec_from_file_location("medmnist_info", Path(package.origin).with_name("info.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    catalogue: Mapping[str, Mapping[str, Any]] = module.INFO
     return catalogue
 
 

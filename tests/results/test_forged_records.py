@@ -176,7 +176,7 @@ def test_a_newer_record_is_never_run_over(tmp_path: Path) -> None:
     path.write_text('{"schema": 5, "more": "than this version knows"}')
     picture = path.with_name("throughput--new-0123456789ab.png")
     picture.write_bytes(b"of the newer record")
-    found = standing(results, cell(), planned, None)
+    found = standing(results, cell(), planned, None, "none")
     assert found.state == "newer"
     assert "record schema 5" in found.reason
     assert not any(to_run(found, overwrite) for overwrite in RUNS)
