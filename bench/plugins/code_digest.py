@@ -85,7 +85,7 @@ def definitions(*roots: Root) -> frozenset[str]:
 
 def forget() -> None:
     """Forget all digests: files may have changed."""
-    for kept in (_digest_of, _effects, _plugin_names, definition, locate, module, third_party_digest):
+    for kept in (_digest_of, _effects, _order, _plugin_names, definition, locate, module, third_party_digest):
         kept.cache_clear()
     _imported.clear()
     importlib.invalidate_caches()
@@ -147,8 +147,15 @@ def _numbered(roots: Sequence[Reference]) -> tuple[dict[Reference, int], dict[Re
                     order[to] = len(order)
                     queue.append(to)
         found = {*_looked_up(order), *_at_import(order)} - order.keys()
-        waiting = sorted(found, key=lambda each: definition(each).digest)
+        waiting = sorted(found, key=_order)
     return order, silent
+
+
+@cache
+def _order(start: Reference) -> tuple[str, str, str]:
+    """Sort key: own code, then all code behind it. Names decide between definitions that are alike in both."""
+    behind = sorted(definition(each).digest for each in _behind(start))
+    return definition(start).digest, hashlib.sha256("".join(behind).encode()).hexdigest(), start.name
 
 
 _imported: dict[Module, bool] = {}

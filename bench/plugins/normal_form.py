@@ -428,7 +428,10 @@ def definition(reference: Reference) -> Definition:
         references = {each[0] for each in targets if not isinstance(each, str)} - {reference}
         references |= {Reference(module, f"#{number}") for number in range(len(module.acting))}
         references |= {Reference(each, WHOLE) for each in module.stars}
-        ordered = sorted(references, key=lambda each: "" if each.name == WHOLE else definition(each).digest)
+        ordered = sorted(
+            references,  # names decide between definitions that are alike, so that every process orders them alike
+            key=lambda each: ("" if each.name == WHOLE else definition(each).digest, each.name, each.module.name),
+        )
         return Definition(WHOLE, tuple(ordered))
     writer = Writer(module)
     for node in [module.acting[int(name[1:])]] if name.startswith("#") else module.bindings[name]:

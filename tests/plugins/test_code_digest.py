@@ -6,7 +6,9 @@ import hashlib
 import importlib
 import inspect
 import json
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -617,3 +619,22 @@ def test_what_the_contract_computes_changes_with_the_protocol() -> None:
         if not isinstance(nodes[0], sources.Import)
     )
     assert (inputs.PROTOCOL, hashlib.sha256("".join(code).encode()).hexdigest()[:16]) == (3, CONTRACT)
+
+
+def test_every_process_gives_the_same_digest(tmp_path: Path) -> None:
+    # Classes that are alike but for their names tie wherever digests are sorted; sets of strings differ by process.
+    path = tmp_path / "alike.py"
+    lines = "".join(f"@dataclass(frozen=True)\nclass A{number}(Method):\n    pass\n" for number in range(12))
+    path.write_text(f"from dataclasses import dataclass\nfrom bench.types import Method\n{lines}", encoding="utf-8")
+    code = (
+        "import sys; from pathlib import Path; from bench.plugins.code_digest import third_party_digest;"
+        "print(third_party_digest(Path(sys.argv[1])))"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(path)], env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    assert len(digests) == 1
