@@ -97,7 +97,6 @@ class Peeks(Chance):
         return super().fit(view, seed)
 '''
 CLAIMING = '''
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -114,7 +113,7 @@ class Claims(Method):
     epsilon: float = 1.0
     size: int = 1
     def fit(self, public, seed):
-        with Path(os.environ["FITS"]).open("a") as file:  # beside the plug-in it would count as its data
+        with Path(MARKS).open("a") as file:
             file.write(f"{self.epsilon} {self.size};")
         return self.load({"learned": torch.tensor(self.size)})
     def load(self, state):
@@ -148,12 +147,9 @@ def plugins(tmp_path: Path) -> Path:
     return path
 
 
-def test_methods_that_differ_in_what_is_not_learned_share_one_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FITS", str(tmp_path / "fits"))
+def test_methods_that_differ_in_what_is_not_learned_share_one_fit(tmp_path: Path) -> None:
     path = tmp_path / "claiming.py"
-    path.write_text(CLAIMING)
+    path.write_text(CLAIMING.replace("MARKS", repr(str(tmp_path / "fits"))))  # by `__file__` it would count as its data
     chosen = [f"{path}:Claims[{given}]" for given in ("epsilon=1", "epsilon=3", "epsilon=3,size=2")]
     asked = [word for each in chosen for word in ("--method", each)]
     assert bench(tmp_path / "r", *asked, "--attack", "none", "--metric", "max-dispersion") == 0
