@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.exchange.check import Finding
     from bench.exchange.outcomes import Outcomes
     from bench.exchange.verify import Verification
-    from bench.results.regenerable import Regenerable
+    from bench.results.store import Regenerable
     from bench.runs.cost import EvaluatorCost
     from bench.runs.display import Display
     from bench.runs.engine import Engine, Executing
@@ -549,7 +549,7 @@ def clean(place: Place, only: Literal["artefacts", "cache"] | None = None) -> li
     Raises:
         UsageError: Artefacts are asked for, and it is no results folder.
     """
-    from bench.results.regenerable import of_store
+    from bench.results.store import of_store
 
     found: list[Regenerable] = []
     if only != "cache":
@@ -563,7 +563,7 @@ def _cached(cache: Path) -> Iterator[Regenerable]:
     from bench.data.prepared import FILES
     from bench.features.feature_space import VECTORS
     from bench.results.build_folder import is_cache
-    from bench.results.regenerable import Regenerable, of_store, only
+    from bench.results.store import Regenerable, of_store, only
 
     yield from of_store(cache / "features")
     for folder, names in ((cache, FILES), (cache / "features" / "vectors", VECTORS)):

@@ -15,14 +15,12 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 
 from bench.results import signed_json, store
+from bench.results.atomic_file import Folder
 from bench.results.bundle import PART
-from bench.results.content_key import Inputs
 from bench.results.records import Record, RecordError
-from bench.results.regenerable import only
 from bench.results.results import RECORDS, Results, cell_and_evaluator, evidence_name, picture_name
-from bench.results.signed_json import AlteredError
-from bench.results.storage import Folder
-from bench.results.store import DATA, MANIFEST, Artefact, Store
+from bench.results.signed_json import AlteredError, Inputs
+from bench.results.store import DATA, MANIFEST, Artefact, Store, only
 
 KINDS = ("schemes", "detectors", "releases")
 """Kinds of artefacts that are exported and merged."""

@@ -30,8 +30,8 @@ from bench.plugins.slug import slug
 from bench.plugins.spec import parse, told_parameters
 from bench.progress import stage
 from bench.results.build_folder import tag_cache
-from bench.results.content_key import content_key
 from bench.results.records import FeatureRecord
+from bench.results.signed_json import content_key
 from bench.results.store import Artefact, Store
 from bench.types import Dataset, NotApplicable, State
 

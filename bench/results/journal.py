@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from pydantic import JsonValue, ValidationError
 
 from bench.results import signed_json
+from bench.results.atomic_file import PRIVATE, Storage
 from bench.results.records import DatasetRecord, RecordError
 from bench.results.signed_json import AlteredError
-from bench.results.storage import PRIVATE, Storage
 
 PLANS = f"{PRIVATE}plans/"
 DATA, PANELS = "data/", "panels/"

@@ -13,7 +13,6 @@ from typing import Literal, cast
 from pydantic import JsonValue, ValidationError
 
 from bench.results import signed_json
-from bench.results.content_key import content_key
 from bench.results.record import SCHEMA, EvidenceRecord, PictureRecord, Record, Status, evidence_record, picture_record
 from bench.results.record_parts import (
     ClaimRecord,
@@ -26,7 +25,7 @@ from bench.results.record_parts import (
     metric_record,
     score_record,
 )
-from bench.results.signed_json import AlteredError
+from bench.results.signed_json import AlteredError, content_key
 from bench.results.signing_key import SigningKey
 
 METRIC = "metric "  # before the name of a metric, as written

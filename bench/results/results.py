@@ -17,13 +17,12 @@ from bench.plugins.slug import slug
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret, store
-from bench.results.atomic_file import make_folder
-from bench.results.content_key import content_key
+from bench.results.atomic_file import PRIVATE, Folder, Storage, make_folder
 from bench.results.journal import Journal
 from bench.results.process_id import machine
 from bench.results.records import NewerRecordError, Record, RecordError, Status, dumps, loads, proved
+from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
-from bench.results.storage import PRIVATE, Folder, Storage
 from bench.results.store import Store
 from bench.sandbox import FROM_WEAKEST
 from bench.wire.text import plain

@@ -119,3 +119,16 @@ def _text_digest(text: bytes, kind: str) -> str:
 
 def _message(content: Content, kind: str) -> bytes:
     return f"veil-bench {kind}\n".encode() + written(content)
+
+
+Inputs = Mapping[str, JsonValue]
+
+
+def content_key(inputs: Inputs) -> str:
+    """32 hex digits for a set of inputs, independent of their order.
+
+    >>> content_key({"a": 1, "b": 2}) == content_key({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(inputs, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

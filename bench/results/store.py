@@ -16,14 +16,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import re
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import torch
+from filelock import FileLock, Timeout
 from pydantic import JsonValue
 
 from bench.contract.seal import ContractError
@@ -32,10 +34,20 @@ from bench.memory.rows import Rows
 from bench.progress import AGAIN, report
 from bench.results import signed_json
 from bench.results.atomic_file import make_folder, sync, write_new
-from bench.results.build_folder import begun, is_being_made, locked, sweep, tag_cache, temporary, unfinished
-from bench.results.content_key import Inputs, content_key
+from bench.results.build_folder import (
+    UNFINISHED,
+    begun,
+    is_being_made,
+    is_cache,
+    is_unfinished_and_left,
+    locked,
+    sweep,
+    tag_cache,
+    temporary,
+    unfinished,
+)
 from bench.results.disk_errors import FULL
-from bench.results.signed_json import AlteredError
+from bench.results.signed_json import AlteredError, Inputs, content_key
 from bench.wire.tensor_file import checksum_of, read_tensors, stored_as, write_tensors
 
 
@@ -299,3 +311,66 @@ def _manifest(folder: Path, name: str) -> Mapping[str, JsonValue]:
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+ARTEFACT = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Regenerable:
+    """A folder, or a file, that may go.
+
+    Args:
+        path: The folder or file.
+        size: Bytes in it.
+        lock: Held by processes that make or read it; None if they need no lock.
+    """
+
+    path: Path
+    size: int
+    lock: Path | None = None
+
+    def remove(self) -> bool:
+        """Remove it; False if somebody is making or reading it."""
+        if self.lock is None:
+            if self.path.is_dir():
+                shutil.rmtree(self.path)
+            else:
+                self.path.unlink(missing_ok=True)
+            return True
+        try:
+            with FileLock(self.lock, timeout=0):
+                shutil.rmtree(self.path)
+        except Timeout:
+            return False
+        return True
+
+
+def of_store(root: Path) -> Iterator[Regenerable]:
+    """The artefacts of a `bench.results.store.Store`, of every kind that carries our mark."""
+    for kind in _folders(root):
+        if is_cache(kind):
+            for path in _folders(kind):
+                if path.suffix == TRAINING and ARTEFACT.fullmatch(path.stem):
+                    if found := only(path, {each.name for each in path.glob("training-*")}):
+                        yield Regenerable(path, found.size, path.with_suffix(".lock"))
+                    continue
+                if not (ARTEFACT.fullmatch(path.name) or is_unfinished_and_left(path)):
+                    continue
+                if found := only(path, {MANIFEST, DATA}):
+                    made = UNFINISHED.fullmatch(path.name)
+                    yield Regenerable(path, found.size, kind / f"{made['key'] if made else path.name}.lock")
+
+
+def only(path: Path, names: set[str]) -> Regenerable | None:
+    """The folder, if it holds plain files of `names` only, or None."""
+    files = list(path.iterdir())
+    if any(each.is_symlink() or not each.is_file() or each.name not in names for each in files):
+        return None
+    return Regenerable(path, sum(each.stat().st_size for each in files))
+
+
+def _folders(root: Path) -> list[Path]:
+    if root.is_symlink() or not root.is_dir():
+        return []
+    return sorted(each for each in root.iterdir() if each.is_dir() and not each.is_symlink())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
@@ -13,11 +14,9 @@ from typing import Self
 import psutil
 
 from bench.results.reason import Phase
-from bench.runs.answers import MESSAGE_CAP
 from bench.runs.engine import Future, Job, Outcome
-from bench.runs.job_clock import JobClock
-from bench.runs.process_tree import below, end_below
-from bench.runs.supervisor import supervise
+from bench.runs.tasks import MESSAGE_CAP
+from bench.runs.worker import below, end_below, supervise
 from bench.wire.message import Reader
 
 _ENDING_SECONDS = 5.0
@@ -140,3 +139,79 @@ def _process(pid: int | None) -> psutil.Process | None:
         return psutil.Process(pid)
     except psutil.Error:
         return None
+
+
+STILL_SECONDS = 300.0
+WALLS = 10
+_SHARE = 0.001  # of a core: waking up ten times a second takes less
+_TICK = 1.0
+
+
+@dataclass
+class JobClock:
+    """The clock of a job.
+
+    Args:
+        limit: Seconds that it may work.
+        started: When it began, on the clock that `look` is given.
+    """
+
+    limit: float
+    started: float
+    cpu: float = 0.0
+    _before: tuple[float, float] = (0.0, 0.0)
+    _worked: float = 0.0
+    _ticked: float = 0.0
+    _ticked_cpu: float = 0.0
+    _moved: float = 0.0
+    _moved_cpu: float = 0.0
+    _own: dict[psutil.Process, float] = field(default_factory=dict)
+
+    def look(self, now: float, root: psutil.Process | None, living: Iterable[psutil.Process]) -> None:
+        """Read the processor times of the processes below `root`."""
+        # Unreaped children are missing in the one sum, brief ones in the other.
+        spent = self._spent(root, living)
+        self.cpu = max(self.cpu, *(taken - before for taken, before in zip(spent, self._before, strict=True)))
+        wall = now - self.started
+        if wall - self._ticked >= _TICK:
+            self._worked += min(wall - self._ticked, self.cpu - self._ticked_cpu)
+            self._ticked, self._ticked_cpu = wall, self.cpu
+            if self.cpu - self._moved_cpu >= _SHARE * (wall - self._moved):
+                self._moved, self._moved_cpu = wall, self.cpu
+
+    def leave_out(self, root: psutil.Process, living: Iterable[psutil.Process]) -> None:
+        """Leave out what these processes have computed so far, for another job."""
+        self._before = self._spent(root, living)
+
+    def _spent(self, root: psutil.Process | None, living: Iterable[psutil.Process]) -> tuple[float, float]:
+        """Processor time by the system's sum, and by processes seen here."""
+        ended = 0.0 if root is None else _ended(root)
+        for process in living:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                self._own[process] = times.user + times.system
+                ended += self._own[process] + times.children_user + times.children_system
+        return ended, sum(self._own.values())
+
+    def said(self, now: float) -> None:
+        """The job has said where it is."""
+        self._moved, self._moved_cpu = now - self.started, self.cpu
+
+    def overdue(self, now: float) -> str | None:
+        """Why the job ends here; None if it may go on."""
+        wall, still = now - self.started, min(STILL_SECONDS, self.limit)
+        if self._worked > self.limit:
+            return f"stopped after {self.limit:g} s of processor time"
+        if wall - self._moved > still:
+            return f"stopped after {still:g} s in which it neither computed nor said where it is"
+        if wall > WALLS * self.limit:
+            return f"stopped after {WALLS * self.limit:g} s, {WALLS} times what it may work"
+        return None
+
+
+def _ended(root: psutil.Process) -> float:
+    """Processor time of the processes that ended below it."""
+    with contextlib.suppress(psutil.Error):
+        times = root.cpu_times()
+        return float(times.children_user + times.children_system)
+    return 0.0

@@ -23,15 +23,15 @@ from bench.memory.memory_budget import GIB, at_most, memory
 from bench.plugins import registry
 from bench.plugins.code_digest import definitions
 from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
-from bench.runs.answers import Answer, Progress, allowed
 from bench.runs.engine import Engine, Future, Outcome
 from bench.runs.job_process import JobProcess
 from bench.runs.plan import Plan
-from bench.runs.process_tree import below
+from bench.runs.tasks import Answer, Progress, allowed
+from bench.runs.worker import below
 from bench.wire.message import WireError
 from bench.workbench.machine import threads_each
 
-PRELOADED = ["bench.runs.tasks", "bench.runs.supervisor", "scipy.stats", "bench.runs.warm"]
+PRELOADED = ["bench.runs.tasks", "bench.runs.worker", "scipy.stats", "bench.runs.warm"]
 """What every worker starts with: importing scipy and numba took each job that has metrics .7 s of processor time."""
 _POLL_SECONDS = 0.2
 _LOOK_SECONDS = 0.5

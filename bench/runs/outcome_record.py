@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, cast
 
-from pydantic import JsonValue
+import torch
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
-from bench.results.content_key import content_key
-from bench.results.disclosure_check import PEAKS
+from bench.results import signed_json
+from bench.results.atomic_file import write_atomically
+from bench.results.disclosure_check import PEAKS, harmless, shortages
+from bench.results.reason import UNSAID, Code, Phase, withheld
+from bench.results.record_parts import Part
 from bench.results.records import (
     DatasetRecord,
+    FeatureRecord,
     MetricRecord,
     Record,
     ScoreRecord,
+    Status,
     evidence_record,
     metric_record,
     picture_record,
 )
-from bench.runs.answers import Evaluation, Fitted
+from bench.results.signed_json import AlteredError, content_key
+from bench.rows.person_groups import IMAGES
 from bench.runs.engine import Outcome
-from bench.runs.restricted import restricted
+from bench.runs.tasks import Evaluation, Fitted
 from bench.sandbox import Isolation
 from bench.types import Metric
 from bench.wire.text import scrub
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.inputs import plugin_record, record_inputs
-from bench.workbench.machine import git_state, versions
+from bench.workbench.machine import git_state, hardware, versions
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,3 +153,103 @@ def directed(score: ScoreRecord, better: Literal["higher", "lower"], unit: str) 
     """The figure with the direction and unit of its metric."""
     parts = {name: directed(part, better, unit) for name, part in score.parts.items()}
     return score.model_copy(update={"better": better, "unit": unit, "parts": parts})
+
+
+class _Stored(Part):
+    """An outcome as JSON; fields as in `bench.runs.engine.Outcome`."""
+
+    status: Status
+    value: JsonValue
+    code: Code | None
+    reason: str | None
+    phase: Phase | None
+    seconds: float
+    cpu_seconds: float
+    peaks: dict[Phase, int]
+
+
+def write_outcome(path: Path, kind: str, answer: type[object], outcome: Outcome) -> None:
+    """Write an outcome in one step.
+
+    Args:
+        path: The file.
+        kind: Names the job, and enters the digest.
+        answer: The type of its value.
+        outcome: The outcome to write.
+    """
+    value = None
+    if outcome.value is not None:
+        value = TypeAdapter(answer).dump_python(outcome.value, mode="json", warnings="error")
+    stored = _Stored(**{**vars(outcome), "value": value, "peaks": dict(outcome.peaks)})
+    proved = signed_json.attest(stored.model_dump(mode="json"), kind)
+    write_atomically(path, signed_json.written(proved), mode=0o600, sweep=False)
+
+
+def read_outcome(path: Path, kind: str, answer: type[object]) -> Outcome | None:
+    """The outcome in a file; None if it is missing or invalid."""
+    try:
+        stored = _Stored.model_validate(signed_json.read(path.read_bytes(), kind))
+        value = None if stored.status != "ok" else TypeAdapter(answer).validate_python(stored.value)
+    except (AlteredError, ValidationError, OSError):  # not there, half visible, or of another version
+        return None
+    return Outcome(**{**vars(stored), "value": value})
+
+
+PARTS = frozenset({
+    "ceiling", "half samples", "first guess", "raw image", "two releases", "varying columns", "primary constituent",
+    "games", "noise checks", "if Gaussian", "1 %", "1 guess", "10 guesses", "100 guesses",
+    "pairs", "labels", "links", "replay", "all people", "median person", "person at 95 %", "most often found",
+    "worst", "bound without a hit",
+})  # fmt: skip
+POINT = re.compile(r"(within|1 false in) [1-9][0-9]{0,6}")
+"""Points of a curve."""
+SECONDS = ("open", "total")
+MOST_THREADS = 10_000
+
+
+def restricted(
+    found: Evaluation, data: DatasetRecord, device: str, *, own_attack: bool, own_method: bool
+) -> Evaluation:
+    """The evaluation without words of plug-ins; this process describes the machine.
+
+    `own_attack` and `own_method` as in `bench.results.disclosure_check.harmless`.
+    """
+    groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
+    names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))
+    said = {name: value for name, value in found.details.items() if name != PEAKS}  # measured outside of the worker
+    threads = found.hardware.get("threads")
+    machine = hardware(torch.device(device)) | ({"threads": threads} if threads in range(1, MOST_THREADS) else {})
+    return Evaluation(
+        scores={name: _figure(score, names) for name, score in found.scores.items()},
+        not_applicable=dict.fromkeys(found.not_applicable, withheld("not-applicable")),
+        broken=dict.fromkeys(found.broken, withheld("metric")),
+        seconds={name: round(found.seconds[name], 3) for name in SECONDS if name in found.seconds},
+        hardware=machine,
+        details=harmless(said, data.findings, own_attack=own_attack, own_method=own_method),
+    )
+
+
+def restricted_fit(fitted: Fitted) -> Fitted:
+    """A method's bounds without its words, and what ran short."""
+    claim = fitted.claim
+    if claim is not None:
+        claim = claim.model_copy(update={"assumptions": UNSAID, "basis": UNSAID})
+    return Fitted(claim=claim, notes=shortages(fitted.notes), seconds=fitted.seconds)
+
+
+def restricted_data(data: DatasetRecord) -> DatasetRecord:
+    """The data record without notes of extractors."""
+
+    def quiet(reader: FeatureRecord | None) -> FeatureRecord | None:
+        return None if reader is None else reader.model_copy(update={"notes": {}})
+
+    return data.model_copy(update={"features": quiet(data.features), "scored_in": quiet(data.scored_in)})
+
+
+def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
+    """A figure whose parts are named by findings, fixed words or place."""
+    parts = {
+        name if name in names or POINT.fullmatch(name) else f"part {place}": _figure(part, names)
+        for place, (name, part) in enumerate(score.parts.items(), start=1)
+    }
+    return score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None})

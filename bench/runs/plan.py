@@ -21,10 +21,10 @@ from bench.data.yaml_text import YamlError, parse_yaml
 from bench.plugins import registry
 from bench.plugins.chosen import Chosen, choose
 from bench.plugins.spec import UsageError, parse
-from bench.results.content_key import content_key
 from bench.results.journal import AlteredWarning
 from bench.results.records import METRIC, DatasetRecord, NewerRecordError, Record, RecordError
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.runs.run_spec import Overwrite, RunSpec
 from bench.sandbox import FROM_WEAKEST, Isolation
 from bench.types import Attack, Evaluator, Method, Role, evidence_type

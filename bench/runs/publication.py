@@ -24,9 +24,11 @@ import io
 import json
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -38,15 +40,16 @@ from bench.contract.seal import check, seal
 from bench.plugins.spec import UsageError
 from bench.progress import forward_progress, stage
 from bench.randomness import Secret
-from bench.results.atomic_file import sync, write_new
+from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.disk_errors import writing
-from bench.results.reason import Phase, phase_of
+from bench.results.reason import Phase, phase_of, withheld
 from bench.results.records import claim_record
+from bench.results.results import Results
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
 from bench.rows.person_groups import FEWEST, person_groups
 from bench.runs.plan import cells
-from bench.runs.quiet import quiet, reason_text
 from bench.runs.run_spec import RunSpec
+from bench.runs.worker import code_of, text_of
 from bench.types import Dataset, Release, State
 from bench.wire.tensor_file import write_tensors
 from bench.wire.text import line
@@ -283,3 +286,41 @@ def _few(private: Dataset) -> list[str]:
     """Findings and classes that some have, but fewer than `FEWEST` people."""
     people = person_groups(private, None).get("finding", {})
     return [name for name, having in people.items() if 0 < int(having.sum()) < FEWEST]
+
+
+@contextmanager
+def quiet(bench: Workbench, results: Results, verb: str) -> Iterator[Path | None]:
+    """The log of prints within the block; None for data without restrictions."""
+    if bench.record.shareable:
+        yield None
+        return
+    with redirected(results.log(verb, bench.cell.method.spec.shown)) as log:
+        yield log
+
+
+@contextmanager
+def redirected(log: Path) -> Iterator[Path]:
+    """Standard output and error go into the log within the block."""
+    copies = [os.dup(number) for number in (1, 2)]
+    sys.stdout.flush()
+    make_folder(log.parent)
+    try:
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        for number in (1, 2):
+            os.dup2(target, number)
+        os.close(target)
+        yield log
+    finally:
+        sys.stdout.flush()
+        for number, copy in zip((1, 2), copies, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+def reason_text(error: BaseException, log: Path | None) -> str:
+    """An error's text for the terminal, or the path of its log."""
+    code = code_of(error)
+    if log is None:
+        return text_of(error, code)
+    traceback.print_exception(error, file=sys.__stderr__)  # which is the log
+    return f"{withheld(code)} (log: {log})"

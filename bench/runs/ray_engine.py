@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from bench.plugins.spec import UsageError
 from bench.results import process_id
-from bench.runs.engine import Launch
-from bench.runs.engine_options import Needs, kinds
+from bench.runs.engine import Launch, Needs, kinds
 from bench.runs.remote_engine import EngineError, RemoteEngine
 from bench.runs.remote_task import LostError, Task
 from bench.workbench.cores import cores

@@ -24,7 +24,7 @@ from bench.results.atomic_file import write_new
 from bench.runs.display import Display
 from bench.runs.engine import Outcome
 from bench.runs.plan import cells
-from bench.runs.quiet import quiet, reason_text
+from bench.runs.publication import quiet, reason_text
 from bench.runs.run_spec import RunSpec
 from bench.sandbox import Isolation
 from bench.statistics.table_comparison import MATCHED, matched

@@ -20,9 +20,8 @@ from bench.results import process_id
 from bench.results.atomic_file import make_folder, write_atomically
 from bench.results.process_id import is_left
 from bench.results.results import SETTLED
-from bench.runs.engine import Engine, Future, Launch, Outcome, python
-from bench.runs.engine_options import OVERHEAD_GIB, Needs, kinds
-from bench.runs.outcome_file import read_outcome
+from bench.runs.engine import OVERHEAD_GIB, Engine, Future, Launch, Needs, Outcome, kinds, python
+from bench.runs.outcome_record import read_outcome
 from bench.runs.remote_task import DISK, RemoteJob, Task
 
 VISIBLE_SECONDS = 60

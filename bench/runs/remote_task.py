@@ -103,7 +103,7 @@ class Task:
 
 def main(words: Sequence[str]) -> int:
     """Do the job of the file that `words` name."""
-    from bench.runs.process_tree import end_with_parent
+    from bench.runs.worker import end_with_parent
 
     end_with_parent(signal.SIGTERM)
     if os.getppid() != int(os.environ[_PARENT]):  # it has ended already
@@ -124,7 +124,7 @@ def _do(task: RemoteJob, file: Path) -> int:
     """Do the job unless it is done, or its file is gone."""
     from bench.results.build_folder import locked
     from bench.results.disk_errors import is_disk_failure
-    from bench.runs.outcome_file import write_outcome
+    from bench.runs.outcome_record import write_outcome
 
     try:
         with locked(task.lock, lambda: True):

@@ -24,7 +24,7 @@ from bench.plugins.option import expected, options
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
 from bench.results.disk_errors import unread
 from bench.results.record_parts import MOST
-from bench.runs.engine_options import EngineOptions
+from bench.runs.engine import EngineOptions
 from bench.runs.run_spec import RunSpec, Written
 from bench.types import Attack, Method, Metric
 from bench.workbench.choice import Choice

@@ -22,15 +22,14 @@ from bench.contract.source import DataError
 from bench.isolation import remove_unused
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
-from bench.results.content_key import content_key
 from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
+from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
-from bench.runs.answers import Evaluation, Fitted, Opened
 from bench.runs.display import Display
 from bench.runs.engine import Engine, Future, Job, Outcome
 from bench.runs.local_engine import LocalEngine, preloaded
-from bench.runs.outcome_record import described, outcome_record
+from bench.runs.outcome_record import described, outcome_record, restricted_data, restricted_fit
 from bench.runs.plan import (
     Condition,
     Plan,
@@ -43,9 +42,18 @@ from bench.runs.plan import (
     unchanged,
     write_plan,
 )
-from bench.runs.restricted import restricted_data, restricted_fit
 from bench.runs.run_spec import RunSpec
-from bench.runs.tasks import EvaluateTask, FitTask, OpenTask, evaluate_task, fit_task, open_task
+from bench.runs.tasks import (
+    EvaluateTask,
+    Evaluation,
+    FitTask,
+    Fitted,
+    Opened,
+    OpenTask,
+    evaluate_task,
+    fit_task,
+    open_task,
+)
 from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice

@@ -29,7 +29,7 @@ class RunSpec:
         controls: Also run every attack on the reference methods, without which no attack is certified.
         device: "cpu" or "cuda".
         jobs: Worker processes at a time.
-        timeout: Seconds of processor time a job (see `bench.runs.job_clock`); None for the preset's.
+        timeout: Seconds of processor time a job (see `bench.runs.job_process`); None for the preset's.
         memory: Bytes a worker.
         overwrite: What to run again beside what is missing: nothing ("never"), what failed or speaks of other data or
             sizes ("failed"), also what earlier code computed ("stale"), or all.

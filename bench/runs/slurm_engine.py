@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
-from bench.runs.engine import Launch
-from bench.runs.engine_options import Needs, kinds
+from bench.runs.engine import Launch, Needs, kinds
 from bench.runs.remote_engine import EngineError, RemoteEngine
 from bench.runs.remote_task import Task
 

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.runs.process_tree import adopt_orphans
+from bench.runs.worker import adopt_orphans
 
 WORDS = {
     "local": (),

@@ -25,7 +25,7 @@ JOB = (
     "--no-controls", "--metric", "guesswork", "--no-site",
 )  # fmt: skip
 LOOK_SECONDS = 0.01
-HOOK = '''
+HOOK = """
 import os, sys, threading
 NOTES, TREE, PACKAGES = {notes!r}, {tree!r}, {packages!r}
 ROOTS = tuple(os.path.join(TREE, package) + os.sep for package in PACKAGES)
@@ -58,7 +58,7 @@ def start():
 
 os.register_at_fork(after_in_child=start)
 start()
-'''
+"""
 
 
 def trace(tree: Path, python: Path, isolation: str) -> tuple[dict[str, set[str]], set[str]]:

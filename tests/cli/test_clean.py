@@ -11,8 +11,8 @@ from filelock import FileLock
 from bench.cli import main
 from bench.features.feature_space import VectorCache
 from bench.results.build_folder import tag_cache
-from bench.results.content_key import content_key
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.results.store import Artefact, Store
 
 INPUTS = {"seed": 0}

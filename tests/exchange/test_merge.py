@@ -17,9 +17,9 @@ from bench.exchange.outcomes import Outcomes
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import signed_json
-from bench.results.content_key import content_key
 from bench.results.records import Record, RecordError, dumps, evidence_record, picture_record, proved
 from bench.results.results import Results, names_beside
+from bench.results.signed_json import content_key
 from bench.results.signing_key import make_pair
 from leaderboard.board import rows
 from leaderboard.site import build

@@ -10,7 +10,7 @@ from made.board_records import claim, record, score
 from bench.exchange.recheck_fit import Refitted, disagreement, misfits
 from bench.exchange.tolerance import score_difference
 from bench.results.records import ScoreRecord, claim_record
-from bench.runs.answers import Fitted
+from bench.runs.tasks import Fitted
 from bench.types import PrivacyClaim
 
 HERE = score(

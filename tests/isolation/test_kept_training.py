@@ -16,7 +16,7 @@ from bench.isolation import DiedError, RemoteMethod, tenant
 from bench.isolation.room_folder import KeptTraining
 from bench.plugins.chosen import choose
 from bench.progress import forward_progress
-from bench.results.regenerable import of_store
+from bench.results.store import of_store
 from bench.sandbox import why_not
 from bench.types import Dataset
 from bench.wire.tensor_file import TensorsError, pack_tensors, unpack_tensors

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from bench.plugins import registry
 from bench.plugins.option import options
-from bench.results.content_key import content_key
 from bench.results.records import (
     CHOICE,
     METRIC,
@@ -20,6 +19,7 @@ from bench.results.records import (
     metric_record,
     told,
 )
+from bench.results.signed_json import content_key
 from bench.workbench.choice import Choice
 
 OPTIONS = frozenset(options(Choice)) - {"dataset", "keys"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from bench.plugins.chosen import choose
-from bench.results.content_key import content_key
 from bench.results.records import DatasetRecord, Record
+from bench.results.signed_json import content_key
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record, record_inputs

@@ -14,8 +14,8 @@ from bench.exchange.bundle_tiers import Verified, assign_tiers
 from bench.exchange.submit import submit
 from bench.results import signed_json
 from bench.results.bundle import Bundle
-from bench.results.content_key import content_key
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.results.verdict import Judged
 from made import submissions
 

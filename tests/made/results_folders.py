@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import save
 
 from bench.randomness import Secret
-from bench.results.content_key import content_key
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.results.store import Artefact
 from bench.workbench.inputs import COMMITMENT
 from made.board_records import auc, dataset, keyed, record

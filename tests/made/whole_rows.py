@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.results.content_key import content_key
 from bench.results.records import Record, proved
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.types import Role
 from bench.workbench.inputs import PROTOCOL
 from made.board_records import auc, guesswork, record, utility, word

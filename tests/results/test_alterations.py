@@ -18,11 +18,11 @@ from bench.cli import main
 from bench.evidence import TimingEvidence
 from bench.pictures.strips import draw
 from bench.results import signed_json
-from bench.results.content_key import content_key
 from bench.results.evidence_file import pack
 from bench.results.journal import AlteredWarning
 from bench.results.records import evidence_record, picture_record
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey, make_pair
 from bench.results.store import Artefact, CorruptArtefactWarning
 from bench.runs.plan import Planned, read_plan, write_plan

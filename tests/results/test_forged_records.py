@@ -14,9 +14,9 @@ from made.cells import cell, place
 from bench.cli import main
 from bench.plugins.spec import UsageError
 from bench.results import signed_json
-from bench.results.content_key import content_key
 from bench.results.records import NewerRecordError, Record, RecordError, dumps, loads, proved
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey, make_pair, read_public
 from bench.runs.plan import RUNS, Planned, standing, to_run
 from leaderboard.site import build

@@ -18,9 +18,9 @@ from made.board_records import record
 from made.gone import gone_name
 
 from bench.results import process_id
-from bench.results.content_key import content_key
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.results.store import Artefact, Store, problem
 
 INPUTS = {"method": "x", "seed": 1}

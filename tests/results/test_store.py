@@ -15,7 +15,7 @@ from made.gone import gone_name
 from bench.contract.seal import ContractError
 from bench.progress import AGAIN, forward_progress
 from bench.results.atomic_file import write_atomically
-from bench.results.content_key import content_key
+from bench.results.signed_json import content_key
 from bench.results.store import Artefact, CorruptArtefactWarning, Store, problem
 
 INPUTS = {"method": "x", "seed": 1}

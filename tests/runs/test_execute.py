@@ -22,10 +22,10 @@ from bench.contract.source import DataError
 from bench.isolation import RefusedError
 from bench.plugins import code_digest
 from bench.progress import report, stage
-from bench.runs import local_engine, supervisor
-from bench.runs.answers import MESSAGE_CAP
+from bench.runs import local_engine, worker
 from bench.runs.engine import Job, Outcome
 from bench.runs.local_engine import LocalEngine
+from bench.runs.tasks import MESSAGE_CAP
 from bench.types import NotApplicable
 from bench.wire.message import send
 
@@ -524,7 +524,7 @@ def test_a_gigabyte_of_print_is_cut_and_said(job: Callable[..., Job]) -> None:
     asked = job(prints)
     assert run(asked).found["prints"].status == "ok"
     log = asked.log.read_bytes()
-    assert supervisor.LOG_BYTES < len(log) < supervisor.LOG_BYTES + 100
+    assert worker.LOG_BYTES < len(log) < worker.LOG_BYTES + 100
     assert log.endswith(b"bytes]\n")
     assert asked.log.stat().st_mode & 0o777 == 0o600
     assert asked.log.parent.stat().st_mode & 0o777 == 0o700

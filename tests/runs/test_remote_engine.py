@@ -17,9 +17,8 @@ import pytest
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
 from bench.runs import remote_engine
-from bench.runs.engine import Future, Job, Launch, Outcome
-from bench.runs.engine_options import EngineOptions, Needs
-from bench.runs.outcome_file import read_outcome, write_outcome
+from bench.runs.engine import EngineOptions, Future, Job, Launch, Needs, Outcome
+from bench.runs.outcome_record import read_outcome, write_outcome
 from bench.runs.remote_engine import EngineError, RemoteEngine
 from bench.runs.remote_task import DISK, LostError, Task
 from bench.runs.tasks import OpenTask
@@ -198,8 +197,7 @@ def test_close_ends_what_the_engine_has(tmp_path: Path, job: Callable[..., Job])
 def test_a_task_does_its_job_here_and_leaves_the_outcome(tmp_path: Path, job: Callable[..., Job]) -> None:
     from made.cells import choice, place
 
-    from bench.runs.answers import Opened
-    from bench.runs.tasks import open_task
+    from bench.runs.tasks import Opened, open_task
 
     argument = OpenTask(choice("digits"), place(tmp_path), "cpu", 1)
     asked = job("data", work=open_task, argument=argument, answer=Opened)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from bench.contract.png import MOST_BYTES
 from bench.results.records import DatasetRecord
-from bench.runs.answers import Answer, Evaluation, Fitted, Opened, Progress
+from bench.runs.tasks import Answer, Evaluation, Fitted, Opened, Progress
 
 ODD = "\x1b[2J\ud800\x07" + "x" * 5000
 SCORE = {"value": 1.0, "low": None, "high": None, "n": 1, "null": None, "null_low": None, "null_high": None,

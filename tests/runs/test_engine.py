@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.plugins.spec import UsageError
-from bench.runs.engine_options import EngineOptions, Needs
+from bench.runs.engine import EngineOptions, Needs
 
 
 def test_the_command_line_wins_over_the_configuration_and_a_kind_over_all() -> None:

@@ -10,7 +10,7 @@ from typing import cast
 import psutil
 import pytest
 
-from bench.runs.job_clock import STILL_SECONDS, WALLS, JobClock
+from bench.runs.job_process import STILL_SECONDS, WALLS, JobClock
 
 Times = namedtuple("Times", "user system children_user children_system")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from made.results_folders import restricted as record
 
 from bench.results.disclosure_check import PEAKS, SHORTAGES
-from bench.runs.answers import Evaluation, Fitted
-from bench.runs.restricted import restricted, restricted_fit
+from bench.runs.outcome_record import restricted, restricted_fit
+from bench.runs.tasks import Evaluation, Fitted
 
 IMAGE = 10**300 + 7
 SHORT = {"memory of the device": SHORTAGES["memory of the device"]}
