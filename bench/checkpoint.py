@@ -162,12 +162,7 @@ def _keep(file: Path, done: int, parts: tuple[Part, ...], seconds: float) -> Non
 
 
 def _read(file: Path) -> dict[str, torch.Tensor]:
-    """Read a file of `_keep`.
-
-    Raises:
-        TensorsError: It is no such file, or not every byte is as it was written.
-        FileNotFoundError: Nothing is there.
-    """
+    """A file of `_keep`; TensorsError if any byte changed, FileNotFoundError if missing."""
     state = unpack_tensors(file, MOST_BYTES)
     digest = state.pop(DIGEST, None)
     if digest is None or not torch.equal(digest, _digest(state)):

@@ -24,10 +24,7 @@ Rows: TypeAlias = "NDArray[np.float64]"
 
 
 def pair_distances(a: torch.Tensor, b: torch.Tensor, power: Literal[1, 2]) -> torch.Tensor:
-    """(n, m) float64: sum over columns of |a - b|^power.
-
-    The rows are a (n, d) and b (m, d).
-    """
+    """(n, m) float64: sums over columns of |a - b|^power."""
     a, b = a.detach().double(), b.detach().double()
     if a.device.type == "cpu":
         out = torch.empty(len(a), len(b), dtype=torch.float64)

@@ -18,10 +18,7 @@ def derive(seed: int, *names: str | int) -> int:
 
 
 def drawn(n: int, random: torch.Generator, size: int | None = None) -> torch.Tensor:
-    """`size` distinct numbers below `n` (None: all) in random order.
-
-    int64, on the device of the generator, so that a GPU need not wait.
-    """
+    """`size` distinct numbers below `n` (None: all), int64, on the generator's device."""
     return torch.randperm(n, generator=random, device=random.device)[:size]
 
 

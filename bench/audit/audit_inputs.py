@@ -63,10 +63,7 @@ def _none(pair: Pair) -> bool:
 
 
 def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
-    """The pair, made equal in table columns where no witnesses differ.
-
-    Those columns are outside the claim.
-    """
+    """The pair, made equal in table columns outside the claim."""
     if not witnesses or pair.first.samples.ndim != 2:
         return pair
     differ = torch.cat([first.samples != second.samples for first, second in witnesses]).any(dim=0)
@@ -104,10 +101,7 @@ def _with_pixel(base: Dataset, at: int, across: int, value: float) -> Dataset:
 
 
 def _whole_rows(public: Dataset) -> list[Pair]:
-    """Pairs of whole rows.
-
-    Extremes, opposite corners of the range, rows far apart, random rows, one column, a flat row against full range.
-    """
+    """Pairs of whole rows: extremes, corners, far apart, random, one column, flat."""
     row, samples = usual(public), public.samples
     if samples.ndim == 4:
         least, greatest = torch.zeros_like(row.samples), torch.ones_like(row.samples)

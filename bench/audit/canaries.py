@@ -122,10 +122,7 @@ class ClassifierCanaries(Canaries):
 
 @dataclass(frozen=True, eq=False)
 class RowCanaries(Canaries):
-    """One of two public rows by a coin, for unlinked releases.
-
-    Released rows without a raw row lie near the one that was in.
-    """
+    """One of two public rows by a coin, for unlinked releases."""
 
     name: str = "canaries that are one of two rows"
     statistic: str = "distance of the nearest released row"
@@ -154,10 +151,7 @@ class RowCanaries(Canaries):
 
 
 def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret) -> Canaries | None:
-    """The game for the scheme's publication.
-
-    None if it releases a row for every raw one.
-    """
+    """The game for the scheme's publication; None if rows are linked."""
     rows = public.take(torch.arange(min(EACH, len(public)), device=public.samples.device))
     try:
         release = scheme.sample_key(secret).release(replace(rows, subjects=None))

@@ -122,11 +122,7 @@ def _cut(first: Coins, values: Values, *, delta: float, confidence: float) -> tu
 
 
 def _cuts(values: Values) -> Values:
-    """Candidate thresholds between values (unique, ascending).
-
-    Halfway between neighbours, so that a test that separates all survives the next value; beyond both ends; thinned
-    out.
-    """
+    """Candidate thresholds: halfway between values (unique, ascending), thinned out, and both ends."""
     halves = values[:-1] / 2 + values[1:] / 2
     if len(halves) > 2 * ENDS + GAPS + BETWEEN:
         places = np.arange(len(halves))
@@ -260,10 +256,7 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
 
 
 def _finalists(candidates: Sequence[Tried], *, delta: float) -> list[Tried]:
-    """The best candidates by a bold bound, then by a cautious one.
-
-    A few guesses that are all correct can reach the bold one.
-    """
+    """The best candidates by a bold bound, then by a cautious one."""
     chosen: list[Tried] = []
     for confidence, most in ((BOLD, FINALISTS - 1), (CAUTIOUS, FINALISTS)):
         order = sorted(candidates, key=lambda candidate: -candidate.best(delta=delta, confidence=confidence)[0])

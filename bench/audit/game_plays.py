@@ -59,10 +59,7 @@ class Play(ABC):
 
     @abstractmethod
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
-        """Releases of `count` rows or images under fresh keys.
-
-        Fewer if they are costly. `purpose` names the keys.
-        """
+        """Releases of about `count` rows or images under keys for `purpose`."""
 
     @abstractmethod
     def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
@@ -150,11 +147,7 @@ class RowPlay(Play):
 
 
 def released(key: Key, rows: Dataset) -> Release:
-    """An unlinked release whose row i was made of raw row i.
-
-    Raises:
-        NotApplicable: The release is not one row per raw row.
-    """
+    """An unlinked release whose row i is raw row i; NotApplicable otherwise."""
     release = key.release(rows)
     check(release, rows)
     if len(release) != len(rows) or release.links is None or len(release.links) != len(rows):
@@ -239,10 +232,7 @@ class PixelPlay(Play):
 
 
 def pixel_discriminant(name: str, training: Tosses, *, centred: bool) -> Statistic:
-    """Discriminant of each pixel: (number - middle) x gap / variance.
-
-    Summed over channels, place by place.
-    """
+    """Discriminant by pixel: channels' sum of (number - middle) gap / variance."""
     rows = _rows(training, centred=centred)
     first = _coins(training, rows)
     share = first.double().sum(dim=0).clamp_min(1), (~first).double().sum(dim=0).clamp_min(1)

@@ -173,10 +173,7 @@ def _common(steps: np.ndarray[tuple[int], np.dtype[np.float64]], least: float) -
 
 
 def classifier(statistics: Sequence[Statistic], spare: Tosses) -> Statistic | None:
-    """A random forest on statistics, projections and quantiles.
-
-    None with too few releases.
-    """
+    """A random forest on statistics, projections and quantiles; None with few releases."""
     first = spare.first.cpu().numpy()
     if min(first.sum(), (~first).sum()) < SPARE // 2 or len(first) < SPARE:
         return None

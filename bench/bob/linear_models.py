@@ -270,10 +270,7 @@ def _probabilities(network: torch.nn.Module, vectors: torch.Tensor, *, exclusive
 
 
 def _loss(probabilities: torch.Tensor, labels: torch.Tensor, *, exclusive: bool, decode: Decode | None) -> float:
-    """Cross-entropy of probabilities (n, k) against real labels (n, k).
-
-    The mean over rows, or over known labels.
-    """
+    """Cross-entropy of probabilities (n, k), the mean over rows or known labels."""
     if decode is not None:
         probabilities = decode(probabilities)
     known = ~labels.isnan()

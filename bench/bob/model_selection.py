@@ -28,10 +28,7 @@ from bench.types import NotApplicable, Release
 
 
 def held_out(samples: torch.Tensor, share: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Training and held-out rows (int64, ascending), about `share` held out.
-
-    Equal rows are on one side: clusters release a row several times.
-    """
+    """Training and held-out rows (int64, ascending); equal rows are on one side."""
     digests = [hashlib.blake2b(row.numpy().tobytes(), digest_size=8).digest() for row in samples.cpu().contiguous()]
     numbers = {digest: number for number, digest in enumerate(dict.fromkeys(digests))}
     member = torch.tensor([numbers[digest] for digest in digests])
@@ -180,9 +177,6 @@ def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:
 
 
 def _parts(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows] | None:
-    """Rows to train on, and rows held out.
-
-    None if one side lacks a class.
-    """
+    """Training and held-out rows; None if one side lacks a class."""
     kept, apart = (rows.take(side) for side in held_out(rows.samples, share, derive(seed, "held out")))
     return (kept, apart) if judged_findings(apart.labels) and judged_findings(kept.labels) else None

@@ -143,10 +143,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Rows (n, ...) and the value of a model's predictions for them.
-
-    `value` takes predictions (n, k) and the point of training (`Choice.at`).
-    """
+    """Rows and the value of predictions (n, k) at a `Choice.at`."""
 
     samples: torch.Tensor
     value: Callable[[torch.Tensor, float], float]
@@ -182,10 +179,7 @@ class Training:
     seed: int
 
     def tried(self, recipes: Sequence[Recipe], rows: Rows, judges: Sequence[Judge]) -> list[Course]:
-        """Every recipe in turn.
-
-        Unless the plan is patient, a network that all judges see behind ends early.
-        """
+        """Every recipe in turn; impatience ends networks behind for all judges."""
         courses: list[Course] = []
         for recipe in recipes:
             lead = [max((course.best[j].auc for course in courses), default=0.0) for j in range(len(judges))]
@@ -193,10 +187,7 @@ class Training:
         return courses
 
     def again(self, course: Course, rows: Rows, judge: Judge) -> Course:
-        """The recipe of a course on other rows.
-
-        Unless the plan is patient, it ends if it falls behind that course.
-        """
+        """The recipe of a course on other rows; impatience may end it."""
         return self.train(course.recipe, rows, [judge], None if self.plan.patient else [course.best[0].auc])
 
     def train(
@@ -207,10 +198,7 @@ class Training:
         lead: Sequence[float] | None = None,
         until: float = 1.0,
     ) -> Course:
-        """One recipe.
-
-        A network's course ends at the share `until`, or if it falls behind the values `lead`; None sets none.
-        """
+        """One recipe, until that share of its course or falling behind `lead`."""
         start, stopped = time.perf_counter(), False
         best: list[Best] = []
         networks: list[torch.nn.Module] = []

@@ -95,10 +95,7 @@ def bears_shifts(samples: torch.Tensor) -> bool:
 
 
 def shifted(images: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """Images (b, c, h, w), randomly shifted, half of them mirrored.
-
-    Edges are repeated.
-    """
+    """Images randomly shifted with repeated edges, half of them mirrored."""
     b, c, h, w = images.shape
     numbers = partial(torch.arange, device=images.device)
     indices = []
@@ -200,10 +197,7 @@ def _reads(name: Architecture, samples: torch.Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Best:
-    """The best AUC of a training on some rows, and its point.
-
-    `at` as in `Choice.at`.
-    """
+    """The best AUC of a training on some rows, at a `Choice.at`."""
 
     auc: float
     at: float
@@ -245,10 +239,7 @@ class Model:
     precision: Precision
 
     def predict(self, samples: torch.Tensor) -> torch.Tensor:
-        """Probabilities (n, k), float64, in the release's own label code.
-
-        `Key.decode` maps them to real classes.
-        """
+        """Probabilities (n, k), float64, in the release's own label code (see `Key.decode`)."""
         return probabilities(outputs(self.network, samples, self.precision).double(), self.exclusive)
 
 

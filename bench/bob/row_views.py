@@ -83,10 +83,7 @@ class PatchBag(torch.nn.Module):
 
 
 class WhitenedPatches(torch.nn.Module):
-    """Principal components of each place's patches, at nearly equal size.
-
-    Shrunk towards the mean variance.
-    """
+    """Nearly equalised principal components of each place's patches, shrunk to mean variance."""
 
     mean: torch.Tensor
     maps: torch.Tensor
@@ -124,10 +121,7 @@ def views(samples: torch.Tensor) -> Mapping[str, View]:
 
 
 def every_view(samples: torch.Tensor) -> Mapping[str, View]:
-    """All views of rows of this shape.
-
-    One chosen under another key may be needed under this one.
-    """
+    """All views of rows of this shape, whichever another key chose."""
     if samples.ndim == 2:
         return {"columns": Standardise}
     named_views: dict[str, View] = {"pixels": lambda rows: Pooled(1)}

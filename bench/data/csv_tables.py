@@ -23,11 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
-    """The labels of one column: 1, 0, NaN for uncertain or blank.
-
-    Raises:
-        DataError: A cell that is none of these; the text names its line, and does not repeat it.
-    """
+    """Labels of one column, NaN for -1 or blank; else DataError."""
     odd = cells.index[~cells.isin(list(MARKS))]
     if len(odd):
         raise DataError(

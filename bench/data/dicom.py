@@ -45,11 +45,7 @@ _IN_GROUPS = ("PixelValueTransformationSequence", "FrameVOILUTSequence")  # fmt:
 
 
 def is_dicom(path: Path) -> bool:
-    """True if the file carries the DICOM mark in its first bytes.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """True if the file carries the DICOM mark in its first bytes."""
     with path.open("rb") as file:
         return file.read(_MARK.stop)[_MARK] == b"DICM"
 

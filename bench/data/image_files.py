@@ -117,10 +117,7 @@ def links_note(paths: Sequence[Path], folder: Path | None) -> Iterator[str]:
 
 
 def is_image(path: Path) -> bool:
-    """True for a file with an image ending or the DICOM mark.
-
-    One that cannot be opened counts as one, so that decoding refuses it and nothing is passed over unseen.
-    """
+    """True for image endings, the DICOM mark, and unreadable files."""
     if path.suffix.lower() in ENDINGS:
         return True
     try:
@@ -130,10 +127,7 @@ def is_image(path: Path) -> bool:
 
 
 def absent(top: Path, listed: Iterable[str]) -> list[str]:
-    """The reason for each `listed` file that is missing below `top`.
-
-    The reason mentions a file with another spelling, but not its name, which may be confidential.
-    """
+    """The reason for each missing `listed` file, without files' names."""
     try:
         there = {_form(str(path.relative_to(top))) for path in walk(top).files}
     except DataError:

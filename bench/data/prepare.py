@@ -250,10 +250,7 @@ def _key(source: Source, roots: Sequence[Path], size: int | None, pixels: int) -
 
 
 def _cached(folder: Path) -> Prepared | None:
-    """The data set in `folder`; None if there is none.
-
-    A damaged folder is removed with a warning; one whose corrupt images have changed since, without.
-    """
+    """The data set in `folder`; if damaged or outdated, removed and None."""
     if not folder.exists():
         return None
     try:

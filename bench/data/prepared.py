@@ -223,11 +223,7 @@ def save(
 
 
 def load(folder: Path) -> Prepared:
-    """Load the data set of `folder`; `verify` checks its contents.
-
-    Raises:
-        DamagedError: If the folder is incomplete or of another schema.
-    """
+    """Load the data set of `folder`; DamagedError if incomplete or outdated."""
     try:
         meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         if meta["schema"] != SCHEMA:
@@ -273,11 +269,7 @@ def _marks(folder: Path) -> np.ndarray | None:
 
 
 def verify(prepared: Prepared) -> None:
-    """Read every row again and compare with the fingerprint.
-
-    Raises:
-        DataError: If anything changed since the preparation; the text says what.
-    """
+    """Read every row and compare with the fingerprint; DataError if anything changed."""
     fresh = digest_rows(prepared.samples)
     changed = np.flatnonzero((fresh != prepared.digests).any(axis=1))
     meaning = _meaning(vars(prepared), prepared.samples)

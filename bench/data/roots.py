@@ -91,11 +91,7 @@ def stamp_files(paths: Iterable[Path]) -> str:
 
 
 def stamp_images(folders: Iterable[Path], top: Path, obtain: str, *, sizes: bool = False) -> str:
-    """`stamp_folder` of each of the folders that a set's images lie in.
-
-    Raises:
-        DataError: There is none of them, or nothing lies in any; the text names `top` and ends in `obtain`.
-    """
+    """`stamp_folder` of a set's image folders; DataError if there are no images."""
     stamped = [_stamped(folder, sizes) for folder in folders if folder.is_dir()]
     if not any(entries for entries, _ in stamped):
         raise DataError(f"expected images in {top}, found none. {obtain}")
@@ -103,10 +99,7 @@ def stamp_images(folders: Iterable[Path], top: Path, obtain: str, *, sizes: bool
 
 
 def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
-    """A line for a folder: path, number of names, hash.
-
-    The hash covers the names, and with `sizes` also bytes and times.
-    """
+    """A line for a folder: path, count, hash (also of `sizes`)."""
     return _stamped(folder, sizes)[1]
 
 

@@ -164,10 +164,7 @@ def _official(
 
 
 def draw(groups: np.ndarray, rows: np.ndarray, limit: int | None, seed: int) -> np.ndarray:
-    """At most `limit` of `rows` (None: all), in whole random groups.
-
-    A group that no longer fits is passed over, so nothing is left only if every group is larger than `limit`.
-    """
+    """At most `limit` of `rows`, in whole random groups that fit."""
     if limit is None or len(rows) <= limit:
         return rows
     numbers, member, sizes = np.unique(groups[rows], return_inverse=True, return_counts=True)

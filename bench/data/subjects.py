@@ -110,11 +110,7 @@ def codes(keys: Sequence[Hashable]) -> np.ndarray:
 
 
 def people(subjects: Sequence[str] | None, source: str = "") -> People:
-    """The people of `subjects`, one identifier a row.
-
-    Raises:
-        DataError: If an identifier is no readable text.
-    """
+    """The people of `subjects`, one identifier a row; DataError for unreadable text."""
     if subjects is None:
         return People(None, 0, ())
     keys: dict[str, str | tuple[str, str, int] | None] = {}

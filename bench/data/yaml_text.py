@@ -22,12 +22,7 @@ class YamlError(ValueError):
 
 
 def read_yaml(path: Path) -> object:
-    """Read a YAML file.
-
-    Raises:
-        YamlError: As `parse_yaml`, or it is no file, too large, or no UTF-8.
-        OSError: It cannot be read.
-    """
+    """Read a YAML file; YamlError as `parse_yaml`, or for no UTF-8; OSError."""
     if not path.is_file() and path.exists():
         raise YamlError("expected a file, found a folder, pipe or device")
     if path.stat().st_size > BYTES:

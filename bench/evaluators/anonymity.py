@@ -92,10 +92,7 @@ def _forms(samples: torch.Tensor) -> torch.Tensor:
 
 
 def _later(bench: Workbench) -> tuple[Dataset, torch.Tensor]:
-    """Rows of the second release, and their numbers in the first.
-
-    Numbers (n,) int64 on the CPU; -1 for newcomers.
-    """
+    """Rows of the second release; their numbers in the first, or -1."""
     stay, left = _by_people(bench.private, STAY, bench.secret("anonymity", "stay"))
     join = _by_people(bench.control, 1.0, bench.secret("anonymity", "join"))[0][: len(left)]
     order = bench.secret("anonymity", "order").stream().permutation(len(stay) + len(join))
@@ -104,10 +101,7 @@ def _later(bench: Workbench) -> tuple[Dataset, torch.Tensor]:
 
 
 def _by_people(data: Dataset, share: float, secret: Secret) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows (int64, CPU) of a share of the people; the rest.
-
-    Person by person, in random order.
-    """
+    """Rows of a share of the people, shuffled; and the rest."""
     n = len(data)
     codes = torch.arange(n) if data.subjects is None else torch.unique(data.subjects.cpu(), return_inverse=True)[1]
     people = int(codes.max()) + 1

@@ -29,10 +29,7 @@ class Audit(Evaluator[Workbench]):
     evidence: ClassVar[type] = AuditEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Choose a test on half of the releases; count on others.
-
-        Then check the noise itself.
-        """
+        """Choose a test, count it on other releases, check the noise."""
         start = time.perf_counter()
         scheme = bench.scheme()
         claim = scheme.claim()
@@ -86,10 +83,7 @@ def _game_details(played: Played) -> dict[str, JsonValue]:
 
 
 def noise_of(scheme: Scheme, public: Dataset) -> tuple[Noise, str]:
-    """Verdict on the noise of released public rows, and its reason.
-
-    "holds" if it follows the scheme's statement and no number is used twice.
-    """
+    """Verdict on the noise of released public rows, and its reason."""
     half = min(ROWS, len(public) // 2)
     if half < 2:
         return "unread", f"noise is compared on 4 public rows at least, got {len(public)}"

@@ -134,10 +134,7 @@ def train_ratio(
 
 
 def load_ratio(state: State, like: torch.Tensor, plan: RatioPlan) -> LikelihoodRatio:
-    """The ratio with that `LikelihoodRatio.state`.
-
-    For images of the shape and on the device of `like`.
-    """
+    """The ratio with that `LikelihoodRatio.state`, for images of the shape of `like`."""
     flows = {}
     for name in ("normal", "mixture"):
         flows[name] = _flow(like, plan).eval()
@@ -203,11 +200,7 @@ class Detection(Evaluator[Workbench]):
 
 
 def abnormal(data: Dataset) -> torch.Tensor:
-    """(n,) float32: 1 abnormal, 0 normal, NaN unknown.
-
-    Raises:
-        NotApplicable: No labels, no normal class, or fewer than 5 rows of either kind.
-    """
+    """(n,) float32: 1 abnormal, 0 normal, NaN unknown; or NotApplicable."""
     labels = data.labels
     if labels is None or not data.findings:
         raise NotApplicable(f"detection needs findings: {data.name} has none")
@@ -260,10 +253,7 @@ def _own_release(bench: Workbench, scheme: Scheme) -> torch.Tensor:
 
 
 def _in_units(samples: torch.Tensor, released: torch.Tensor, raw: torch.Tensor) -> torch.Tensor:
-    """Samples (n, c, h, w) mapped from released to raw units.
-
-    The linear map, by channel, that takes the mean and deviation of `released` to those of `raw`.
-    """
+    """Samples with mean and deviation of `released` mapped to `raw`'s."""
     (own_std, own_mean), (std, mean) = (
         torch.std_mean(part.double(), dim=(0, 2, 3), correction=0, keepdim=True) for part in (released, raw)
     )

@@ -161,10 +161,7 @@ class Questioned:
         return [*searches, compared], "yes"
 
     def label_traces(self) -> float | None:
-        """p under chance of the row information in released labels.
-
-        None if there is nothing to read.
-        """
+        """p under chance of row information in released labels; None if unreadable."""
         if self.labels is None or self.pool.labels is None or not len(self.pairs):
             return None
         rows, released = self.pairs.T
@@ -173,10 +170,7 @@ class Questioned:
         return label_traces(raw, labels, self.labels[released], derive(self.seed, "labels"))
 
     def _released_again(self, releases: list[Release]) -> Lineup:
-        """Released rows by part.
-
-        A row belongs to the group of the first raw row that it is declared to show.
-        """
+        """Released rows by part, in their first declared raw rows' groups."""
         groups: list[torch.Tensor] = []
         parts: list[torch.Tensor] = []
         for number, (rows, part_release) in enumerate(zip(self.members(), releases, strict=True)):

@@ -112,10 +112,7 @@ class Membership(Evaluator[Workbench]):
 
 
 def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.Tensor:
-    """Members (int64, ascending, CPU) under that key.
-
-    As many people as are private.
-    """
+    """Members (int64) under that key, as many people as are private."""
     person = persons_of(candidates)
     order = bench.secret("members", number).stream().permutation(int(person.max()) + 1)
     chosen = order[: int(persons_of(bench.private).max()) + 1]
@@ -123,10 +120,7 @@ def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.T
 
 
 def pooled(bench: Workbench) -> tuple[Dataset, Attributes | None]:
-    """Private and test rows in random order, and their groups.
-
-    Labels are withheld as a data owner does, among all of them, so that they carry no trace of membership.
-    """
+    """Private and test rows, shuffled, labels withheld alike; and their groups."""
     private = bench.private if bench.natural is None else replace(bench.private, labels=bench.natural)
     whole, order = mixed(private, bench.test, bench.secret("membership candidates"))
     groups = bench.attributes
@@ -135,10 +129,7 @@ def pooled(bench: Workbench) -> tuple[Dataset, Attributes | None]:
 
 
 def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, torch.Tensor]:
-    """Both sets shuffled into one, and the order (n + t,) int64.
-
-    Numbers below n are private rows.
-    """
+    """Both sets shuffled into one, and the order (n + t,)."""
     whole = joined(private, others)
     order = secret.stream("order").permutation(len(whole))
     return whole.take(order.to(whole.samples.device)), order

@@ -21,10 +21,7 @@ LABELLED = "released rows depend on their true labels, which new rows do not hav
 
 
 def published_predictions(bench: Workbench, key: Key) -> torch.Tensor | None:
-    """Predictions (n, k) for test rows by the published classifier.
-
-    None if the key publishes none.
-    """
+    """Test predictions (n, k) by the published classifier; None without."""
     stage("utility")
     classify = bench.untouched(bench.method.name, lambda: key.classifier(bench.private))
     if classify is None:

@@ -47,10 +47,7 @@ Mark: TypeAlias = "Callable[[torch.Tensor, int], torch.Tensor]"
 
 
 def paint_block(images: torch.Tensor, seed: int) -> torch.Tensor:
-    """Images (n, c, h, w) in [0, 1] with white blocks.
-
-    At a random place in the upper left corner.
-    """
+    """Images in [0, 1] with a white block near the upper left."""
     source = generator(seed)
     spans = []
     for length in images.shape[2:]:
@@ -173,10 +170,7 @@ def _send(bench: Workbench, dealt: Sequence[Marked], keys: Sequence[Key]) -> lis
 
 
 def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: recipes.BobPlan) -> Artefact:
-    """Scores (m, 1) of the last part by Bob; his summary.
-
-    It learned from the first parts and was chosen by the last but one.
-    """
+    """Scores of the last part; the one before it chose Bob."""
     *learned, chosen, judged = parts
     samples = torch.cat([part.rows.samples for part in learned])
     release = Release(samples, torch.cat([part.carried for part in learned]), None)

@@ -57,10 +57,7 @@ class Reidentification(Evaluator[Workbench]):
         return preset.keys
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Train the attack on Eve's view and score every key's release.
-
-        An attack that reads labels runs once per finding, on the balanced rows of that finding with their labels.
-        """
+        """Attack every key's release, once per finding if labels are read."""
         attack = self.attack
         scheme = bench.scheme()
         if attack.uses_labels:
@@ -208,29 +205,20 @@ def _attack_once(
 
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:
-    """Rows of each data sample, the same for every method and attack.
-
-    Numbered in the private set's own order.
-    """
+    """Rows of each data sample, the same for every method and attack."""
     subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
     return half_samples(subjects, len(bench.private), bench.preset.samples, seed=bench.seed("data samples"))
 
 
 def _owners(links: torch.Tensor, persons: torch.Tensor) -> torch.Tensor:
-    """Person (c,) int64 of each linked released row, ascending.
-
-    With several raw rows, the person of the first.
-    """
+    """Person (c,) of each linked released row, ascending; the first of several."""
     first = torch.full((int(links[:, 1].max()) + 1,), len(persons))
     first = first.scatter_reduce(0, links[:, 1], links[:, 0], "amin")
     return persons[first[first < len(persons)]]
 
 
 def _renumbered(sealed: Sealed, order: torch.Tensor) -> Sealed:
-    """The sealed release with raw row order[i] as number i.
-
-    On the CPU. Raises ContractError if there are no links.
-    """
+    """The sealed release on the CPU; raw row order[i] becomes i."""
     if sealed.links is None:
         raise ContractError("a method must give links under every key or under none")
     links = sealed.links.cpu()
@@ -254,10 +242,7 @@ def _links(sealed: Sealed, rows: torch.Tensor, subjects: torch.Tensor | None) ->
 def _exchanged(
     sealed: Sealed, subjects: torch.Tensor | None, n: int, *, sets: int, seed: int
 ) -> dict[str, list[torch.Tensor]]:
-    """Pairs of exchangeable people by notion: true, then `sets` times exchanged.
-
-    Rows are exchanged if subjects are unknown. Empty if none can be.
-    """
+    """Pairs of exchangeable people by notion: true, then `sets` times exchanged."""
     links = _links(sealed, torch.arange(n), None)
     sets_by_notion = {name: exchanged_links(pairs, subjects, n, sets=sets, seed=seed) for name, pairs in links.items()}
     if subjects is not None:

@@ -48,10 +48,7 @@ class Sets(Evaluator[Workbench]):
         return Measurement({"": evidence}, {}, {}, {}, sealed)
 
     def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
-        """Raw images above released ones; a t-SNE plane for vectors.
-
-        Nothing if the two are not of one kind.
-        """
+        """Raw above released images, or a t-SNE plane; nothing for other pairs."""
         sealed, evidence = cast(Sealed, found.shown), cast(SetEvidence, found.evidence[""])
         raw, released = bench.private.samples, sealed.release.samples
         if raw.ndim == 4 or raw.shape[1:] != released.shape[1:]:
@@ -99,11 +96,7 @@ class Tables(Evaluator[Workbench]):
     evidence: ClassVar[type] = TableEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """The private rows, their first release, and test rows as they are.
-
-        A released column counts as the original's column at the same place; the numbers cannot show if a method kept
-        its units or meaning.
-        """
+        """The private rows, their first release, and test rows, column by column."""
         if bench.private.samples.ndim != 2:
             raise NotApplicable(f"columns are compared of tables, and {bench.private.name} holds images")
         released = bench.sealed(bench.scheme(), 0).release.samples

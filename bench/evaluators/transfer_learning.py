@@ -140,10 +140,7 @@ class CADPClassifier(Transfer):
 def _learn(
     bench: Workbench, key: Key, rows: Release, tests: dict[str, Dataset], plan: recipes.BobPlan, *, coded: bool
 ) -> tuple[dict[str, UtilityEvidence], JsonValue]:
-    """Predictions for each of `tests` after training on `rows`; Bob's summary.
-
-    Labels of `rows` may be in the key's code.
-    """
+    """Predictions for each of `tests` after training on `rows`, perhaps coded; summary."""
     dev: Dataset | str = _released(bench, key, bench.control) if coded else bench.control
     stage("utility")
     if isinstance(dev, str):  # control rows as Bob's model receives them

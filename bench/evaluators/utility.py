@@ -116,10 +116,7 @@ class LearningCurve(Evaluator[Workbench]):
     evidence: ClassVar[type] = LearningEvidence
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Train Bob on random parts of the first release.
-
-        With as many gradient steps as on all of it.
-        """
+        """Train Bob on parts of the first release, with equal steps."""
         check_labels(bench)
         scheme = bench.scheme()
         start = time.perf_counter()
@@ -153,8 +150,6 @@ class LearningCurve(Evaluator[Workbench]):
 def _longer(plan: recipes.BobPlan, *, whole: int, part: int) -> recipes.BobPlan:
     """The plan for `part` rows with the gradient steps of `whole` rows.
 
-    More epochs of fewer batches.
-
     >>> _longer(recipes.BobPlan(epochs=10, batch=64), whole=1500, part=190).epochs
     115
     """
@@ -179,10 +174,7 @@ class LinearProbes(Evaluator[Workbench]):
         return SEEDS
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Train a probe per key, on fresh draws of any generator.
-
-        Then predict test rows.
-        """
+        """Train a probe per key, on fresh draws of any generator."""
         check_labels(bench)
         if bench.private.samples.ndim == 4 and bench.cell.choice.scored_in is None:
             raise NotApplicable("linear probes read feature vectors: choose --features, or --scored-in for images")

@@ -118,10 +118,7 @@ class PairEvidence:
     people: PersonRisk | None = None
 
     def level(self, name: Literal["image", "patient"]) -> PairLevel:
-        """The counts at that level.
-
-        Raises NotApplicable for "patient" if the data set names no subjects.
-        """
+        """The counts at that level; NotApplicable for "patient" without subjects."""
         if name == "image":
             return self.images
         if self.patients is None:

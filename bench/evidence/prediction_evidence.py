@@ -36,10 +36,7 @@ class UtilityEvidence:
 
 @dataclass(frozen=True, eq=False)
 class LearningEvidence:
-    """Bob's predictions after training on parts of the release.
-
-    `curve` maps the share of the rows, in (0, 1), to predictions.
-    """
+    """Bob's predictions by the share of released rows in his training."""
 
     curve: Mapping[float, UtilityEvidence]
 
@@ -71,11 +68,7 @@ class DetectionEvidence:
 
 @dataclass(frozen=True, eq=False)
 class TransferEvidence:
-    """Predictions of classifiers trained and tested on original or released rows.
-
-    `by_route` maps "o/o", "p/o", "o/p" and "p/p" (trained on / tested on) to predictions; a route that makes no sense
-    for the method is missing.
-    """
+    """Predictions by route, trained/tested on original or released: "o/o", "p/o", "o/p", "p/p"."""
 
     by_route: Mapping[str, UtilityEvidence]
 

@@ -193,10 +193,7 @@ class TableEvidence:
 
 @dataclass(frozen=True, eq=False)
 class TimingEvidence:
-    """Seconds of each timed release of `images` rows.
-
-    After warm-up, with the device synchronised.
-    """
+    """Seconds of timed releases of `images` rows, after warm-up, device synchronised."""
 
     images: int
     seconds: Sequence[float]

@@ -42,10 +42,7 @@ class Eigenspace(Extractor):
         at_least(1, components=self.components)
 
     def fit(self, public: Dataset, seed: int) -> Coefficients:
-        """Principal components of the public images.
-
-        Raises NotApplicable for tables, and if the images vary in fewer directions (the message gives the number).
-        """
+        """Components of public images; NotApplicable for tables and for too few directions."""
         shape = check_images(public, self.name)
         rows = public.samples.flatten(1)
         variances, basis, mean, whole = principal_components(rows, self.components)

@@ -144,19 +144,11 @@ class Space:
         return self.extractor.load({name: tensor.to(self.device) for name, tensor in self.state.items()})
 
     def read(self, samples: torch.Tensor) -> Iterator[torch.Tensor]:
-        """Vectors (b, d) float32 of images (n, c, h, w), in batches.
-
-        Raises:
-            NotApplicable: Rows of another shape than it reads.
-            DataError: Vectors that are not finite.
-        """
+        """Batches of vectors (b, d); NotApplicable, or DataError if not finite."""
         return batches(self.embedding, samples, who=self.shown, device=self.device)
 
     def record(self, seen: list[torch.Tensor] | None = None) -> FeatureRecord:
-        """The record of the space.
-
-        Its fingerprint covers `seen`, the vectors of all splits; if images stay images (None), the inputs instead.
-        """
+        """Record with a fingerprint of the vectors `seen`, else of inputs."""
         return FeatureRecord(
             name=self.extractor.name, parameters=cast(dict[str, JsonValue], self.inputs["parameters"]),
             source=self.extractor.source, code=str(self.inputs["code"]), origin=self.origin,

@@ -56,10 +56,7 @@ class PublicCNN(Extractor):
         at_least(0, weight_decay=self.weight_decay)
 
     def fit(self, public: Dataset, seed: int) -> PooledStage:
-        """A network trained on the public labels.
-
-        Raises NotApplicable for tables, and if no finding is both present and absent among the public images.
-        """
+        """A trained network; NotApplicable for tables and labels of one class."""
         shape = check_images(public, self.name)
         labels = public.labels
         if labels is None or not bool(((labels == 1).any(dim=0) & (labels == 0).any(dim=0)).any()):

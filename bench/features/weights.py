@@ -36,11 +36,7 @@ _UNREAD = (
 
 
 def weights_file(model: str, given: str | None) -> Path:
-    """The file with a model's weights, from the hub if not cached.
-
-    Raises:
-        DataError: There is none, or it is not available; the text names the places searched and the remedy.
-    """
+    """The file with a model's weights, fetched if missing; else DataError."""
     if given is not None:
         path = Path(given).expanduser()
         if not path.is_file():
@@ -77,10 +73,7 @@ def weights_file(model: str, given: str | None) -> Path:
 
 
 def _unreachable(repository: str, file: str) -> str:
-    """The reason why a hub file is unavailable, "" if available.
-
-    It takes seconds; the hub's own client retries for long.
-    """
+    """The reason why a hub file is unavailable, else "", within seconds."""
     from huggingface_hub import hf_hub_url, is_offline_mode
 
     if is_offline_mode():

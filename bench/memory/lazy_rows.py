@@ -72,10 +72,7 @@ else:
 
 
 class Lazy(Base):
-    """Rows (n, ...) with the operations that keep them lazy.
-
-    `bench.memory.rows.Rows` is a tensor as well.
-    """
+    """Lazy operations on rows (n, ...); `bench.memory.rows.Rows` is a tensor as well."""
 
     read: Read
     budget: Budget
@@ -111,10 +108,7 @@ class Lazy(Base):
         cls, array: np.ndarray | torch.Tensor, budget: Budget, *, divisor: float | None = None,
         dtype: torch.dtype | None = None, device: torch.device | None = None, index: torch.Tensor | None = None,
     ) -> Self:  # fmt: skip
-        """Rows of `dtype` (None: float32) on `device`, stored in `array`.
-
-        The array may be memory-mapped.
-        """
+        """Rows of `dtype` (None: float32) on `device`, stored in a (mapped) array."""
         dtype = dtype or torch.float32
         stored, place = Stored(array, index, divisor), device or torch.device("cpu")
 
@@ -148,28 +142,19 @@ class Lazy(Base):
         return self.like(lambda index: self.read(places[index]), (len(places), *self.shape[1:]))
 
     def whole(self) -> torch.Tensor:
-        """All rows as an ordinary tensor.
-
-        Raises TooLargeError if that exceeds the budget.
-        """
+        """All rows as an ordinary tensor; TooLargeError if that exceeds the budget."""
         self.budget.check(tuple(self.shape), self.bytes_of(len(self)))
         return self._gathered()
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
-        """All rows in order, in blocks of `size` with their places.
-
-        None takes the size from the budget.
-        """
+        """All rows with their places, in blocks of `size` or budget."""
         size = size or max(1, self.budget.block // max(1, self.wide))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
             yield part, self.brought(torch.arange(part.start, part.stop))
 
     def brought(self, index: torch.Tensor) -> torch.Tensor:
-        """Rows by number (k,) int64 on the CPU, as `read` gives them.
-
-        A few at a time, so that intermediate results stay in the processor's cache: three times as fast.
-        """
+        """`read` of rows (k,) int64 in cache-sized parts, three times as fast."""
         size = max(1, CACHED // max(1, self.wide))
         if not self.few or self.device.type != "cpu" or len(index) <= size:
             return self.read(index)
@@ -184,10 +169,7 @@ class Lazy(Base):
         return self.like(lambda index: change(self.read(index)), (len(self), *probe.shape[1:]), probe.dtype)
 
     def times(self, matrix: torch.Tensor) -> Self:
-        """Products of rows (n, d) and a matrix, computed on reading.
-
-        At most a block at a time.
-        """
+        """Products of rows and a matrix, computed in blocks on reading."""
         shape, check = (len(self), matrix.shape[1]), as_they_are((matrix,))
 
         def read(index: torch.Tensor) -> torch.Tensor:
@@ -198,10 +180,7 @@ class Lazy(Base):
                           budget=self.budget, wide=self.wide, few=False)  # fmt: skip
 
     def on(self, device: torch.device) -> Self:
-        """The same rows for `device`, moved on reading.
-
-        Stored rows move at once if that fits the budget.
-        """
+        """The same rows for `device`, moved on reading unless small."""
         device = torch.empty(0, device=device).device  # with its number, as tensors name theirs
         if device == self.device:
             return self

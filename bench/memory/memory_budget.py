@@ -78,20 +78,12 @@ _PART = re.compile(r"^(\w+):[ \t]+([0-9]+) kB$", re.MULTILINE)
 
 
 def memory(processes: Iterable[psutil.Process]) -> int:
-    """Bytes of processes that no file backs: own, and shared in proportion.
-
-    Mapped files (prepared data, releases) do not count: the system drops them when memory is short.
-    """
+    """Bytes of processes that no file backs: own, and shared in proportion."""
     return _together(processes, _held)
 
 
 def at_most(processes: Iterable[psutil.Process]) -> int:
-    """Upper bound of `memory` without a walk over every page.
-
-    Shared memory counts for each process.
-
-    Some kernels count late, by 128 KiB a processor and process.
-    """
+    """Upper bound of `memory`, quickly: shared memory counts for each process."""
     return _together(processes, _resident)
 
 

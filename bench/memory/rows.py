@@ -24,20 +24,14 @@ from bench.progress import smaller
 
 
 def rows_at(samples: torch.Tensor, which: torch.Tensor | slice) -> torch.Tensor:
-    """Some rows (int64 indices or a slice) of samples (n, ...).
-
-    `Rows` stay `Rows`.
-    """
+    """Some rows (int64 indices or a slice) of samples; `Rows` stay `Rows`."""
     if not isinstance(samples, Rows):
         return samples[which]
     return samples.at(torch.arange(len(samples))[which] if isinstance(which, slice) else which)
 
 
 def in_blocks(samples: torch.Tensor, most: int | None = None) -> Iterator[tuple[slice, torch.Tensor]]:
-    """Samples (n, ...) in order, in blocks with their places.
-
-    At most `most` rows at a time, and of `Rows` as many as fit.
-    """
+    """Samples with their places, in fitting blocks of at most `most`."""
     if isinstance(samples, Rows):
         fitting = max(1, samples.budget.block // max(1, samples.wide))
         return samples.blocks(fitting if most is None else min(most, fitting))
@@ -111,10 +105,7 @@ def _made(
 def _if_it_fits(
     make: Callable[[torch.Tensor], torch.Tensor], samples: torch.Tensor, place: slice, *, halved: bool
 ) -> torch.Tensor | None:
-    """Rows made of a part; None if halving may fit in memory.
-
-    Reading counts too: rows on disk come to the device as they are read.
-    """
+    """Rows made of a part; None if half may fit the memory."""
     try:
         return make(samples[place][:])
     except torch.OutOfMemoryError:

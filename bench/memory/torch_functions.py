@@ -174,10 +174,7 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
 
 
 def plain(value: object) -> object:
-    """An ordinary tensor in place of rows; other values unchanged.
-
-    Raises TooLargeError.
-    """
+    """An ordinary tensor in place of rows (or TooLargeError); other values unchanged."""
     return value.whole() if isinstance(value, Lazy) else value
 
 
@@ -196,10 +193,7 @@ def _signature(answers: Callable[..., Any]) -> Signature:
 
 
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """Lazy result of an elementwise function.
-
-    Every tensor among the arguments must have a row for each row, or one for all.
-    """
+    """Lazy result of an elementwise function; tensors have n rows or one."""
     rows = next((each for each in args if isinstance(each, Lazy)), None)
     tensors = [each for each in args if isinstance(each, torch.Tensor)]
     if rows is None or not len(rows) or any(isinstance(each, torch.Tensor) for each in more.values()):

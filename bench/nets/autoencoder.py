@@ -161,19 +161,13 @@ def encoded(network: Autoencoder, images: Tensor) -> Tensor:
 
 
 def decoded(network: Autoencoder, codes: Tensor, like: Tensor | None = None) -> Tensor:
-    """Images (n, c, h, w) of codes (n, width), float32, without gradients.
-
-    `like` as in `by_blocks`.
-    """
+    """Images of codes (n, width), float32; `like` as in `by_blocks`."""
     with torch.no_grad():
         return by_blocks(codes, lambda part: network.decode(part.float()), ROWS, like=like)
 
 
 def unexplained(network: Autoencoder, images: Tensor) -> float:
-    """Unexplained share of the variance of images (n, c, h, w).
-
-    About the training mean: 1 is no better than that mean. NaN if all images are that mean.
-    """
+    """Unexplained share of the images' variance about the training mean."""
     back = decoded(network, encoded(network, images)).double()
     whole = (images.double() - network.mean.double()).square().sum()
     return float((back - images.double()).square().sum() / whole)

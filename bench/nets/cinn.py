@@ -132,10 +132,7 @@ class CINN(Flow):
         self.flat = nn.ModuleList(stack(flat, blocks=sizes.flat_blocks, width=sizes.flat_width))
 
     def standardise_by(self, samples: Tensor) -> None:
-        """Standardise by the channels or columns of rows (n, ...).
-
-        Constant columns keep their deviation.
-        """
+        """Standardise by channels or columns of rows, constant ones aside."""
         axes = (0, 2, 3) if samples.ndim == 4 else (0,)
         std, mean = torch.std_mean(samples.double(), dim=axes, correction=0, keepdim=True)
         self.mean.copy_(mean[0])
@@ -185,10 +182,7 @@ class CINN(Flow):
 
 
 def levels_of(shape: tuple[int, ...], levels: int | None) -> int:
-    """Downsamplings of an image (c, h, w).
-
-    Raises NotApplicable if it cannot be halved so often.
-    """
+    """Downsamplings of an image; NotApplicable if it cannot be halved so often."""
     side, possible = min(shape[1:]), 0
     while all(length % 2 ** (possible + 1) == 0 for length in shape[1:]):
         possible += 1

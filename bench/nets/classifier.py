@@ -158,10 +158,7 @@ def forward(network: torch.nn.Module, samples: torch.Tensor, precision: Precisio
 
 
 def outputs(network: torch.nn.Module, samples: torch.Tensor, precision: Precision, rows: int = 1024) -> torch.Tensor:
-    """`forward` in evaluation mode without gradients, `rows` rows at a time.
-
-    An output does not depend on its batch.
-    """
+    """`forward` in evaluation mode, `rows` at a time; independent of the batch."""
     network.eval()
     with torch.no_grad():
         return torch.cat([forward(network, _laid_out(part), precision) for part in torch.split(samples, rows)])

@@ -78,10 +78,7 @@ def beside(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) 
 
 
 def captured(step: Callable[..., torch.Tensor], inputs: tuple[torch.Tensor, ...]) -> Callable[[], torch.Tensor]:
-    """A function that repeats `step` on the inputs' current contents.
-
-    Nothing is computed yet. Raises RuntimeError.
-    """
+    """A function that repeats `step` on the inputs' current contents."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         out = step(*inputs)

@@ -75,10 +75,7 @@ def deviation(spread: Tensor, formula: Formula) -> Tensor:
 
 
 def divergence(mean: Tensor, spread: Tensor, formula: Formula) -> Tensor:
-    """Divergence (n,) in nats of latents from the prior.
-
-    `official-code`: 1/2 log 2 more for each latent number.
-    """
+    """Divergence (n,) in nats; `official-code`: 1/2 log 2 more a latent."""
     if formula == "corrected":
         return 0.5 * (mean.square() + spread.exp() - spread - 1).sum(dim=1)
     return (mean.square() + (2 * spread).exp() - spread - 0.5).sum(dim=1)
@@ -147,10 +144,7 @@ def train_cvae(
 
 
 def _loss(network: ConditionalVAE, rows: Tensor, condition: Tensor, noise: Tensor, course: CVAECourse) -> Tensor:
-    """Mean over rows of squared error and beta times divergence.
-
-    The squared error is summed over columns.
-    """
+    """Mean over rows of the summed squared error plus beta times divergence."""
     mean, spread = network.encode(rows, condition)
     back = network.decode(mean + deviation(spread, course.formula) * noise, condition)
     loss = (back - rows).square().sum(dim=1)

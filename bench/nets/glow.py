@@ -44,10 +44,7 @@ def most_levels(h: int, w: int) -> int:
 
 
 def usual_levels(h: int, w: int) -> int:
-    """Most levels that leave sides of at least 4 pixels.
-
-    At least 1: 7 at 512 pixels, 4 at 64, 3 at 32, 2 at 28.
-    """
+    """Most levels, at least 1, that leave sides of 4 pixels."""
     return max(1, min(most_levels(h, w), (min(h, w) // SMALLEST_SIDE).bit_length() - 1))
 
 
@@ -121,10 +118,7 @@ class Coupling(nn.Module):
 
 
 class Level(nn.Module):
-    """Squeeze, steps, and the prior of the leaving half.
-
-    None at the top, as everything leaves.
-    """
+    """Squeeze, steps, and the leaving half's prior; None at the top."""
 
     def __init__(self, channels: int, *, depth: int, width: int, top: bool) -> None:
         super().__init__()
@@ -137,10 +131,7 @@ class Level(nn.Module):
         return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
 
     def expect(self, kept: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log deviation of the leaving half given the rest.
-
-        Not at the top.
-        """
+        """Mean and log deviation of the leaving half, below the top."""
         mean, log_scale = cast(nn.Conv2d, self.prior)(kept).chunk(2, dim=1)
         return mean, _bounded(log_scale)
 

@@ -17,10 +17,7 @@ from bench.randomness import Stream
 
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed torch's global random numbers within the block.
-
-    Initialisation and dropout, on the CPU and `device`. The state before is restored.
-    """
+    """Seed torch's random numbers on the CPU and `device`; restore them afterwards."""
     device = torch.device(device)
     devices = [] if device.type == "cpu" else [device.index or 0]
     with torch.random.fork_rng(devices=devices, device_type="cuda" if device.type == "cpu" else device.type):

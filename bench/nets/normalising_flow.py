@@ -41,10 +41,7 @@ class Flow(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, samples: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Latents (n, d) of rows (n, ...); log |det Jacobian| (n,).
-
-        In nats; float32.
-        """
+        """Latents (n, d) of rows, and log |det Jacobian| (n,); float32."""
 
     @abstractmethod
     def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
@@ -60,26 +57,17 @@ class Flow(nn.Module, ABC):
 
 
 def encoded(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
-    """Latents (n, d) of any number of rows.
-
-    Without gradients, in full float32.
-    """
+    """Latents (n, d) of any number of rows, without gradients, in float32."""
     return _each(lambda *part: flow.encode(*part)[0], samples, condition)
 
 
 def decoded(flow: Flow, latent: Tensor, condition: Tensor | None = None) -> Tensor:
-    """Rows (n, ...) of any number of latents.
-
-    Without gradients, in full float32.
-    """
+    """Rows (n, ...) of any number of latents, without gradients, in float32."""
     return _each(flow.decode, latent, condition)
 
 
 def log_densities(flow: Flow, samples: Tensor, condition: Tensor | None = None) -> Tensor:
-    """Log densities (n,) in nats of any number of rows.
-
-    Without gradients, in full float32.
-    """
+    """Log densities (n,) in nats of any rows, without gradients, float32."""
     return _each(flow.log_density, samples, condition)
 
 
@@ -223,13 +211,7 @@ def train_flow(
 
 
 class _Watch:
-    """Monitor of every step on its device.
-
-    The host waits only when it asks.
-
-    Args:
-        device: Of the training.
-    """
+    """Monitor of every step on its device; only questions wait."""
 
     def __init__(self, device: torch.device) -> None:
         nothing = torch.full((), math.inf, device=device)

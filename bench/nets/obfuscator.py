@@ -54,12 +54,7 @@ def draw_layer(draw: Draw, *, locations: int, inputs: int, width: int) -> Tensor
 
 
 def draw_layers(draw: Draw, *, locations: int, inputs: int, width: int, layers: int) -> list[Tensor]:
-    """Weights of `layers` layers, as in `draw_layer`.
-
-    The first reads `inputs` numbers a token, the others `width`.
-
-    Raises ValueError for a size below 1.
-    """
+    """Weights of `layers` layers; only the first reads `inputs` numbers."""
     at_least(1, layers=layers)
     return [
         draw_layer(draw, locations=locations, inputs=width if number else inputs, width=width)
@@ -132,18 +127,12 @@ class Obfuscator(nn.Module):
         self.standardise = Standardise(images)
 
     def draw(self, draw: Draw) -> list[Tensor]:
-        """A key's `blocks` + 1 random layers (locations, width + 1, width).
-
-        On the device of `draw`.
-        """
+        """A key's `blocks` + 1 random layers, as in `draw_layers`."""
         layers = len(self.stacks) + 1
         return draw_layers(draw, locations=self.locations, inputs=self.width, width=self.width, layers=layers)
 
     def forward(self, images: Tensor, layers: Sequence[Tensor]) -> Tensor:
-        """Encoded images (n, 1, h', w') of images (n, c, h, w).
-
-        Every token has mean 0 and variance 1.
-        """
+        """Encoded images (n, 1, h', w'): tokens of mean 0, variance 1."""
         tokens = self.enter(cut(self.standardise(images), self.patch_size))
         for stack, weights in zip(self.stacks, layers[:-1], strict=True):
             tokens = random_layer(stack(tokens), weights)

@@ -74,10 +74,7 @@ class Opponents:
 
 @dataclass(frozen=True)
 class Losses:
-    """Mean losses over the last fiftieth of the steps.
-
-    `reid` of the attacker, log(batch) at chance; `rec` as above.
-    """
+    """Mean last losses: attacker's `reid` (log(batch) at chance) and decoder's `rec`."""
 
     reid: float
     rec: float

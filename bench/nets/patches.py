@@ -49,12 +49,7 @@ def fitting_patch(height: int, width: int, largest: int = 16) -> int | None:
 
 
 def cut(images: torch.Tensor, patch_size: int) -> torch.Tensor:
-    """Patches (n, locations, c * patch_size^2) of images (n, c, h, w).
-
-    Locations run row by row.
-
-    Raises ValueError where the patch does not divide both sides.
-    """
+    """Patches (n, locations, c * patch_size^2), row by row; ValueError as `patch_grid`."""
     n, c, h, w = images.shape
     down, across = patch_grid(h, w, patch_size)
     tiles = images.reshape(n, c, down, patch_size, across, patch_size).permute(0, 2, 4, 1, 3, 5)

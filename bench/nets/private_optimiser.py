@@ -51,10 +51,7 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         self._within: Tensor | None = None
 
     def clip_and_accumulate(self) -> None:
-        """Add every row's clipped gradient to `summed_grad`, int64 steps.
-
-        `check` verifies the clip.
-        """
+        """Add every row's clipped gradient to `summed_grad`, int64 steps, as `check` verifies."""
         gradients = [_flat(weight.grad_sample).flatten(1) for weight in self.params]
         squares = torch.stack([_squares(part) for part in gradients], dim=1).sum(dim=1)
         factor = (SHORTER * self.max_grad_norm / squares.sqrt().clamp_min(torch.finfo(torch.float64).tiny)).clamp(max=1)
@@ -73,13 +70,7 @@ class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
         self._within = within if self._within is None else self._within & within
 
     def check(self) -> None:
-        """Verify the clip of all steps, without waiting in any.
-
-        Call it before the weights leave the training.
-
-        Raises:
-            AssertionError: A row was longer than the clip after all, or not finite.
-        """
+        """AssertionError if any clipped gradient was too long or not finite."""
         assert self._within is None or bool(self._within), "a clipped gradient is longer than the clip"
 
     def add_noise(self) -> None:

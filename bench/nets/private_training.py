@@ -65,10 +65,7 @@ class PrivateCourse:
         one_of(get_args(Optimiser), optimiser=self.optimiser)
 
     def peak(self, rows: int) -> float:
-        """Peak rate for that many rows, lower for noisier gradients.
-
-        The rule was found on public rows of MNIST; it knows the rows' number only, which is public.
-        """
+        """Peak rate for that many rows, a rule from public data."""
         if self.learning_rate is not None:
             return self.learning_rate
         if self.optimiser == "adam":
@@ -147,10 +144,7 @@ def train_privately(
 
 
 def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> float:
-    """Smallest noise multiplier, nearly, that keeps the budget.
-
-    For `steps` Poisson samples of a `share` of rows.
-    """
+    """Smallest noise multiplier, nearly, that keeps the budget of `steps` Poisson samples."""
     from opacus.accountants.utils import get_noise_multiplier
 
     error = TOLERANCE * epsilon
@@ -163,10 +157,7 @@ def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> floa
 
 
 def account(multiplier: float, delta: float, *, share: float, steps: int, error: float) -> float:
-    """Upper bound, within `error`, on the epsilon spent.
-
-    By `steps` Poisson samples of a `share` of rows.
-    """
+    """Upper bound, within `error`, on the epsilon spent by `steps` Poisson samples."""
     from opacus.accountants import PRVAccountant
 
     accountant = PRVAccountant()

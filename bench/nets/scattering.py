@@ -58,12 +58,7 @@ def filters(h: int, w: int) -> Filters:
 
 
 def scattering(images: torch.Tensor) -> torch.Tensor:
-    """Scattering maps, float32, of images (n, c, h, w).
-
-    (n, 81 c, ceil(h / 4), ceil(w / 4)), for sides of 8 pixels or more.
-
-    Raises ValueError for smaller images.
-    """
+    """Float32 maps (n, 81 c, down, across); ValueError below 8 pixels."""
     n, c, h, w = images.shape
     if min(h, w) < SMALLEST:
         raise ValueError(f"scattering needs images of {SMALLEST} pixels a side at least, got {h}x{w}")
@@ -125,9 +120,6 @@ def _low(side: int) -> torch.Tensor:
 
 
 def _average(side: int) -> torch.Tensor:
-    """(side / 4 - 2, side) float32: phi at every fourth pixel.
-
-    Without those of the mirrored border.
-    """
+    """Float32 phi at every fourth pixel inside the border."""
     around = _gaussian(side)
     return torch.stack([around.roll(place) for place in range(STEP, side - STEP, STEP)]).float()

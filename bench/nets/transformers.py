@@ -148,10 +148,7 @@ class InstanceSAU(nn.Module):
 
 
 class SetSAU(nn.Module):
-    """Embeddings (n, width) of one set to contextual embeddings (n, width).
-
-    Row order does not matter.
-    """
+    """Embeddings (n, width) of a set to contextual ones, order-free."""
 
     def __init__(self, width: int, depth: int = 1, heads: int = 4) -> None:
         super().__init__()

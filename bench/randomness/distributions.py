@@ -179,10 +179,7 @@ def _digits(scale: Fraction) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def _signed(draw: Bytes, more: Words, digits: tuple[tuple[int, tuple[int, ...]], ...], out: Whole) -> None:
-    """Fill `out` with geometric numbers of random sign.
-
-    -0 is drawn again, as 0 would otherwise come twice.
-    """
+    """Fill `out` with geometric numbers of random sign; -0 is drawn again."""
     wanted = np.arange(len(out))
     while len(wanted):
         size = _geometric(draw, more, digits, len(wanted))
@@ -221,10 +218,7 @@ def _below(more: Words, words: tuple[int, ...], count: int) -> NDArray[np.bool_]
 
 
 def _accepted(more: Words, tried: Whole, sigma: Fraction, scale: Fraction) -> NDArray[np.bool_]:
-    """(count,) bool, true with probability exp(-(|k| - sigma^2/scale)^2 / (2 sigma^2)).
-
-    Decided in float64, and exactly wherever that could be wrong.
-    """
+    """(count,) bool, true with probability exp(-(|k| - sigma^2/scale)^2 / (2 sigma^2)), exactly."""
     middle = sigma * sigma / scale
     power = (np.abs(tried) - float(middle)) ** 2 / (2 * float(sigma) ** 2)
     chance, drawn = np.exp(-power), more(len(tried))

@@ -72,10 +72,7 @@ class Grid:
         return rounded.clamp(-self.most, self.most).long()
 
     def values(self, places: torch.Tensor) -> torch.Tensor:
-        """float32 (beyond 24 bits float64) numbers at multiples of the step.
-
-        Exact; multiples beyond the last become the last.
-        """
+        """float32 (beyond 24 bits float64) numbers at multiples, clamped to the last."""
         exact = places.clamp(-self.most, self.most).double() * self.step
         return exact.float() if self.bits <= HELD else exact
 

@@ -79,10 +79,7 @@ class Stream:
         return torch.from_numpy(bits * np.int8(2) - np.int8(1)).view(shape)
 
     def uniform(self, *shape: int) -> torch.Tensor:
-        """float64 of that shape, odd multiples of 2^-53 in (0, 1).
-
-        Symmetric about 1/2.
-        """
+        """float64 of that shape: odd multiples of 2^-53 in (0, 1), symmetric."""
         return self._made(uniform, shape)
 
     def normal(self, *shape: int) -> torch.Tensor:
@@ -103,10 +100,7 @@ class Stream:
 
     @staticmethod
     def rows_apart(numbers: int) -> int:
-        """Largest number of rows of `numbers` Laplace draws per chunk.
-
-        Drawn in such chunks they equal the draws of one call.
-        """
+        """Most rows of `numbers` Laplace draws per chunk that equal one call's."""
         return CHUNK // math.gcd(CHUNK, numbers)
 
     def laplace_integers(self, scale: Fraction, *shape: int) -> torch.Tensor:
@@ -171,10 +165,7 @@ class Secret:
         return torch.tensor(list(self.content), dtype=torch.uint8)
 
     def derive(self, *names: str | int) -> Secret:
-        """Another secret, by name (HKDF-Expand, RFC 5869).
-
-        It reveals nothing of this one or of others.
-        """
+        """Another secret, by name (HKDF-Expand, RFC 5869), revealing no other one."""
         return Secret(HKDFExpand(SHA256(), SECRET_BYTES, b"veil-bench secret" + _text(names)).derive(self.content))
 
     def stream(self, *names: str | int) -> Stream:

@@ -12,10 +12,7 @@ from bench.types import Attributes, Dataset, NotApplicable
 
 
 def persons_of(data: Dataset) -> torch.Tensor:
-    """Person number (n,) int64, from 0, of each row, on the CPU.
-
-    Without subjects every row is its own person.
-    """
+    """Person number (n,) of each row; row numbers without subjects."""
     if data.subjects is None:
         return torch.arange(len(data))
     persons: torch.Tensor = torch.unique(data.subjects.cpu(), return_inverse=True)[1]
@@ -52,10 +49,7 @@ def person_groups(data: Dataset, attributes: Attributes | None) -> Mapping[str, 
 
 
 def named_groups(parts: Sequence[tuple[Dataset, Attributes]]) -> dict[str, list[str]]:
-    """Groups with at least `FEWEST` people, by attribute.
-
-    Counted over all parts, which share no person. A rarer value could identify people.
-    """
+    """Groups with at least `FEWEST` people over all parts, by attribute."""
     groups_by_name: dict[str, list[str]] = {}
     people_and_groups = [(persons_of(part), attributes.members()) for part, attributes in parts]
     for name, groups in people_and_groups[0][1].items() if people_and_groups else ():

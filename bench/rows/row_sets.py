@@ -30,10 +30,7 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
 
 
 def drawn(sealed: Release, draws: int, seed: int) -> Release:
-    """The release with `draws` times as many generated rows added.
-
-    Unchanged if it has no generator.
-    """
+    """The release with `draws` times as many rows of any generator."""
     if sealed.generator is None or not draws:
         return sealed
     more = sealed.generator.sample(draws * len(sealed), derive(seed, "draws"))

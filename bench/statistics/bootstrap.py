@@ -18,10 +18,7 @@ ONE_PERSON = "no interval: all rows are of one person"
 
 
 def draw_weights(subjects: torch.Tensor | None, n: int, draws: int, *, seed: int) -> torch.Tensor:
-    """Times each row occurs when people are resampled, (draws, n) int64.
-
-    Without subjects every row is its own person.
-    """
+    """Times (draws, n) each row occurs when people (or rows) are resampled."""
     codes, people = _person_codes(subjects, n)
     drawn = torch.randint(people, (draws, people), generator=generator(seed))
     times = torch.zeros(draws, people, dtype=torch.int64).scatter_add_(1, drawn, torch.ones_like(drawn))
@@ -29,10 +26,7 @@ def draw_weights(subjects: torch.Tensor | None, n: int, draws: int, *, seed: int
 
 
 def bootstrap_sums(values: torch.Tensor, subjects: torch.Tensor | None, draws: int, *, seed: int) -> torch.Tensor:
-    """Sums of rows (n, c) over resampled people, (draws, c) float64.
-
-    Equal to `draw_weights` @ values, in memory for one draw. Without subjects every row is its own person.
-    """
+    """Sums (draws, c): `draw_weights` @ values, one draw at a time."""
     codes, people = _person_codes(subjects, len(values))
     own = torch.zeros(people, values.shape[1], dtype=torch.float64).index_add_(0, codes, values.to(torch.float64))
     random = generator(seed)

@@ -115,10 +115,7 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
 
 
 def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bounds:
-    """Bounds of the people's rates minus their luck.
-
-    Estimated luck has bounds of its own.
-    """
+    """Bounds of the people's rates minus their luck, which may be estimated."""
     if risk.wrong is None:
         own = rate_bounds(hits, trials, level=ALPHA / 2 / len(hits))
         return Bounds(own.low - luck, own.high - luck)
@@ -297,10 +294,7 @@ class People:
     members: torch.Tensor
 
     def exchanged(self, key: int, draws: int, seed: int) -> Iterator[torch.Tensor]:
-        """Random choices of as many people as a key has members.
-
-        In batches (b, members) int64.
-        """
+        """Batches of random choices of as many people as members."""
         people, count = self.members.shape[1], int(self.members[key].sum())
         random = generator(derive(seed, key))
         for size in _batches(draws, people):

@@ -67,10 +67,7 @@ def standardise(
 
 
 def hardly_varying(original: torch.Tensor) -> bool:
-    """True if a column of the original varies less than `VARYING`.
-
-    Relative to the most varying column of (n, ...).
-    """
+    """True if a column's deviation is below `VARYING` times the largest."""
     return not bool(_varies(original.flatten(1).to(torch.float64).std(dim=0, correction=0), VARYING).all())
 
 
@@ -80,10 +77,7 @@ def _varies(deviation: torch.Tensor, floor: float) -> torch.Tensor:
 
 
 def centred(sets: Sequence[torch.Tensor], centre: torch.Tensor) -> tuple[list[torch.Tensor], float]:
-    """The sets minus a centre (d,), scaled to lengths <= 1.
-
-    Returns the power of two divided by; 0 if all rows lie at the centre.
-    """
+    """The sets minus a centre, divided by a power of two."""
     differences = [rows - centre for rows in sets]
     longest = max(float(torch.linalg.vector_norm(rows, dim=1).amax()) if len(rows) else 0.0 for rows in differences)
     if longest == 0:
@@ -93,10 +87,7 @@ def centred(sets: Sequence[torch.Tensor], centre: torch.Tensor) -> tuple[list[to
 
 
 def widened(rows: torch.Tensor, columns: torch.Tensor, dtype: torch.dtype, *, times: float = 1) -> torch.Tensor:
-    """Rows (n, d) `times` a factor, then columns (n, c), in `dtype`.
-
-    `times` is 1 or a signed power of two. `Rows` stay `Rows`.
-    """
+    """Rows `times` a power of two, then more columns; `Rows` stay."""
     if isinstance(rows, Rows):
 
         def read(index: torch.Tensor) -> torch.Tensor:
@@ -132,10 +123,7 @@ def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
 def products(
     a: torch.Tensor, b: torch.Tensor, buffers: tuple[torch.Tensor, torch.Tensor], *, chunk: int
 ) -> torch.Tensor:
-    """a b^T (rows, cols), `chunk` columns at a time.
-
-    The result is in the first buffer; the second is scratch.
-    """
+    """a b^T in the first buffer, `chunk` columns at a time."""
     total, part = (buffer[: len(a) * len(b)].view(len(a), len(b)) for buffer in buffers)
     for start in range(0, a.shape[1], chunk):
         columns = slice(start, start + chunk)

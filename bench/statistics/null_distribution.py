@@ -64,10 +64,7 @@ class Layout:
 
     @classmethod
     def of(cls, evidence: PairEvidence, links: torch.Tensor) -> Layout:
-        """The layout of one notion of a correct pair.
-
-        Released rows belong to samples by the image-level links.
-        """
+        """The layout of a notion; released rows join samples by image links."""
         images = evidence.images.links.numpy()
         rows = np.zeros((len(evidence.samples), evidence.shape[0]), dtype=np.bool_)
         cols = np.zeros((len(evidence.samples), evidence.shape[1]), dtype=np.bool_)
@@ -96,11 +93,7 @@ class Layout:
 
 
 def tries_until_held(members: Bools) -> int:
-    """Random columns of (s, c) bool needed to hit every sample.
-
-    Each of the s samples is missed with probability 2^-20 at most. A sample with a share below 1 % may need more than
-    `MOST_TRIES`, which is the limit.
-    """
+    """Columns that hit every sample but for 2^-20, `MOST_TRIES` at most."""
     least = float(members.mean(axis=1).min())
     return min(math.ceil(-20 / math.log2(1 - least)), MOST_TRIES) if 0 < least < 1 else 1
 
@@ -161,10 +154,7 @@ def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> torch.Tensor
 
 
 def _unlinked_by_samples(layout: Layout, batch: slice) -> tuple[Floats, Integers]:
-    """Share of unlinked pairs in exactly each set of samples; the sets.
-
-    Sets are rows of 0 and 1 over the batch's samples.
-    """
+    """Share of unlinked pairs in each set of samples; the sets."""
     members = _bits(layout.rows[batch]), _bits(layout.cols[batch])
     count = batch.stop - batch.start
     rows, cols = (_supersets(np.bincount(bits, minlength=1 << count), count, 1) for bits in members)

@@ -94,10 +94,7 @@ def weighted_mean(values: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
 
 
 def weighted_median(values: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
-    """Median over rows (c,), each counted (draws, c) times.
-
-    The mean of the middle two.
-    """
+    """Median over rows (c,), each counted (draws, c) times."""
     order = torch.argsort(values)
     up_to = times[:, order].cumsum(dim=1)
     total = up_to[:, -1:]
@@ -127,10 +124,7 @@ PART = "primary constituent"
 
 
 def with_primary(evidence: PairEvidence, score_at: Callable[[PairLevel], Score]) -> Score:
-    """The image-level score, with that of primary constituents as a part.
-
-    For mixed releases only: a released row and the raw row that weighs most.
-    """
+    """The image-level score; of mixed releases with primary constituents' as part."""
     score = score_at(evidence.images)
     if evidence.primary is None:
         return score

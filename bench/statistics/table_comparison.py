@@ -86,10 +86,7 @@ def standard(rows: torch.Tensor) -> torch.Tensor:
 
 
 def matched(released: torch.Tensor, original: torch.Tensor) -> torch.Tensor:
-    """Released columns shifted and scaled to the original's moments, float64.
-
-    A constant column becomes the mean.
-    """
+    """Released columns with the original's moments, float64; constant ones become the mean."""
     std, mean = torch.std_mean(original.to(torch.float64), dim=0, correction=0)
     return standard(released) * std + mean
 

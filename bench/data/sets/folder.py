@@ -81,10 +81,7 @@ def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFra
 
 
 def one_hot(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """One-hot labels of the column class, and the lines without a class.
-
-    Spellings that differ in form alone are one class.
-    """
+    """One-hot labels of the column class, spellings joined; lines without a class."""
     classes = {cell: _class(cell) for cell in rows["class"].unique()}
     first = {word: cell for cell, word in reversed(classes.items()) if word is not None}
     numbers = {word: number for number, word in enumerate(sorted(first, key=lambda word: spelling(first[word])))}

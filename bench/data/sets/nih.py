@@ -139,11 +139,7 @@ class NIH(Source):
             )
 
     def _parts(self, top: Path, people: dict[str, str], table: pd.DataFrame) -> tuple[dict[str, str] | None, str]:
-        """Official part of each image (None without lists) and a note.
-
-        Raises:
-            DataError: A patient stands in both lists.
-        """
+        """Official part of each image, and a note; DataError if mixed."""
         if not all((top / name).exists() for name in _LISTS):
             return None, f"official lists ({', '.join(_LISTS)}) not found and not checked"
         listed = {name: read_list(top / name, self.obtain) for name in _LISTS}

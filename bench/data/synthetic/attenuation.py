@@ -29,10 +29,7 @@ class Plane:
     pixel: float
 
     def edge(self, inside: np.ndarray, soft: float = 0.015) -> np.ndarray:
-        """Smooth step: 1 for positive signed distance `inside`, 0 for negative.
-
-        The step is `soft` or a pixel wide, the wider of both.
-        """
+        """Smooth step from 0 to 1, over `soft` or a pixel."""
         ramp = np.clip(inside / hypot(soft, 1.25 * self.pixel) + 0.5, 0.0, 1.0)
         return ramp * ramp * (3.0 - 2.0 * ramp)
 
@@ -134,11 +131,8 @@ def chest(plane: Plane, person: Person, study: Study) -> Chest:
 def mediastinum(plane: Plane, person: Person, study: Study, shift: float) -> np.ndarray:
     """Heart, great vessels and aortic knob, (h, w) in [0, 1].
 
-    The heart is `study.ratio` of the thorax wide.
-
-
-    Both borders are smooth functions of the height: on the left knob, pulmonary artery and ventricle, on the right vena
-    cava and atrium. The fourth powers add smoothly, and the widest place is as wide as the ratio says.
+    The heart is `study.ratio` of the thorax wide. Both borders are smooth functions of the height. Fourth powers add
+    smoothly, and the widest place is as wide as the ratio says.
     """
     y = plane.y
     whole = 2.0 * study.ratio * person.width

@@ -34,10 +34,7 @@ AIR = 0.74
 
 
 def shrink(grain: np.ndarray, size: int) -> np.ndarray:
-    """The mean grain (GRAIN, GRAIN) over each pixel or grain cell.
-
-    Both axes go through running sums: matrix products would start a thread pool for every film.
-    """
+    """Mean grain over each pixel, by running sums, without threads."""
     middle = (np.arange(size) + 0.5) * (GRAIN / size)
     reach = 0.5 * max(1.0, GRAIN / size)
     low, high = np.maximum(middle - reach, 0.0), np.minimum(middle + reach, float(GRAIN))
