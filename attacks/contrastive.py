@@ -27,8 +27,8 @@ from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
 from bench.nets import contrastive_towers
-from bench.nets.initialisation import seeded
 from bench.nets.network_choices import Encoder
+from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View, rows_at

@@ -11,7 +11,7 @@ Differences:
   digits, three seeds each). Columns in different units need it nevertheless.
 - `labels` looks only at released rows of the candidate's own class: .65-.72 in place of .61-.67 on the X-rays above.
   Rows with the same labels are of one class, a withheld label being a value like any other
-  (`bench.rows.label_classes`). Candidates of a class that was not released are compared with all rows. So are
+  (`bench.rows.grouping`). Candidates of a class that was not released are compared with all rows. So are
   all candidates if either side has no labels.
 - If a generator is published, many more rows are drawn from it than were released, and the nearest of all counts.
 
@@ -29,7 +29,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.rows.label_classes import class_groups
+from bench.rows.grouping import class_groups
 from bench.rows.row_sets import drawn
 from bench.statistics.nearest_rows import nearest, standardise
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View

@@ -37,7 +37,7 @@ from bench.eve.in_out import InOut
 from bench.eve.own_rows import own_rows
 from bench.eve.shadow_releases import shadow_releases
 from bench.progress import report
-from bench.rows.label_classes import class_groups
+from bench.rows.grouping import class_groups
 from bench.rows.row_sets import drawn, joined
 from bench.seeds import derive
 from bench.statistics.nearest_rows import standardise

@@ -31,8 +31,8 @@ from bench.eve.layouts import Layout, layouts
 from bench.eve.outliers import tamed
 from bench.eve.some_released import some_released
 from bench.nets import contrastive_towers
-from bench.nets.initialisation import seeded
 from bench.nets.patches import fitting_patch
+from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View, by_blocks

@@ -26,7 +26,7 @@ import torch
 from bench.eve.outliers import tamed
 from bench.nets import classifier
 from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View, by_blocks, rows_at

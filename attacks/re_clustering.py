@@ -32,7 +32,7 @@ import torch
 from bench.eve.forms import chosen_rows, forms_at, nearest_row, same_rows, sharing, squared_distances
 from bench.eve.missing_rows import summing_to
 from bench.randomness import Secret
-from bench.rows.label_classes import label_classes
+from bench.rows.grouping import label_classes
 from bench.rows.row_sets import originals
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, NotApplicable, PairScores, Release, View

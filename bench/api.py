@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import platformdirs
 
 from bench.contract.source import Source
-from bench.data.roots import resolve
+from bench.data.raw_files import resolve
 from bench.plugins import description, registry
 from bench.plugins.groups import GROUPS, Group, Kind
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse

@@ -45,11 +45,11 @@ from typing import ClassVar, get_args
 import torch
 
 from bench.nets import cinn, normalising_flow
-from bench.nets.initialisation import seeded
 from bench.nets.network_choices import Coupling, Downsampling
+from bench.nets.training import seeded
 from bench.owner.grid_noise import GridNoise
 from bench.randomness import Grid
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.seeds import derive, generator
 from bench.types import Dataset, Method, Parameter, State
 from bench.validation import at_least, one_of, positive_and_finite

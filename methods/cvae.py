@@ -45,11 +45,11 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.nets import cvae
-from bench.nets.initialisation import start
 from bench.nets.network_choices import CVAECourse, Formula
+from bench.nets.training import start
 from bench.owner.label_mix import LabelMix
 from bench.randomness import Secret
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
 from bench.validation import at_least, between, one_of
 from methods.cvae_decoder import Decoder

@@ -40,10 +40,10 @@ from typing import ClassVar, Literal, get_args
 import torch
 
 from bench.nets import classifier, glow, normalising_flow
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.seeds import derive
 from bench.types import Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State, by_blocks
 from bench.validation import at_least, one_of, positive_and_finite

@@ -26,11 +26,11 @@ from typing import ClassVar
 import torch
 
 from bench.nets import autoencoder, classifier
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
 from bench.owner.noise_stream import NoiseKey
 from bench.randomness import Secret, Stream
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.seeds import derive
 from bench.types import CAVEAT, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
 from bench.validation import at_least, positive_and_finite

@@ -37,11 +37,11 @@ import torch
 
 from bench.nets import classifier, private_training
 from bench.nets.convolutional_networks import check_private_width, private_cnn, strided_cnn
-from bench.nets.initialisation import seeded, start
 from bench.nets.network_choices import Optimiser
 from bench.nets.scattering import SMALLEST, scattered
+from bench.nets.training import seeded, start
 from bench.randomness import Secret
-from bench.rows.label_classes import labelled
+from bench.rows.grouping import labelled
 from bench.seeds import derive
 from bench.types import (
     Classifier,

@@ -37,7 +37,7 @@ import torch
 
 from bench.owner.same_size_clusters import same_size_clusters
 from bench.randomness import Secret
-from bench.rows.label_classes import label_classes
+from bench.rows.grouping import label_classes
 from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least, one_of
 

@@ -2,7 +2,7 @@
 
 The key permutes the identities of the labels. Source: Yala et al., Syfer: Neural Obfuscation for Private Data Release
 (2022), section 4.2, Algorithm 1, appendix C. The network is in `bench.nets.obfuscator`, its training in
-`bench.nets.obfuscator_training`, the labels' permutation in `bench.owner.label_code`, each with what it chooses where
+`bench.nets.obfuscator`, the labels' permutation in `bench.owner.label_code`, each with what it chooses where
 the paper is silent.
 
 Differences from the paper, beside those named there:
@@ -23,10 +23,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
-from bench.nets import obfuscator, obfuscator_training
-from bench.nets.initialisation import seeded
+from bench.nets import obfuscator
 from bench.nets.network_choices import check_sizes, even_square
 from bench.nets.patches import patch_sizes
+from bench.nets.training import seeded
 from bench.owner.label_code import Unbalanced
 from bench.seeds import derive
 from bench.types import Dataset, Method, NotApplicable, Parameter, State
@@ -169,7 +169,7 @@ class Syfer(KeyedEncoder):
         batch: Public images a step.
         lambda_reid, lambda_rec: Weights of hiding and of staying decodable.
         learning_rate: Peak rate of Adam.
-        lambda_match: Weight of hiding what `relational` matches rows by (`bench.nets.obfuscator_training.agreement`): a
+        lambda_match: Weight of hiding what `relational` matches rows by (`bench.nets.obfuscator.agreement`): a
             defence of ours; the paper has none.
         opponent_width, opponent_depth: Of the attacker trained against; the decoder has the same width.
         opponent_relations: Tell that attacker how each row stands to the others of its batch; the paper's is not told.
@@ -221,7 +221,7 @@ class Syfer(KeyedEncoder):
         if len(public) < 2:
             raise NotApplicable("syfer trains an attacker who tells images apart: needs 2 public images, got 1")
         cuda = public.samples.device.type == "cuda"
-        opponents = obfuscator_training.Opponents(
+        opponents = obfuscator.Opponents(
             steps=self.steps,
             batch=self.batch,
             lambda_reid=self.lambda_reid,
@@ -234,4 +234,4 @@ class Syfer(KeyedEncoder):
             precision="bfloat16" if cuda and self.cuda_bfloat16 else "float32",
             compiled=cuda and self.cuda_compile,
         )
-        obfuscator_training.train_obfuscator(network, public.samples, opponents, derive(seed, "training"))
+        obfuscator.train_obfuscator(network, public.samples, opponents, derive(seed, "training"))

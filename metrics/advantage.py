@@ -14,8 +14,15 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.null_distribution import DRAWS, Layout, chance_of_mean
-from bench.statistics.pair_score import from_halves, pair_score, tpr_at, with_primary
+from bench.statistics.pair_statistics import (
+    DRAWS,
+    Layout,
+    chance_of_mean,
+    from_halves,
+    pair_score,
+    tpr_at,
+    with_primary,
+)
 from bench.types import Column, Metric, NotApplicable, Score
 
 CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)

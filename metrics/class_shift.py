@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.evidence import SetEvidence
-from bench.rows.label_classes import label_classes, labelled
+from bench.rows.grouping import label_classes, labelled
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import ENDS
 from bench.types import Column, Metric, NotApplicable, Score

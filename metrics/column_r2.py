@@ -9,8 +9,7 @@ import torch
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
-from bench.statistics.bootstrap import bootstrap_sums, bounds
-from bench.statistics.table_comparison import MATCHED, matched, standard
+from bench.statistics.bootstrap import MATCHED, bootstrap_sums, bounds, matched, standard
 from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 1000

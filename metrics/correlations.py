@@ -9,7 +9,7 @@ import torch
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
-from bench.statistics.table_comparison import compare, correlations, standard
+from bench.statistics.bootstrap import compare, correlations, standard
 from bench.types import Column, Metric, NotApplicable, Score
 
 

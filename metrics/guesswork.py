@@ -14,8 +14,15 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import LEVEL
-from bench.statistics.null_distribution import DRAWS, Layout, chance_of_mean, simulate_guesswork
-from bench.statistics.pair_score import from_halves, pair_score, with_primary
+from bench.statistics.pair_statistics import (
+    DRAWS,
+    Layout,
+    chance_of_mean,
+    from_halves,
+    pair_score,
+    simulate_guesswork,
+    with_primary,
+)
 from bench.types import Column, Metric, Score
 
 HALVES, FIRST = "half samples", "first guess"
@@ -80,7 +87,7 @@ class Guesswork(Metric[PairEvidence]):
         The paper takes the mean over random halves of the release as well: if released rows are alike (k-Same), a
         half holds half of those behind one form, so that fewer guesses are needed than among all.
 
-        The interval is that of its logarithm (`bench.statistics.pair_score`), and no narrower than that of as many
+        The interval is that of its logarithm (`bench.statistics.pair_statistics`), and no narrower than that of as many
         first hits as there are keys, if every guess hits with one probability (`waiting_bounds`): keys that all take
         one guess do not show that the next one will. It covers less than it says, about four times in five, if few
         keys take many times the guesses of the rest. No bound is below 1 or above n m - p + 1.

@@ -9,7 +9,7 @@ import torch
 
 from bench.evidence import TableEvidence
 from bench.seeds import derive
-from bench.statistics.table_comparison import MATCHED, Comparison, compare, standard
+from bench.statistics.bootstrap import MATCHED, Comparison, compare, standard
 from bench.types import Column, Metric, Score
 
 

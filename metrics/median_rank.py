@@ -20,8 +20,14 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
-from bench.statistics.null_distribution import Layout, chance_of_mean
-from bench.statistics.pair_score import from_people, pair_score, weighted_median, with_primary
+from bench.statistics.pair_statistics import (
+    Layout,
+    chance_of_mean,
+    from_people,
+    pair_score,
+    weighted_median,
+    with_primary,
+)
 from bench.types import Column, Metric, Score
 
 DRAWS = 500

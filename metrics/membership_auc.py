@@ -15,7 +15,7 @@ from bench.seeds import derive
 from bench.statistics.bootstrap import ENDS
 from bench.statistics.confidence_intervals import never_certain, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
-from bench.statistics.null_distribution import MEANS, two_sided
+from bench.statistics.pair_statistics import MEANS, two_sided
 from bench.types import Column, Metric, Score
 
 MORE = 99_999

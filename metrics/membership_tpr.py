@@ -17,7 +17,7 @@ from bench.seeds import derive
 from bench.statistics.bootstrap import ENDS
 from bench.statistics.confidence_intervals import at_least_binomial, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
-from bench.statistics.null_distribution import MEANS, two_sided
+from bench.statistics.pair_statistics import MEANS, two_sided
 from bench.types import Column, Metric, Score
 
 RATES = {"1 %": 100, "0.1 %": 1000}

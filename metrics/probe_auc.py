@@ -13,7 +13,7 @@ from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import ENDS
 from bench.statistics.classification_scores import auc_score
-from bench.statistics.null_distribution import two_sided
+from bench.statistics.pair_statistics import two_sided
 from bench.types import Column, Metric, Score
 
 DRAWS = 4999  # so that p may fall below one in a thousand

@@ -13,8 +13,7 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import never_certain
-from bench.statistics.null_distribution import Chance, Layout
-from bench.statistics.pair_score import from_halves, pair_score, with_primary
+from bench.statistics.pair_statistics import Chance, Layout, from_halves, pair_score, with_primary
 from bench.types import Column, Metric, NotApplicable, Score
 
 

@@ -13,8 +13,14 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive, generator
 from bench.statistics.confidence_intervals import at_least_binomial
-from bench.statistics.null_distribution import DRAWS, chance_of_mean, first_hit_within
-from bench.statistics.pair_score import from_halves, pair_score, with_primary
+from bench.statistics.pair_statistics import (
+    DRAWS,
+    chance_of_mean,
+    first_hit_within,
+    from_halves,
+    pair_score,
+    with_primary,
+)
 from bench.types import Column, Metric, Score
 
 GUESSES = (1, 10, 100)
@@ -55,7 +61,7 @@ class SuccessWithin(Metric[PairEvidence]):
 
         With distinct scores it is the share of keys with a hit. The interval is no narrower than that of as many
         independent tries as there are keys (Clopper and Pearson). Chance: negative hypergeometric
-        (`bench.statistics.null_distribution.first_hit_within`). p: people exchanged.
+        (`bench.statistics.pair_statistics.first_hit_within`). p: people exchanged.
         """
         return with_primary(evidence, partial(_score, evidence))
 

@@ -14,8 +14,18 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import at_least_binomial
-from bench.statistics.null_distribution import DRAWS, Bools, Integers, Layout, chance_of_mean, tries_until_held
-from bench.statistics.pair_score import from_people, pair_score, weighted_mean, with_primary
+from bench.statistics.pair_statistics import (
+    DRAWS,
+    Bools,
+    Integers,
+    Layout,
+    chance_of_mean,
+    from_people,
+    pair_score,
+    tries_until_held,
+    weighted_mean,
+    with_primary,
+)
 from bench.types import Column, Metric, Score
 
 

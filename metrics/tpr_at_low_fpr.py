@@ -14,8 +14,15 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import at_least_binomial
-from bench.statistics.null_distribution import DRAWS, Layout, chance_of_mean
-from bench.statistics.pair_score import from_halves, pair_score, tpr_at, with_primary
+from bench.statistics.pair_statistics import (
+    DRAWS,
+    Layout,
+    chance_of_mean,
+    from_halves,
+    pair_score,
+    tpr_at,
+    with_primary,
+)
 from bench.types import Column, Metric, NotApplicable, Score
 
 RATE = 1000

@@ -14,10 +14,9 @@ from bench import checkpoint
 from bench.checkpoint import CheckpointWarning, save_checkpoints, steps
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
 from bench.nets.glow import Glow
-from bench.nets.initialisation import seeded
 from bench.nets.normalising_flow import FlowCourse, train_flow
-from bench.nets.obfuscator import Obfuscator
-from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.nets.obfuscator import Obfuscator, Opponents, train_obfuscator
+from bench.nets.training import seeded
 from bench.progress import forward_progress
 
 STEPS = 12

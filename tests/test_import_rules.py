@@ -30,7 +30,7 @@ RULES = {rule["id"]: rule for rule in OPTIONS["contracts_options"]}
 BREAKS = [
     ("floors", [("bench.seeds", "bench.types")]),
     ("floors", [("bench.contract.method", "bench.types")]),
-    ("floors", [("bench.pairs.sweep", "bench.evidence.attack_evidence")]),
+    ("floors", [("bench.pairs.sweep", "bench.evidence")]),
     ("floors", [("bench.nets.transformers", "bench.owner.label_code")]),  # one floor
     ("floors", [("bench.bob.model_selection", "bench.eve.gram")]),
     ("floors", [("bench.workbench.cell", "bench.runs.plan")]),
@@ -104,7 +104,7 @@ def test_no_module_imports_itself_by_way_of_others(graph: grimp.ImportGraph) -> 
 
     order(graph)
     circle = deepcopy(graph)
-    circle.add_import(importer="bench.evidence.attack_evidence", imported="bench.evidence")
+    circle.add_import(importer="bench.randomness.noise_grid", imported="bench.randomness")
     with pytest.raises(CycleError):
         order(circle)
 

@@ -23,18 +23,20 @@ import numpy as np
 import torch
 
 from bench.audit import canaries
-from bench.audit.audit_inputs import Pair, input_pairs, usual
 from bench.audit.game_plays import (
     NUMBERS,
     ONE_BY_ONE,
     Layout,
     Owner,
+    Pair,
     PixelPlay,
     Play,
     RowPlay,
     Statistic,
     Tosses,
+    input_pairs,
     joined,
+    usual,
 )
 from bench.audit.leak_statistics import learn
 from bench.contract.mechanism import Mechanism

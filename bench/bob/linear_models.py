@@ -24,7 +24,7 @@ import torch
 
 from bench.nets.classifier import Standardise, label_loss, outputs
 from bench.progress import report
-from bench.rows.label_classes import labelled
+from bench.rows.grouping import labelled
 from bench.seeds import drawn, generator
 
 STRENGTHS = (100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)

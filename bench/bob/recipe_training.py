@@ -15,15 +15,14 @@ from dataclasses import dataclass
 import torch
 
 from bench.bob.linear_models import logistic_path
-from bench.bob.recipes import Best, BobPlan, Choice, Model, Recipe, Trial, probabilities, shifted
-from bench.bob.row_views import every_view
+from bench.bob.recipes import Best, BobPlan, Choice, Model, Recipe, Trial, every_view, probabilities, shifted
 from bench.nets.classifier import Precision, Standardise, outputs, train
 from bench.nets.convolutional_networks import resnet18, strided_cnn
-from bench.nets.initialisation import seeded
 from bench.nets.patches import fitting_patch
+from bench.nets.training import seeded
 from bench.nets.transformers import InstanceSAU
 from bench.progress import report
-from bench.rows.label_classes import labelled
+from bench.rows.grouping import labelled
 from bench.seeds import derive
 
 CHECKS = 10

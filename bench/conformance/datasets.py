@@ -14,7 +14,7 @@ from bench.conformance.cause import blaming
 from bench.conformance.outcome import PRESET, Skip, require
 from bench.contract.source import DataError, Scan, Source
 from bench.data.prepare import check_scan
-from bench.data.roots import resolve
+from bench.data.raw_files import resolve
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec, parse
 

@@ -71,7 +71,7 @@ class Scan:
         origin: The collection the images come from, where the parameters decide; "": the source's origin.
         shareable: Whether pixels may leave this machine, where the parameters decide; None: as the source says.
         attributes: By attribute (`sex`, `age`, `view`, `site`, ...), n words as the data set writes them ("" where
-            unknown); `bench.data.attribute_groups` makes groups of them.
+            unknown); `bench.data.subjects` makes groups of them.
         parts: The official part of each row, one of `PARTS`, or "" where it is in none; None where there are none.
         official: What is known of the set as published; where it differs, a note says so.
     """

@@ -19,8 +19,8 @@ import numpy as np
 import psutil
 
 from bench.contract.source import DataError
-from bench.data.image_files import impostor
 from bench.data.picture import enlarged
+from bench.data.raw_files import impostor
 from bench.data.sample_array import resize
 
 MOST_BYTES = 1 << 28

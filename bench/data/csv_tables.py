@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.contract.source import DataError
-from bench.data.image_files import impostor
+from bench.data.raw_files import impostor
 from bench.data.subjects import spelling
 
 MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": nan, "-1": nan, "": nan}

@@ -20,9 +20,8 @@ import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from bench.contract.source import DataError
-from bench.data.dicom import is_dicom, read_dicom
-from bench.data.grey_depth import RefusedError, eight_bits, how_stored
-from bench.data.image_files import impostor
+from bench.data.dicom import RefusedError, eight_bits, how_stored, is_dicom, read_dicom
+from bench.data.raw_files import impostor
 
 PIXELS = 100_000_000  # most pixels of one file unless said otherwise: ten times a large radiograph
 _MODES = {1: "L", 3: "RGB"}
@@ -66,7 +65,7 @@ class Picture:
     Args:
         pixels: (channels, size, size) uint8.
         notes: What was done to it that a reader of figures should know.
-        used: As `bench.data.grey_depth.Grey`.
+        used: As `bench.data.dicom.Grey`.
     """
 
     pixels: np.ndarray

@@ -28,9 +28,7 @@ import numpy as np
 import psutil
 
 from bench.contract.source import PARTS, DataError, Scan, Source
-from bench.data.attribute_groups import read_groups
-from bench.data.grey_depth import FEWEST, MOST
-from bench.data.image_files import links_note
+from bench.data.dicom import FEWEST, MOST
 from bench.data.picture import PIXELS
 from bench.data.prepared import (
     SCHEMA,
@@ -44,8 +42,9 @@ from bench.data.prepared import (
     states,
     verify,
 )
+from bench.data.raw_files import links_note
 from bench.data.sample_array import Decoded, Failure, Report, drop, fill
-from bench.data.subjects import people, spelling
+from bench.data.subjects import people, read_groups, spelling
 from bench.plugins.code_digest import code_digest
 from bench.results.build_folder import tag_cache
 from bench.results.disk_errors import FULL, unwritable
@@ -146,7 +145,7 @@ def prepare(
 
     Args:
         source: A data-set plug-in.
-        roots: Data roots, as `bench.data.roots.resolve` gives them.
+        roots: Data roots, as `bench.data.raw_files.resolve` gives them.
         cache: Folder of prepared data sets; made if need be.
         size: Side in pixels that images are resized to; None stands for the source's own default.
         workers: Decoding processes; 0 decodes in this process.

@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image
 
 from bench.contract.source import DataError, Scan
-from bench.data.grey_depth import RefusedError
+from bench.data.dicom import RefusedError
 from bench.data.picture import PIXELS, Reading, decode, enlarged
 
 DIGEST_BYTES = 16

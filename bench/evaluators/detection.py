@@ -31,12 +31,12 @@ from bench.data.scorable import MINIMUM_CASES
 from bench.evaluators.predictions import sample_predictions, true_label_note
 from bench.evidence import DetectionEvidence, UtilityEvidence
 from bench.nets import glow, normalising_flow
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.plugins.code_digest import code_digest
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.store import Artefact
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.rows.row_sets import in_order
 from bench.seeds import derive, generator
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Scheme, State

@@ -23,7 +23,7 @@ from bench.contract.seal import ContractError
 from bench.evidence import MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
-from bench.rows.person_groups import person_groups, persons_of
+from bench.rows.grouping import person_groups, persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
 from bench.types import Attack, Attributes, Dataset, Evaluator, Measurement, Release, Role, View

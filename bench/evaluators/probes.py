@@ -31,7 +31,7 @@ from bench.plugins.code_digest import code_digest
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.store import Artefact
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.rows.row_sets import in_order
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import half_samples

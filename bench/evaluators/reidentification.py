@@ -25,7 +25,7 @@ from bench.pairs.person_links import exchanged_links, patient_links
 from bench.pairs.score_blocks import first_guesses
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
-from bench.rows.person_groups import persons_of
+from bench.rows.grouping import persons_of
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
 from bench.statistics.identification_risk import Named, found_people

@@ -37,7 +37,7 @@ from bench.evaluators.predictions import (
 )
 from bench.evidence import LearningEvidence, LinearProbeEvidence, UtilityEvidence
 from bench.progress import stage
-from bench.rows.label_classes import labelled
+from bench.rows.grouping import labelled
 from bench.seeds import derive, generator
 from bench.types import Evaluator, Key, Measurement, NotApplicable, Release
 from bench.workbench.workbench import Workbench

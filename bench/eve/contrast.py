@@ -23,7 +23,7 @@ from typing import Literal
 
 import torch
 
-from bench.nets import classifier, contrastive_towers, cuda_graphs
+from bench.nets import classifier, contrastive_towers, training
 from bench.progress import report
 
 Reason = Literal["solved", "chance", "plateau", "last step"]
@@ -133,7 +133,7 @@ def train(
     """
     device = held_out[0].raw.device
     optimiser, precision = (
-        cuda_graphs.adam(towers.parameters(), course.learning_rate, device),
+        training.adam(towers.parameters(), course.learning_rate, device),
         training_precision(device),
     )
 
@@ -146,7 +146,7 @@ def train(
         optimiser.step()
         return loss.detach()
 
-    learning = cuda_graphs.Replay(learn)
+    learning = training.Replay(learn)
     chance = sum(_chance(one) for one in held_out) / len(held_out)
     watch, loss = Plateau(chance, course.patience), chance
     reason: Reason = "last step"
@@ -157,7 +157,7 @@ def train(
     while step < end:
         along = place + (1 - place) * (step - start) / (end - start)
         rise, fall = min(1.0, (step + 1) / WARM_UP), 0.5 * (1 + math.cos(math.pi * along))
-        cuda_graphs.set_rate(optimiser, course.learning_rate * rise * fall)
+        training.set_rate(optimiser, course.learning_rate * rise * fall)
         learning(*example(step).tensors())
         step += 1
         if step % check and step < end:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from bench.randomness import Secret
-from bench.rows.label_classes import label_classes
+from bench.rows.grouping import label_classes
 from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release, Scheme
 

@@ -16,9 +16,9 @@ import torch
 from bench.contract.extractor import Embedding, Extractor, check_images, check_shape
 from bench.nets import classifier
 from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.progress import report
-from bench.rows.label_classes import labelled
+from bench.rows.grouping import labelled
 from bench.seeds import derive
 from bench.types import Dataset, NotApplicable, Parameter, State
 from bench.validation import at_least, positive

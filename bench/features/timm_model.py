@@ -24,7 +24,7 @@ import torch
 
 from bench.contract.extractor import Embedding, Extractor, check_images
 from bench.features.weights import Loaded, load_checked, read_checkpoint, weights_file
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.types import Dataset, NotApplicable, State
 from bench.validation import at_least
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from bench.memory.lazy_rows import Lazy, as_they_are
-from bench.memory.rows import Rows
+from bench.memory.rows import Lazy, Rows, as_they_are
 
 if TYPE_CHECKING:
-    from bench.memory.lazy_rows import Lazy
+    from bench.memory.rows import Lazy
 
 GATHERED = frozenset({"mean", "sum", "var", "std", "std_mean", "var_mean", "amin", "amax", "min", "max", "all", "any"})
 """What is gathered block by block."""

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from bench.checkpoint import steps
 from bench.memory.rows import by_blocks
 from bench.nets.classifier import Precision
-from bench.nets.cuda_graphs import Replay, adam, set_rate
+from bench.nets.training import Replay, adam, set_rate
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive

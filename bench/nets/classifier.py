@@ -9,8 +9,8 @@ from typing import Literal
 
 import torch
 
-from bench.nets.cuda_graphs import Replay, adamw, set_rate
-from bench.rows.label_classes import labelled
+from bench.nets.training import Replay, adamw, set_rate
+from bench.rows.grouping import labelled
 from bench.seeds import drawn, generator
 
 Precision = Literal["float32", "bfloat16"]

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from bench.nets.classifier import Standardise
-from bench.nets.cuda_graphs import Replay, adam, set_rate
-from bench.nets.initialisation import seeded
 from bench.nets.patches import cut, fitting_patch, fold, patch_grid
+from bench.nets.training import Replay, adam, seeded, set_rate
 from bench.nets.transformers import SAU
 from bench.progress import report
 from bench.seeds import derive, drawn, generator

@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from bench.checkpoint import steps
 from bench.memory.rows import by_blocks
-from bench.nets.cuda_graphs import Replay, adam, set_rate
-from bench.nets.initialisation import seeded
+from bench.nets.training import Replay, adam, seeded, set_rate
 from bench.progress import report
 from bench.seeds import derive, drawn, generator
 from bench.validation import at_least, positive, within

@@ -17,8 +17,8 @@ from typing import get_args
 
 import torch
 
-from bench.nets.cuda_graphs import set_rate
 from bench.nets.network_choices import Optimiser
+from bench.nets.training import set_rate
 from bench.progress import report
 from bench.randomness import Secret
 from bench.validation import at_least, between, one_of, positive_and_finite, within

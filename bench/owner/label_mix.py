@@ -9,7 +9,7 @@ import torch
 
 from bench.owner.published import check_tensors
 from bench.randomness import Stream
-from bench.rows.label_classes import label_classes
+from bench.rows.grouping import label_classes
 from bench.types import State
 from bench.validation import at_least
 

@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 
 from bench.pictures.strips import visible
 from bench.seeds import derive, generator
+from bench.statistics.bootstrap import correlations
 from bench.statistics.nearest_rows import standardise
-from bench.statistics.table_comparison import correlations
 
 DOTS = 150
 LETTER = 0.075  # inches a letter of a title takes

@@ -46,7 +46,7 @@ from bench.results.reason import Phase, phase_of, withheld
 from bench.results.records import claim_record
 from bench.results.results import Results
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
-from bench.rows.person_groups import FEWEST, person_groups
+from bench.rows.grouping import FEWEST, person_groups
 from bench.runs.plan import cells
 from bench.runs.run_spec import RunSpec
 from bench.runs.worker import code_of, text_of

@@ -27,7 +27,7 @@ from bench.runs.plan import cells
 from bench.runs.publication import quiet, reason_text
 from bench.runs.run_spec import RunSpec
 from bench.sandbox import Isolation
-from bench.statistics.table_comparison import MATCHED, matched
+from bench.statistics.bootstrap import MATCHED, matched
 from bench.types import Dataset, NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import release_inputs

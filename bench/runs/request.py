@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from bench.data.roots import DATA_ROOTS, config_path
+from bench.data.raw_files import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.isolation import find_isolation
 from bench.plugins import registry

@@ -19,7 +19,7 @@ import scipy
 import torch
 
 from bench.evidence import MembershipEvidence, PersonRisk
-from bench.rows.person_groups import FEWEST, person_groups, persons_of
+from bench.rows.grouping import FEWEST, person_groups, persons_of
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import ONE_EACH, draw_weights, name_of
 from bench.statistics.confidence_intervals import clopper_pearson, with_interval

@@ -17,7 +17,7 @@ from bench.features.feature_space import Space, digest, open_space, read_splits
 from bench.plugins.spec import parameters
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord
-from bench.rows.person_groups import named_groups
+from bench.rows.grouping import named_groups
 from bench.seeds import derive
 from bench.workbench.choice import NO_PUBLIC, Choice
 from bench.workbench.place import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 
-from bench.data import roots
+from bench.data import raw_files
 from bench.plugins.option import Option, defaults, flag_of
 from bench.plugins.option import options as known_options
 from bench.runs.run_spec import RunSpec
@@ -42,7 +42,7 @@ def configuration_page(targets: Mapping[str, str]) -> Page:
         "## Of a user {#user}",
         "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "
         "a list of folders above the data sets.",
-        prose.line((roots.resolve.__doc__ or "").partition("\n")[0]),
+        prose.line((raw_files.resolve.__doc__ or "").partition("\n")[0]),
     ))  # fmt: skip
 
 

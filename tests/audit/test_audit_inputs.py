@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from bench.audit.audit_inputs import input_pairs, usual
+from bench.audit.game_plays import input_pairs, usual
 from bench.contract.mechanism import Mechanism
 from bench.seeds import generator
 from bench.types import Dataset, PrivacyClaim, Release

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from bench.audit.audit_inputs import Pair
 from bench.audit.game_plays import (
     SET,
     Layout,
     Owner,
+    Pair,
     PixelPlay,
     RowPlay,
     Tosses,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.audit.audit_inputs import Pair
-from bench.audit.game_plays import Owner, RowPlay, Tosses
+from bench.audit.game_plays import Owner, Pair, RowPlay, Tosses
 from bench.audit.leak_statistics import SPARE, _common, classifier, grid_residue, learn, linear_discriminant, nearness
 from bench.contract.mechanism import Mechanism
 from bench.randomness import Secret

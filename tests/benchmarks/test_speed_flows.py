@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from torch import Tensor, nn
 
 from bench.nets.glow import Glow
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 
 N, SIDE, LEVELS, DEPTH, WIDTH = 128, 32, 3, 4, 64
 Works = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]

@@ -6,8 +6,17 @@ import torch
 
 from bench.bob.model_selection import held_out
 from bench.bob.recipe_training import _path
-from bench.bob.recipes import Recipe, bears_shifts, shifted
-from bench.bob.row_views import PatchBag, Pooled, SortedPatches, WhitenedPatches, every_view, views
+from bench.bob.recipes import (
+    PatchBag,
+    Pooled,
+    Recipe,
+    SortedPatches,
+    WhitenedPatches,
+    bears_shifts,
+    every_view,
+    shifted,
+    views,
+)
 from bench.nets.patches import cut, fold
 
 IMAGES = torch.randn(12, 1, 16, 16, generator=torch.Generator().manual_seed(0))

@@ -9,7 +9,7 @@ from PIL import Image
 
 from bench import api
 from bench.__main__ import main
-from bench.data import roots
+from bench.data import raw_files
 from bench.data.prepare import prepare
 from bench.data.sets.folder import Folder
 from bench.data.sets.nih import NIH
@@ -18,7 +18,7 @@ from bench.data.verification import checks
 
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(roots.VARIABLE, raising=False)
+    monkeypatch.delenv(raw_files.VARIABLE, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 

@@ -24,8 +24,7 @@ from bench.nets.classifier import Course, train
 from bench.nets.cvae import ConditionalVAE, CVAECourse, train_cvae
 from bench.nets.decoder import train_decoder
 from bench.nets.normalising_flow import Flow, FlowCourse, train_flow
-from bench.nets.obfuscator import Obfuscator
-from bench.nets.obfuscator_training import Opponents, train_obfuscator
+from bench.nets.obfuscator import Obfuscator, Opponents, train_obfuscator
 from bench.nets.private_training import PrivateCourse, train_privately
 from bench.randomness import Secret
 from bench.types import View

@@ -8,11 +8,11 @@ import torch
 from bench.contract.attributes import Attributes
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
-from bench.data.attribute_groups import BANDS, MOST_GROUPS, read_groups
 from bench.data.prepare import prepare, verify
 from bench.data.prepared import load
 from bench.data.sets.synth_cxr import SynthCXR
 from bench.data.splits import split
+from bench.data.subjects import BANDS, MOST_GROUPS, read_groups
 from bench.isolation.rpc_codec import pack
 
 

@@ -9,7 +9,7 @@ from pydicom import dcmread
 from pydicom.dataset import Dataset
 
 from bench.contract.source import DataError
-from bench.data.grey_depth import RefusedError
+from bench.data.dicom import RefusedError
 from bench.data.picture import Picture, Reading, decode
 
 TWELVE = np.arange(4096, dtype=np.uint16).reshape(64, 64)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bench.contract.source import DataError
-from bench.data.image_files import links_note, walk
+from bench.data.raw_files import links_note, walk
 
 
 def touch(path: Path) -> Path:

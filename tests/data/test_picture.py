@@ -10,7 +10,7 @@ from made.dicom_files import dicom
 from PIL import Image, TiffImagePlugin
 
 from bench.contract.source import DataError
-from bench.data.grey_depth import RefusedError
+from bench.data.dicom import RefusedError
 from bench.data.picture import Picture, Reading, decode
 
 TWELVE = np.arange(4096, dtype=np.uint16).reshape(64, 64)

@@ -14,7 +14,7 @@ from bench.contract.source import DataError, Scan, Source
 from bench.data import prepare as prepare_module
 from bench.data.prepare import prepare, verify
 from bench.data.prepared import connect
-from bench.data.roots import stamp_folder
+from bench.data.raw_files import stamp_folder
 from bench.plugins.code_digest import definitions
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from bench.contract.source import DataError
-from bench.data.roots import locate, resolve, stamp_files, stamp_folder
+from bench.data.raw_files import locate, resolve, stamp_files, stamp_folder
 
 
 def test_roots_come_from_the_command_line_then_the_environment_then_the_config_file(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from bench.contract.source import DataError
-from bench.data.image_files import impostor
 from bench.data.picture import Reading, decode
+from bench.data.raw_files import impostor
 from bench.data.sample_array import Failure, decode_into, digest, follow_parent, resize
 
 

@@ -7,7 +7,7 @@ from torch import nn
 from bench.eve import contrast
 from bench.eve.contrast import Course, Example, Plateau, train, training_precision
 from bench.nets.contrastive_towers import Tower, Towers
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 
 
 def watched(losses, patience=100):

@@ -3,7 +3,7 @@ from scipy.special import logsumexp
 
 from bench.eve import kernel_density
 from bench.eve.kernel_density import log_density
-from bench.rows.label_classes import class_groups
+from bench.rows.grouping import class_groups
 
 NAN = float("nan")
 

@@ -19,7 +19,7 @@ from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.data.splits import split
 from bench.features.eigenspace import Eigenspace
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.results.records import Record
 from bench.results.results import Results

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 from bench.contract.source import DataError
 from bench.features.timm_model import Timm
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.types import NotApplicable
 
 MODEL = "test_resnet.r160_in1k"

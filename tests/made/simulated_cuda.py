@@ -29,7 +29,7 @@ from torch.utils._pytree import tree_leaves
 from bench.determinism import FORMS
 from bench.memory.rows import Rows
 from bench.memory.torch_functions import ABOUT
-from bench.nets import cuda_graphs as replay
+from bench.nets import training as replay
 
 CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
 ROOT = Path(__file__).parents[2]

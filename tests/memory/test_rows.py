@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from bench.memory import lazy_rows as lazy
+from bench.memory import rows as lazy
 from bench.memory.memory_budget import Budget, TooLargeError
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, in_blocks, kept, rows_at
 

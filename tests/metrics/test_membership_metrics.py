@@ -17,7 +17,7 @@ from torch import Tensor
 from bench.evidence import MembershipEvidence
 from bench.statistics.confidence_intervals import with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates
-from bench.statistics.null_distribution import MEANS
+from bench.statistics.pair_statistics import MEANS
 from bench.types import NotApplicable, Score
 from metrics.member_risk import MemberRisk, told_members
 from metrics.membership_auc import MORE, MembershipAUC, exchange_p, membership_auc

@@ -13,7 +13,7 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.person_links import exchanged_links
 from bench.pairs.sweep import Grid, count_grids
 from bench.statistics.bootstrap import half_samples
-from bench.statistics.null_distribution import Layout
+from bench.statistics.pair_statistics import Layout
 from bench.types import Metric, NotApplicable, Score
 from metrics.guesswork import Guesswork, PatientGuesswork
 from metrics.median_rank import MedianRank

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from sklearn.metrics import roc_curve
 
 from bench.pairs.sweep import count
-from bench.statistics.pair_score import tpr_at
+from bench.statistics.pair_statistics import tpr_at
 from metrics.advantage import Advantage, advantage
 from metrics.median_rank import median_rank
 from metrics.top_5 import Top5, found_within

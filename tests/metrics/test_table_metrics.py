@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from bench.evidence import TableEvidence
-from bench.statistics import table_comparison as two_samples
-from bench.statistics.table_comparison import MATCHED, Comparison, correlations, matched
+from bench.statistics import bootstrap as two_samples
+from bench.statistics.bootstrap import MATCHED, Comparison, correlations, matched
 from bench.types import Metric, NotApplicable, Score
 from metrics.column_r2 import RIDGE, ColumnR2, predictions
 from metrics.correlations import CorrelationDistance

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder, unexplained
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 
 SHORT = ReconstructionCourse(steps=100, batch=16, learning_rate=1e-2, precision="float32")
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bench.nets.cinn import CINN, CINNSizes, levels_of
-from bench.nets.initialisation import seeded
 from bench.nets.normalising_flow import FlowCourse, train_flow
+from bench.nets.training import seeded
 from bench.types import NotApplicable
 
 KINDS = [

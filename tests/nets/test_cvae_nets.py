@@ -6,7 +6,7 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from bench.nets.cvae import ConditionalVAE, CVAECourse, deviation, divergence, train_cvae
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.randomness import Secret
 from bench.seeds import generator
 

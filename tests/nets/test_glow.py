@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from bench.nets.glow import LIMIT, Glow, most_levels, usual_levels
-from bench.nets.initialisation import seeded
 from bench.nets.normalising_flow import FlowCourse, decoded, encoded, log_densities, train_flow
+from bench.nets.training import seeded
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

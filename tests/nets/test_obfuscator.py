@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from bench.nets.initialisation import seeded
 from bench.nets.obfuscator import Obfuscator, random_layer
 from bench.nets.patches import cut
+from bench.nets.training import seeded
 from bench.randomness import Secret
 from bench.seeds import generator
 

@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from bench.nets import obfuscator_training
-from bench.nets.initialisation import seeded
-from bench.nets.obfuscator import Obfuscator
-from bench.nets.obfuscator_training import Opponents, agreement, train_obfuscator
+from bench.nets import obfuscator
+from bench.nets.obfuscator import Obfuscator, Opponents, agreement, train_obfuscator
 from bench.nets.patches import cut
+from bench.nets.training import seeded
 from bench.seeds import generator
 
 OPPONENTS = Opponents(
@@ -80,7 +79,7 @@ class Reader(nn.Module):
 
 
 def test_the_obfuscator_raises_the_attackers_loss_and_the_attacker_lowers_it(monkeypatch):
-    monkeypatch.setattr(obfuscator_training, "Towers", Reader)
+    monkeypatch.setattr(obfuscator, "Towers", Reader)
     hiding, showing = (
         trained(replace(OPPONENTS, lambda_reid=sign, lambda_rec=0.0, steps=40))[1].reid for sign in (1.0, -1.0)
     )
@@ -90,7 +89,7 @@ def test_the_obfuscator_raises_the_attackers_loss_and_the_attacker_lowers_it(mon
 
 def test_only_the_networks_whose_turn_it_is_move(monkeypatch):
     """One step is the obfuscator's, the second its opponents'."""
-    monkeypatch.setattr(obfuscator_training, "Towers", Reader)
+    monkeypatch.setattr(obfuscator, "Towers", Reader)
     states = []
     for steps in (1, 2):
         network, _ = trained(replace(OPPONENTS, steps=steps, lambda_reid=1.0))

@@ -6,10 +6,10 @@ import pytest
 import torch
 from made.simulated_cuda import SimulatedCuda
 
-from bench.nets import cuda_graphs as replay
+from bench.nets import training as replay
 from bench.nets.classifier import Course, train
-from bench.nets.cuda_graphs import WARM_UP, Replay, ReplayWarning, adam, set_rate
 from bench.nets.decoder import train_decoder
+from bench.nets.training import WARM_UP, Replay, ReplayWarning, adam, set_rate
 
 CUDA = torch.device("cuda")
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm, selu
 
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.nets.transformers import SAU, InstanceSAU, SAULayer, SetSAU
 
 

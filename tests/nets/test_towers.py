@@ -7,7 +7,7 @@ from made.dense_scores import diagonal
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.nets.contrastive_towers import Tower, Towers, matching_loss
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.types import NotApplicable
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.nets.transformers import vit
 
 

@@ -11,7 +11,7 @@ from scipy.stats import binom, chi2
 from torch import Tensor
 
 from bench.pairs.person_links import FEWEST, exchanged_links, patient_links
-from bench.statistics.null_distribution import permutation_p
+from bench.statistics.pair_statistics import permutation_p
 
 
 @settings(max_examples=200, deadline=None)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from made.datasets import unlabelled
 
-from bench.rows.person_groups import hold_out
+from bench.rows.grouping import hold_out
 from bench.types import Dataset, NotApplicable
 
 

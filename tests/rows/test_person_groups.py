@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from bench.contract.attributes import Attributes
-from bench.rows.person_groups import FEWEST, named_groups
+from bench.rows.grouping import FEWEST, named_groups
 from bench.types import Dataset
 
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from made.dense_scores import DenseScores, diagonal
 
 from bench.pairs.sweep import Grid, PairCounts, count_grids
-from bench.statistics import null_distribution as null
-from bench.statistics.null_distribution import (
+from bench.statistics import pair_statistics as null
+from bench.statistics.pair_statistics import (
     Layout,
     chance_of_mean,
     first_hit_within,
     permutation_p,
     simulate_guesswork,
+    tpr_at,
     two_sided,
 )
-from bench.statistics.pair_score import tpr_at
 from metrics.guesswork import guesswork
 from metrics.median_rank import median_rank, simulate_median_rank
 from metrics.reid_auc import chance_sd, reid_auc

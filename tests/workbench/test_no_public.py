@@ -11,7 +11,7 @@ from made.commands import request
 from safetensors.torch import save_file
 
 from bench.evaluators.audit import Audit
-from bench.nets.initialisation import seeded
+from bench.nets.training import seeded
 from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError

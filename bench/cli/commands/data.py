@@ -13,9 +13,8 @@ from bench import api
 from bench.cli.parameters import WHERE, DataRoots, completer, read, switch
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
-from bench.data.attribute_groups import read_groups
 from bench.data.prepare import Prepared, check_scan
-from bench.data.subjects import people
+from bench.data.subjects import people, read_groups
 from bench.plugins.option import Count
 from bench.plugins.spec import parameters
 from bench.runs.request import check_side

@@ -16,8 +16,7 @@ import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.csv_tables import read_list, tasks_of
-from bench.data.image_files import of_row, present
-from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.raw_files import locate, of_row, present, stamp_files, stamp_images
 
 _IMAGES = "img_align_celeba"
 _IDENTITIES, _ATTRIBUTES, _PARTITION = "identity_CelebA.txt", "list_attr_celeba.txt", "list_eval_partition.txt"

@@ -21,8 +21,7 @@ import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
-from bench.data.image_files import attributes_of, of_row, present
-from bench.data.roots import STAY, locate, stamp_files, stamp_images
+from bench.data.raw_files import STAY, attributes_of, locate, of_row, present, stamp_files, stamp_images
 from bench.validation import one_of
 
 _TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}

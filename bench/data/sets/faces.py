@@ -19,8 +19,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.array_files import read_array, read_matlab
-from bench.data.image_files import impostor, walk
-from bench.data.roots import downloading, locate, stamp_files, stamp_images
+from bench.data.raw_files import downloading, impostor, locate, stamp_files, stamp_images, walk
 
 _FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
 _MAT, _NPY = "olivettifaces.mat", "olivetti_faces.npy"

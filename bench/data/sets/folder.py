@@ -24,12 +24,10 @@ import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Scan, Source
-from bench.data.attribute_groups import unreadable
 from bench.data.csv_tables import MARKS, read_table
-from bench.data.image_files import ENDINGS, Tree, absent, is_image, walk
 from bench.data.picture import coloured
-from bench.data.roots import stamp_files, stamp_folder
-from bench.data.subjects import NOTHING, UNKNOWN, person, spelling
+from bench.data.raw_files import ENDINGS, Tree, absent, is_image, stamp_files, stamp_folder, walk
+from bench.data.subjects import NOTHING, UNKNOWN, person, spelling, unreadable
 from bench.validation import within
 
 _TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.roots import locate, stamp_images
+from bench.data.raw_files import locate, stamp_images
 
 _CLASSES = ("NORMAL", "PNEUMONIA")
 _FORMS = {

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import Official, Scan, Source
-from bench.data.roots import locate
+from bench.data.raw_files import locate
 from bench.data.sets.kermany import ClassFolders
 
 _CLASSES = {

@@ -20,7 +20,7 @@ import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
-from bench.data.roots import locate, physionet, stamp_files, stamp_images
+from bench.data.raw_files import locate, physionet, stamp_files, stamp_images
 from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")

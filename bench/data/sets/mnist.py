@@ -14,8 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.image_files import impostor
-from bench.data.roots import downloading, locate, stamp_files
+from bench.data.raw_files import downloading, impostor, locate, stamp_files
 
 _PARTS = (("train", 60_000), ("t10k", 10_000))
 _LARGEST = 2**30  # bytes of an idx file; the largest official one has 47 million

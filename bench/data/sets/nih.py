@@ -19,7 +19,7 @@ import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import read_list, read_table, refuse
-from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.raw_files import locate, stamp_files, stamp_images
 from bench.data.subjects import person
 
 FINDINGS = (

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import read_table, refuse
-from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.raw_files import locate, stamp_files, stamp_images
 
 _TABLE = "OCTDL_labels.csv"
 _DISEASES = {

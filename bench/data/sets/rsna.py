@@ -21,8 +21,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import read_table, refuse
-from bench.data.image_files import impostor, of_row, present
-from bench.data.roots import locate, stamp_files, stamp_images
+from bench.data.raw_files import impostor, locate, of_row, present, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
 from bench.validation import one_of
 

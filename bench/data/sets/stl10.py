@@ -15,8 +15,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import read_list
-from bench.data.image_files import impostor
-from bench.data.roots import downloading, locate, stamp_files
+from bench.data.raw_files import downloading, impostor, locate, stamp_files
 from bench.data.sets.torchvision_sets import NOTE
 
 

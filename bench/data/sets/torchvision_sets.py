@@ -17,8 +17,7 @@ import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.csv_tables import read_list
-from bench.data.image_files import walk
-from bench.data.roots import downloading, locate, stamp_files, stamp_images
+from bench.data.raw_files import downloading, locate, stamp_files, stamp_images, walk
 
 NOTE = "photographers are unknown"
 

@@ -19,8 +19,7 @@ import pandas as pd
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import read_marks, read_table, refuse, tasks_of
-from bench.data.image_files import of_row, present
-from bench.data.roots import locate, physionet, stamp_files, stamp_images
+from bench.data.raw_files import locate, of_row, physionet, present, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
 
 _TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
