@@ -62,10 +62,9 @@ _PLACE: ContextVar[_Place | None] = ContextVar("_PLACE", default=None)
 
 @contextmanager
 def save_checkpoints(folder: Path, earlier: Path | None = None) -> Iterator[None]:
-    """Save trainings within the block to `folder`, made at the first save.
+    """Save the block's trainings to `folder`; resume those in `earlier`.
 
-    Checkpoints of an earlier process lie there, too, or in `earlier`. Trainings are numbered: they must run in the same
-    order whenever the block is entered with that folder.
+    Trainings are numbered: they must run in the same order whenever the block is entered with that folder.
     """
     token = _PLACE.set(_Place(folder, earlier or folder))
     try:

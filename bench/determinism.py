@@ -20,9 +20,8 @@ Chosen: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 def exact(device: torch.device | str) -> torch.device:
     """Make this process deterministic on a device, before its first use.
 
-    A CPU is so already. On CUDA, convolutions round to TensorFloat-32 and the fastest kernels add in any order, so that
-    two fits with one seed differ, and rows change with their neighbours in a batch: both are turned off for the whole
-    process. Networks that may train in bfloat16 choose it themselves (`bench.nets.classifier.fast_precision`).
+    A CPU is so already. On CUDA, convolutions round to TensorFloat-32 and the fastest kernels add in any order:
+    both are turned off for the whole process.
     """
     device = torch.device(device)
     if device.type == "cuda":

@@ -228,11 +228,11 @@ def _layouts(mechanism: Mechanism | None, owner: Owner, pairs: Sequence[Pair]) -
 
 
 def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
-    """The best test on `trials` releases.
+    """The best test on `trials` releases, half for the best games.
 
-    Half of them are shared among all games, half among the best. A third of a game's share trains its statistics, half
-    of that a classifier of them. The best test is one that refutes the claim, if it still does on more releases than it
-    was found on; otherwise the one with the largest bound at a confidence that a few lucky guesses cannot reach.
+    A third of a game's share trains its statistics. The best test refutes the claim, and still does on more
+    releases than it was found on; otherwise it has the largest bound at a confidence that a few lucky guesses
+    cannot reach.
     """
     candidates: list[Tried] = []
     share = max(LEAST, trials // 2 // len(plays))

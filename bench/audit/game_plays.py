@@ -277,9 +277,7 @@ class Pair:
 def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Dataset) -> list[Pair]:
     """The mechanism's witnesses, then pairs that any method must hide.
 
-    Pairs of a claim per pixel differ in one pixel.
-
-    Both inputs of a pair have the same labels, which are outside every claim, and no subjects.
+    Pairs of a claim per pixel differ in one pixel. Both inputs have the same labels, and no subjects.
     """
     witnesses = () if mechanism is None else mechanism.witnesses(public)
     pairs = [Pair(f"witness {number}", *pair) for number, pair in enumerate(witnesses, 1)]
@@ -323,10 +321,9 @@ def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:
 
 
 def _one_pixel(public: Dataset) -> list[Pair]:
-    """Pairs of an ordinary image with one pixel dark or bright.
+    """Pairs of an image with one pixel dark or bright.
 
-    The middle one and two corners; `PixelPlay` covers all others. A pixel of an otherwise flat image shows noise that
-    is scaled by the image's own range.
+    A pixel of an otherwise flat image shows noise that is scaled by the image's own range.
     """
     row = usual(public)
     h, w = row.samples.shape[-2:]

@@ -53,8 +53,7 @@ def learn(play: RowPlay, training: Tosses, spare: Tosses, mechanism: Mechanism |
 def nearness(play: RowPlay, mechanism: Mechanism | None) -> list[Statistic]:
     """Log ratio of a row's distances to the second and first input.
 
-    By the nearest number, and by all numbers; numbers in which the inputs agree are left out. Scales are the inputs'
-    own, so that values of one statistic compare between plays.
+    By the nearest number and by all; numbers in which the inputs agree are left out. Values compare between plays.
     """
     first, second = play.pair.first, play.pair.second
     read: list[tuple[str, Read, torch.Tensor, torch.Tensor]] = [("number", _numbers, _raw(first), _raw(second))]
@@ -103,11 +102,7 @@ def likelihood_ratio(mechanism: Mechanism, play: RowPlay) -> Statistic:
 
 
 def linear_discriminant(name: str, read: Read, training: Tosses) -> Statistic:
-    """Fisher's linear discriminant in released numbers, or in differences.
-
-    Numbers are divided by their spread within an input. The covariance is shrunk halfway to the identity, and inverted
-    through the products of the rows.
-    """
+    """Fisher's linear discriminant, its covariance shrunk halfway to the identity."""
     rows = read(training)
     sides = [rows[training.first.to(rows.device)], rows[~training.first.to(rows.device)]]
     if min(len(side) for side in sides) < 2:
@@ -127,8 +122,8 @@ def linear_discriminant(name: str, read: Read, training: Tosses) -> Statistic:
 def grid_residue(training: Tosses) -> Statistic | None:
     """Position between the points of a coarse noise grid, if any.
 
-    Noise drawn on a grid leaves fractions of raw numbers unchanged. The grid is the common divisor of differences
-    between releases of one input.
+    The grid is the common divisor of differences between releases of one input; fractions of raw numbers survive
+    its noise.
     """
     rows = _numbers(training)
     sides = [rows[training.first.to(rows.device)], rows[~training.first.to(rows.device)]]

@@ -30,9 +30,8 @@ NEAR = 1e-3
 def draw_noise(scheme: Scheme, private: Dataset, other: Dataset, *, seed: int = 0) -> Mapping[str, torch.Tensor]:
     """Noise (p, q) float64 of each call, in units of the scale.
 
-    The q elements are those that vary. Calls: `private` under two keys, `other` under the first, and a query of
-    `private`. The two are different rows of one kind; `seed` gives the keys. Raises NotApplicable if the scheme states
-    no noise, or noise that releases do not show.
+    Calls: `private` under two keys, `other` (different rows) under the first, and a query of `private`; q elements
+    vary. Raises NotApplicable if the scheme states no noise, or noise that releases do not show.
     """
     mechanism = scheme.mechanism()
     if mechanism is None:
@@ -73,8 +72,8 @@ def _added(mechanism: Mechanism, data: Dataset, release: Release, seed: int) -> 
 def check_density(noise: Mapping[str, torch.Tensor]) -> None:
     """Raise ContractError if the noise is not standard Laplace.
 
-    All of it: Kolmogorov's distance exceeds t with a probability of at most 2 exp(-2 n t^2) (Dvoretzky, Kiefer,
-    Wolfowitz; Massart's constant). One element: the sum of n sizes is a gamma number of shape n.
+    All of it: Kolmogorov's distance exceeds t with a probability of at most 2 exp(-2 n t^2) (Massart). One element:
+    the sum of n sizes is a gamma number of shape n.
     """
     rows = torch.cat(list(noise.values()))
     _require(bool(rows.isfinite().all()), "noise that was added must be finite")
@@ -107,12 +106,11 @@ def check_density(noise: Mapping[str, torch.Tensor]) -> None:
 
 
 def check_reuse(noise: Mapping[str, torch.Tensor]) -> None:
-    """Raise ContractError if noise repeats.
+    """Raise ContractError if noise repeats between calls, rows or elements.
 
-    Between calls, between rows of any calls, or between elements. Signs are fair coins, and so is a size above its
-    median. The share of d coins that agree in two independent rows differs from a half by more than t with a
-    probability of at most 2 exp(-2 d t^2) (Hoeffding). Partial repeats show in the numbers: the sizes of two draws come
-    within `NEAR` of each other with a probability of at most NEAR.
+    Signs are fair coins, and so is a size above its median. The share of d coins that agree differs from a half by
+    more than t with a probability of at most 2 exp(-2 d t^2) (Hoeffding). Sizes of two draws come within `NEAR` of
+    each other with a probability of at most NEAR.
     """
     rows = torch.cat(list(noise.values()))
     calls = torch.stack([part.flatten() for part in noise.values()])

@@ -93,11 +93,7 @@ def logistic_path(
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """Coordinates (m, r) of rows; the map of weights to columns.
-
-    `squares` (r,) are the sums of squared coordinates. Coordinates and squares are on the solver's device, `back` works
-    on that of the rows.
-    """
+    """Coordinates (m, r) of rows, sums of squares, and `back`."""
 
     coordinates: torch.Tensor
     squares: torch.Tensor

@@ -44,10 +44,9 @@ STEPS = 1000
 
 
 def mean_auc(scores: torch.Tensor, labels: torch.Tensor) -> float:
-    """Mean AUC over findings with both classes; scores and labels (n, k).
+    """Mean AUC over findings with both classes; ValueError if there are none.
 
-    NaN labels are left out. A label between 0 and 1 makes its row count in part as positive, in part as negative.
-    Raises ValueError if no finding has both classes.
+    A label between 0 and 1 makes its row count in part as positive, in part as negative; NaN is left out.
     """
     findings = judged_findings(labels)
     if not findings:

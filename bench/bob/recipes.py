@@ -210,11 +210,7 @@ FARTHEST = 16
 
 
 def bears_shifts(samples: torch.Tensor) -> bool:
-    """True if images (m, c, h, w) are smooth enough to shift.
-
-    Neighbouring pixels of a row correlate by more than a half, minus the mean image. Secret maps, shuffles, signs and
-    strong noise by pixel destroy that.
-    """
+    """True if neighbouring pixels, minus the mean, correlate by over half."""
     if samples.ndim != 4 or min(samples.shape[2:]) < FARTHEST:
         return False
     rest = samples - samples.mean(dim=0)

@@ -215,9 +215,8 @@ def _meant(file: FileDataset, stored: np.ndarray) -> np.ndarray:
 
 
 def _looked_up(file: FileDataset, name: str, values: np.ndarray, possible: np.ndarray) -> tuple[np.ndarray, int]:
-    """Values (float64) mapped by a table of the file, and its maximum.
+    """Values mapped by a table (PS3.3, C.11.1.1), and its maximum.
 
-    PS3.3, C.11.1.1: values below the first that is mapped have the first entry, those beyond the last one the last.
     pydicom's own `apply_voi_lut` wraps values at 256 if entries have eight bits.
     """
     table = file[name].value[0]
@@ -347,8 +346,8 @@ def _stated(image: ImageFile.ImageFile) -> tuple[int | None, bool]:
 def _significant(path: Path, values: np.ndarray) -> int | None:
     """Significant bits by a PNG's sBIT chunk; None if missing or ambiguous.
 
-    The standard wants values stretched to the container (so that all 16 bits count), but many writers leave them as
-    they are. Values beyond sBIT bits are stretched; those within, if their lower bits are used, are not.
+    The standard stretches values to the container; many writers do not. Values beyond sBIT bits are stretched,
+    those within that use their lower bits are not.
     """
     bits = _sbit(path)
     if bits is None or bits >= MOST:

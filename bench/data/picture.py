@@ -76,9 +76,8 @@ class Picture:
 def decode(path: Path, reading: Reading) -> Picture:
     """The image in a file.
 
-    Raises:
-        RefusedError: The file is missing, may not be read, or holds no image that can be taken as it is.
-        DataError: It is damaged. Both texts are the reason, without the path.
+    Raises RefusedError if it cannot be taken as it is, DataError if it is damaged, with the reason but without the
+    path.
     """
     try:
         if wrong := impostor(path):

@@ -109,10 +109,10 @@ class Prepared:
         return len(self.samples)
 
     def dataset(self, rows: np.ndarray, *, seen: bool = True, budget: Budget | None = None) -> Dataset:
-        """Rows by int64 index: images as float32 in [0, 1], tables unchanged.
+        """Rows by index: images as float32 in [0, 1], tables unchanged.
 
-        Rows that exceed the budget (None: no limit) are read on use. With `seen=False`, zeros that take no memory stand
-        for them.
+        Rows that exceed the budget (None: no limit) are read on use. With `seen=False`, zeros that take no
+        memory stand for them.
         """
         index = torch.from_numpy(rows.astype(np.int64))  # NumPy gives no rows a stride of 0, which cannot be hashed
         taken = self._taken(rows, budget) if seen else torch.zeros(1).expand(len(rows), *self.samples.shape[1:])

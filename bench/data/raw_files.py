@@ -171,12 +171,9 @@ _DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
 
 
 def impostor(path: Path) -> str | None:
-    """The kind of a file that is no data; None otherwise.
+    """The kind of a file that is no data, else None.
 
-    Its kind and first bytes decide ("an HTML page, ..."). Pipes and devices are not opened: reading them could block.
-
-    Raises:
-        OSError: There is nothing there, or it may not be read.
+    Pipes and devices are not opened: reading them could block. Raises OSError for what is missing or forbidden.
     """
     kind = path.stat().st_mode
     if stat.S_ISDIR(kind):
@@ -209,12 +206,7 @@ class Tree:
 
 
 def walk(top: Path) -> Tree:
-    """The tree below `top`.
-
-    Raises:
-        DataError: A link leads nowhere or in circles, a folder cannot be read, or something is neither file nor folder;
-            the text counts them and names none.
-    """
+    """The tree below `top`; DataError for dead or circular links."""
     folders: list[Path] = []
     files: list[Path] = []
     wrong: list[Path] = []

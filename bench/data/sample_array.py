@@ -82,12 +82,10 @@ def resize(image: np.ndarray, size: int) -> np.ndarray:
 def decode_into(
     target: Path, first: int, paths: Sequence[Path], reading: Reading, bits: Sequence[int] | None = None
 ) -> Decoded:
-    """Decode `paths` into rows of the .npy file `target`.
+    """Decode `paths` into rows from `first` on of the .npy file `target`.
 
-    They become rows `first`, `first` + 1, ...
-
-    `target` holds (n, c, size, size) uint8 and is written in place. `bits` are those of each file if they differ; else
-    `reading` states them. Safe to run in several processes at once on disjoint rows.
+    `bits` are those of each file if they differ; else `reading` states them. Safe in several processes on disjoint
+    rows.
     """
     samples = np.lib.format.open_memmap(target, mode="r+")
     digests = np.zeros((len(paths), DIGEST_BYTES), dtype=np.uint8)

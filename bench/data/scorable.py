@@ -117,10 +117,9 @@ def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list
 
 
 def of_equal_classes(splits: Splits, seed: int) -> tuple[Splits, str]:
-    """Splits with equally frequent exclusive classes, and a note.
+    """Splits with equally frequent exclusive classes, and a note ("" if unchanged).
 
-    The surplus of private and control labels is withheld, as of findings; test rows keep their prevalence. Nothing
-    changes, and the note is empty, if classes are equally frequent already, or labels are findings or unknown.
+    The surplus of private and control labels is withheld, as of findings; test rows keep their prevalence.
     """
     labels = splits.private.labels
     if labels is None or not splits.private.exclusive:

@@ -133,10 +133,9 @@ def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str,
 def _official(
     prepared: Prepared, shares: Mapping[str, float], seed: int
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    """The official test rows, the others cut by `shares`, and notes.
+    """The official test (else validation) rows, the others cut by `shares`, notes.
 
-    The official validation rows take the place of the test rows if there are none. Rows of people (or images) that
-    stand on both sides are left out of the training side.
+    Rows of people (or images) that stand on both sides are left out of the training side.
     """
     if prepared.parts is None:
         raise DataError(f"{prepared.name} has no official parts: leave out --splits official, and rows are split anew")

@@ -223,11 +223,7 @@ def _group(name: str, word: str, shown: dict[Hashable, str]) -> str:
 
 
 def _band(word: str) -> str:
-    """The band of an age as DICOM or a number writes it.
-
-    Years, months, weeks or days are read; an age above `OLDEST` gives "". Tables that hide ages from 90 on write `90+`
-    or `>89`: the last band.
-    """
+    """The band of an age; "90+" is of the last."""
     top, age = _TOP.fullmatch(word), _AGE.fullmatch(word)
     if top is not None and int(top[1] or top[2]) >= AGES[-1]:
         return BANDS[-1]

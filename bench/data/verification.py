@@ -33,10 +33,8 @@ SEARCHED = 20_000
 def near_identical(images: np.ndarray) -> np.ndarray:
     """Groups (n,) int64 of nearly identical images, -1 for none.
 
-    Images are (n, c, h, w) uint8.
-
-    The root mean square of thumbnails is never above that of the whole images, so that none is missed within a part.
-    Large sets are cut by nearness to some of their images; each stands in the two parts that it is nearest to.
+    Thumbnails are never farther apart than images, so that none is missed within a part. Large sets are cut by
+    nearness to some of their images; each stands in the two parts that it is nearest to.
     """
     n = len(images)
     thumbs = _thumbnails(images)

@@ -83,12 +83,9 @@ class LikelihoodRatio:
         return {f"{name}.{part}": value for name, flow in flows.items() for part, value in flow.state_dict().items()}
 
     def abnormality(self, samples: torch.Tensor, seed: int) -> torch.Tensor:
-        """log p(x) - log p(x | normal), (n,) float64 in nats.
+        """log p(x) - log p(x | normal), higher is likelier abnormal.
 
-        Of images (n, c, h, w) in [0, 1]; higher is likelier abnormal.
-
-        Raises:
-            NotApplicable: Images so far from the public images that a density is not finite.
+        Raises NotApplicable for images so far from the public ones that a density is not finite.
         """
         noise = torch.rand(samples.shape, generator=generator(seed, samples.device), device=samples.device)
         dequantised = ((samples * 255).round() + noise - 0.5) / 255

@@ -114,10 +114,9 @@ class Questioned:
         )  # fmt: skip
 
     def members(self) -> list[torch.Tensor]:
-        """Line-up rows (q,) int64 of each part to release, in random order.
+        """Line-up rows (q,) of each part to release, shuffled, of equal size.
 
-        All parts have the same size. With declared links they are the parts of the line-up; else more and smaller
-        parts, `INSIDE` of them with people of the release.
+        Without declared links the parts are smaller, `INSIDE` of them with people of the release.
         """
         number = self.lineup.part
         if self.told is None:
@@ -264,8 +263,8 @@ def held(
 def _pairs(best: Search | None, *, linked: bool) -> Promise:
     """The promise that links lead to all people in the release.
 
-    A generator may slightly resemble the people that it learned from. Without links, rows count as found only if more
-    than half are beyond chance.
+    Without links, rows must be found beyond chance in half of the cases: a generator may slightly resemble its
+    people.
     """
     if best is None:
         return Promise(False, None, "too few people or rows to search among")
@@ -297,10 +296,7 @@ def _replay(again: Release | NotApplicable, sealed: Sealed, order: Secret) -> Pr
 
 
 def _reason(question: Questioned, first: Release, again: Sequence[Release | NotApplicable], seed: int) -> Promise:
-    """The promise that a release without links has a reason.
-
-    It is drawn from a published generator, or its rows show no single person.
-    """
+    """The promise of a reason: a published generator, or mixed rows."""
     rows = question.released
     if first.generator is not None:
         drawn = first.generator.sample(len(rows), derive(seed, "draw")).samples.cpu()

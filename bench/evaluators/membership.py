@@ -50,12 +50,7 @@ class Membership(Evaluator[Workbench]):
         return preset.keys
 
     def measure(self, bench: Workbench) -> Measurement:
-        """Fit the attack on Eve's view; score candidates for every key.
-
-        Raises:
-            NotApplicable: The method publishes no rows, or the attack cannot work on them.
-            ContractError: The attack wrote into its view, or gave anything but one finite number a candidate.
-        """
+        """Fit the attack on Eve's view; score candidates for every key."""
         attack = self.attack
         scheme = bench.scheme()
         candidates, attributes = pooled(bench)

@@ -140,10 +140,9 @@ def summary(bob: model_selection.Bob) -> dict[str, JsonValue]:
 
 
 def queried(bench: Workbench, key: Key, data: Dataset) -> torch.Tensor:
-    """New rows as Bob's model receives them, by the key's query.
+    """New rows by the key's query, without labels, secretly ordered.
 
-    The key sees no labels, and the rows in a secret order: data sets list rows by class. If released rows depend on
-    their labels, raw rows are returned.
+    Raw rows if released rows depend on their labels.
     """
     if bench.method.uses_labels:
         return data.samples

@@ -67,8 +67,8 @@ class Utility(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Train Bob on the release under each key; predict test rows.
 
-        Under the first key he tries everything. Under the others, unless the preset is patient, only the best two of
-        the first key, and the choice by released rows.
+        Unless the preset is patient, he tries only the first key's best two, and its choice by released rows,
+        under others.
         """
         check_labels(bench)
         scheme = bench.scheme()

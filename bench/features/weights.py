@@ -88,12 +88,10 @@ def _unreachable(repository: str, file: str) -> str:
 
 
 def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
-    """Read tensors by name from safetensors or a tensor-only torch.save file.
+    """Tensors by name from safetensors or a tensor-only file of torch.save.
 
-    A state dict may lie within one under `state_dict` or `model`, and its names may start with `module.`.
-
-    Raises:
-        DataError: The file is something else, cut short, or holds code or other objects; the text gives its name only.
+    They may lie under `state_dict` or `model`, their names start with `module.`. Raises DataError for other or
+    damaged files.
     """
     what = path.name
     try:

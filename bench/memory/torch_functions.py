@@ -27,10 +27,7 @@ _EXTREMES: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = 
 
 
 def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """The reduction `func` of rows, NotImplemented if it needs all rows.
-
-    Along other axes than that of the rows it is `func`'s own; along that of the rows sums are added up in float64.
-    """
+    """The reduction `func` in blocks, sums in float64; NotImplemented for all rows."""
     name, told = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
     first = "ord" if name == "linalg_vector_norm" else "dim"
     if args and not (first in told or isinstance(args[0], bool | torch.Tensor)):
@@ -273,12 +270,7 @@ def _getitem(rows: Lazy, key: Any) -> Any:
 
 
 def _leads(rest: Sequence[Any]) -> bool:
-    """True if advanced indices move the indexed axes to the front.
-
-    That is: several tensors that are not adjacent.
-
-    So does a tensor of two axes, in one case of many: all rows are read for it.
-    """
+    """True if advanced indices are not adjacent, or have two axes."""
     by = [at for at, each in enumerate(rest) if not (isinstance(each, int | slice) or each is None or each is Ellipsis)]
     if any(isinstance(rest[at], torch.Tensor) and rest[at].ndim == 2 for at in by):
         return True

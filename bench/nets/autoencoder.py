@@ -114,12 +114,9 @@ class ReconstructionCourse:
 
 
 def train_autoencoder(network: Autoencoder, images: Tensor, course: ReconstructionCourse, seed: int) -> None:
-    """Train `network` in place; leave it in evaluation mode.
+    """Train `network` on its device's images, at least 2; leave it evaluating.
 
-    On at least 2 images (n, c, h, w) of its device. Same seed, same bits on a CPU.
-
-    Raises:
-        FloatingPointError: The loss is no longer finite.
+    Same seed, same bits on a CPU. Raises FloatingPointError for a loss that is not finite.
     """
     device, rise = images.device, max(1, course.steps // 10)
     order = generator(derive(seed, "rows"), device)

@@ -47,10 +47,7 @@ class Course:
 
 
 def fast_precision(device: torch.device) -> Precision:
-    """bfloat16 if the device computes convolutions faster in it, else float32.
-
-    A processor that torch was told to use without AVX-512 (`ATEN_CPU_CAPABILITY=avx2`) counts as one that has none.
-    """
+    """bfloat16 if the device computes convolutions faster in it, else float32."""
     if device.type == "cpu":
         if torch.backends.cpu.get_cpu_capability() != "AVX512":
             return "float32"
@@ -78,12 +75,7 @@ class Standardise(torch.nn.Module):
 
 
 def label_loss(exclusive: bool) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Loss of logits (b, k) against soft labels (b, k).
-
-    Labels are in [0, 1]; NaN counts for nothing.
-
-    Exclusive labels: cross-entropy over the classes. Others: binary cross-entropy, the mean over known labels.
-    """
+    """Cross-entropy of logits by class or finding; NaN labels are ignored."""
 
     def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         known = ~labels.isnan().any(dim=1)
@@ -108,11 +100,9 @@ def train(
     seed: int,
     vary: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None,
 ) -> Iterator[int]:
-    """Train in place on samples (n, ...) and labels (n, k).
+    """Train in place; yield the steps done after every epoch.
 
-    Yields the steps done after every epoch and at the end.
-
-    Rows without any known label are left out. Raises ValueError if none is left. The caller seeds torch for dropout.
+    Rows without any known label are left out; ValueError if none is left. The caller seeds torch for dropout.
     `vary` makes of a batch what the network sees of it, at random; None shows rows as they are.
     """
     rows = labelled(labels)

@@ -30,12 +30,10 @@ CHUNK = 2**18  # elements (rows x d) that are worked on at once
 
 
 class Flow(nn.Module, ABC):
-    """An invertible network with a known Jacobian.
+    """An invertible network; its latent is standard normal after training.
 
-    Its latent is standard normal after training.
-
-    Rows have d elements and so have latents. A condition (n, k), float32, is what else the density may depend on; an
-    unconditional flow takes None. Same rows in the same order, same bits; in another batch the last digits may differ.
+    A condition (n, k), float32, is what else the density of rows may depend on; None for an unconditional flow. In
+    another batch the last digits may differ.
     """
 
     @abstractmethod

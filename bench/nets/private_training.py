@@ -79,10 +79,7 @@ class PrivateCourse:
         return peak * min((step + 1) / max(1, steps // 10), 0.5 * (1 + math.cos(math.pi * step / steps)))
 
     def sampling(self, rows: int) -> tuple[float, float, int]:
-        """Delta, the sampling rate and the steps for that many rows.
-
-        Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
-        """
+        """Delta, sampling rate and steps; ValueError for delta >= 1 / n."""
         delta = min(MOST_DELTA, 0.1 / rows) if self.delta is None else self.delta
         if delta * rows >= 1:
             raise ValueError(f"delta must be below 1 / n, {1 / rows:.2g} for {rows} rows, got {delta}")
@@ -99,9 +96,7 @@ def train_privately(
     exclusive: bool,
     secret: Secret,
 ) -> float:
-    """Train in place; return the epsilon spent.
-
-    On standardised rows (n, ...) and labels (n, k), NaN unknown.
+    """Train in place on standardised rows and labels; return the epsilon spent.
 
     Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
     """
@@ -169,8 +164,8 @@ def account(multiplier: float, delta: float, *, share: float, steps: int, error:
 def accounts(course: PrivateCourse, rows: int) -> Mapping[str, float]:
     """Epsilon spent on that many rows, by each installed accountant.
 
-    Opacus' PRV accountant (Gopi et al. 2021), by which the noise is calibrated, and the one of dp-accounting (privacy
-    loss distributions: Koskela et al. 2020, Doroshenko et al. 2022), which shares no code with it.
+    Opacus' (privacy random variables: Gopi et al. 2021) calibrates the noise; dp-accounting's (privacy loss
+    distributions: Koskela et al. 2020) shares no code with it.
     """
     delta, share, steps = course.sampling(rows)
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)

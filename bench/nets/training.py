@@ -136,13 +136,10 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
 
 
 def start(network: torch.nn.Module, stream: Stream) -> None:
-    """New weights and biases for every layer, in `modules` order.
+    """New weights, distributed as torch's own, for every layer in `modules` order.
 
-    Distributed as torch's own: of linear and convolutional layers uniform within 1 / root of the inputs of a unit (He
-    et al. 2015 with slope root 5); of norms by groups 1, and 0 for the biases.
-
-    Raises:
-        TypeError: A layer of another kind has weights.
+    Linear and convolutional layers: uniform within 1 / root of a unit's inputs; norms by groups: 1 and 0. Raises
+    TypeError for weights of another kind of layer.
     """
     for layer in network.modules():
         if isinstance(layer, torch.nn.Linear | torch.nn.Conv2d):

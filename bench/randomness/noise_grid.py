@@ -40,12 +40,10 @@ class Grid:
 
     @classmethod
     def for_noise(cls, scale: float, reach: float) -> Self:
-        """Grid for noise of that scale on numbers up to `reach`.
+        """Grid for noise of that public scale on numbers to `reach`.
 
-        Both are public.
-
-        The step is a 65,536th of the scale or less, but no finer than lets numbers of 64 times the reach plus 128
-        scales be held exactly: noise is stopped there, with a probability below exp(-127).
+        The step is a 65,536th of the scale or less, but no finer than lets numbers of 64 times the reach plus
+        128 scales be held exactly: noise is stopped there, with a probability below exp(-127).
         """
         finest = (64 * reach + 128 * scale) / (1 << HELD)
         return cls(2.0 ** math.floor(math.log2(max(scale / (1 << FINE), finest))))
@@ -61,10 +59,8 @@ class Grid:
     ) -> torch.Tensor:  # fmt: skip
         """Multiples of the step at each number, int64.
 
-        "to zero" never makes a vector longer.
-
-        Raises ValueError where one is NaN, for which no bound would hold. "undefined" does not look, for which the host
-        would wait for a device; the caller checks.
+        "to zero" never makes a vector longer. Raises ValueError where one is NaN, for which no bound would
+        hold; "undefined" does not look, for which the host would wait for a device.
         """
         known = no_nan(values) if nan == "refused" else values
         exact = known.double() / self.step  # a power of two: no rounding here

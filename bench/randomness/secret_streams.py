@@ -52,9 +52,9 @@ class Stream:
         return self.bytes(8 * count).view("<u8")
 
     def integers(self, below: int, *shape: int) -> torch.Tensor:
-        """int64 of that shape, uniform in 0 .. below - 1.
+        """int64, uniform below `below`, by exact rejection (Lemire 2019).
 
-        Lemire 2019, with rejection, so exactly uniform. Raises ValueError unless `below` is from 1 to 2^32.
+        Raises ValueError unless `below` is from 1 to 2^32.
         """
         if not 1 <= below <= 1 << 32:
             raise ValueError(f"below must be from 1 to 2^32, got {below}")
@@ -83,19 +83,11 @@ class Stream:
         return self._made(uniform, shape)
 
     def normal(self, *shape: int) -> torch.Tensor:
-        """float64 of that shape, standard normal, cut at 8.2.
-
-        By the inverse of the distribution.
-
-        Not for noise that a privacy claim rests on: see `bench.randomness.noise_grid`.
-        """
+        """float64, standard normal, cut at 8.2; not for noise of a claim."""
         return self._made(normal, shape)
 
     def exponential(self, *shape: int) -> torch.Tensor:
-        """float64 of that shape, exponential of mean 1, at most 37.
-
-        Not for noise that a claim rests on.
-        """
+        """float64, exponential of mean 1; not for noise of a claim."""
         return self._made(exponential, shape)
 
     @staticmethod
@@ -175,8 +167,8 @@ class Secret:
     def bound_to(self, samples: torch.Tensor) -> Secret:
         """Another secret for every content, shape and dtype of `samples`.
 
-        Two releases of one owner must never share their noise: their difference would be free of it. Rows are hashed by
-        Poly1305 under a key of their own; collisions cannot be found without this secret.
+        Two releases of one owner must never share their noise: their difference would be free of it. Collisions
+        of the hash (Poly1305 under a key of its own) cannot be found without this secret.
         """
         tag = Poly1305(self.derive("content").content)
         for part in torch.split(samples, HASHED_ROWS):  # rows may lie on disk

@@ -26,10 +26,9 @@ FEWEST = 10
 
 
 def person_groups(data: Dataset, attributes: Attributes | None) -> Mapping[str, Mapping[str, torch.Tensor]]:
-    """Members (P,) bool on the CPU of each group, by attribute.
+    """Members (P,) bool of each group, by attribute, finding, number of images.
 
-    People are in the order of `persons_of`; a person is in a group if one row is. Findings and numbers of images count
-    as attributes beside those of the rows.
+    People are in the order of `persons_of`; a person is in a group if one row is.
     """
     person = persons_of(data)
     images = torch.bincount(person)
@@ -65,12 +64,8 @@ def named_groups(parts: Sequence[tuple[Dataset, Attributes]]) -> dict[str, list[
 def hold_out(data: Dataset, share: float, chosen: int | Stream) -> tuple[torch.Tensor, torch.Tensor]:
     """Training and held-out rows (int64, ascending), split by person.
 
-    About `share` of the rows are held out, and at least one person is on either side: if the first person drawn has
-    more rows than the share, more are held out. `chosen` draws the people: a seed, or a secret's stream if the rows are
-    private.
-
-    Raises:
-        NotApplicable: Fewer than two people (rows, if the subjects are unknown).
+    About `share` of the rows are held out, and at least one person is on either side. `chosen` draws the people: a
+    seed, or a secret's stream if the rows are private. Raises NotApplicable for fewer than two people (else rows).
     """
     rows = torch.arange(len(data), device=data.samples.device)
     people = rows if data.subjects is None else data.subjects

@@ -15,10 +15,9 @@ from bench.types import Dataset, NotApplicable, Release
 
 
 def joined(first: Dataset, second: Dataset) -> Dataset:
-    """Rows of `first`, then rows of `second`.
+    """Rows of both, with labels and subjects if both have them.
 
-    Labels and subjects are kept only if both have them. Name, findings and the rest are those of `first`; the label
-    columns must agree.
+    Everything else is that of `first`; the label columns must agree.
     """
     labels = subjects = None
     if first.labels is not None and second.labels is not None:
@@ -110,12 +109,10 @@ LEAST, SIZES = -1074, 2099  # exponents of float64
 
 
 def same_but_rounding(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
-    """True if tensors agree up to rounding in shape, dtype, NaN, numbers.
+    """True if tensors agree in shape, dtype, NaN, and up to rounding.
 
-    Integers must be equal; None equals None alone.
-
-    Tolerance: 1e-4 of the number plus 1e-4 of the 90 % quantile of the sizes in `a` without zeros. The maximum would
-    let one huge number excuse all others.
+    Tolerance: 1e-4 of the number plus 1e-4 of the 90 % quantile of the sizes in `a` without zeros. The maximum
+    would let one huge number excuse all others.
     """
     if a is None or b is None:
         return a is b

@@ -23,26 +23,18 @@ NUMBERS = 2_000_000  # of a block of weights: 16 MB
 
 
 def auc(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None = None) -> float | None:
-    """ROC area of one finding; None if one class is left.
-
-    Unknown labels (NaN) are left out. `weights` (n,) int64 counts each row; None counts each once. Raises ValueError as
-    `aucs`.
-    """
+    """ROC area as `aucs`; None if one class is left."""
     weights = torch.ones(len(labels), dtype=torch.int64) if weights is None else weights
     value = float(aucs(scores, labels, weights[None]))
     return None if math.isnan(value) else value
 
 
 def aucs(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """ROC areas (b,) float64 under row weights (b, n) int64.
+    """ROC areas (b,) under row weights (b, n), or NaN.
 
-    NaN if one class is left.
-
-    Counted in integers (Mann and Whitney 1947): every positive row wins over the negative rows below it and half wins
-    over those it ties with. Rows are ranked once for all weights.
-
-    Raises:
-        ValueError: Labels other than 1, 0 and NaN, or scores that are not finite.
+    Counted in integers (Mann and Whitney 1947): every positive row wins over the negative rows below it and half
+    wins over those it ties with. Raises ValueError for labels other than 1, 0 and NaN, and scores that are not
+    finite.
     """
     known = ~labels.isnan()
     truth, scores = labels[known], scores[known]
@@ -72,13 +64,8 @@ FEWEST = 20
 def auc_score(evidence: UtilityEvidence) -> Score:
     """Mean AUC over findings and keys, each finding as a part.
 
-    The interval is over test people and keys.
-
-    Every key has a Bob of its own, trained from a seed of its own: what trainings vary counts as the keys'. The log
-    odds of an AUC are taken for normal.
-
-    Raises:
-        NotApplicable: No finding has both classes among the test rows.
+    The interval is over test people and keys, for log odds taken for normal. What trainings vary counts as the
+    keys'. Raises NotApplicable if no finding has both classes among the test rows.
     """
     columns = judged(evidence)
     if not columns:
@@ -99,7 +86,7 @@ def auc_score(evidence: UtilityEvidence) -> Score:
 def mean_score(scores: Sequence[Score], note: str) -> Score:
     """Mean of several `auc_score`s of the same people and keys.
 
-    With the interval of that mean. Bounds of chance are averaged as if fully dependent, the widest case.
+    Bounds of chance are averaged as if fully dependent, the widest case.
     """
     average = Score(
         fmean(score.value for score in scores), None, None, scores[0].n, null=0.5,
@@ -148,10 +135,7 @@ def _score(
     fewer: Sequence[int],
     name: str,
 ) -> Score:
-    """The mean over some findings, with what chance gives.
-
-    Findings share their images: their deviations are averaged as if fully dependent, which is the widest.
-    """
+    """Mean over findings beside chance, deviations averaged as if fully dependent."""
     labels = evidence.labels[:, columns]
     sizes = [(int((column == 1).sum()), int((column == 0).sum())) for column in labels.T]
     sd = fmean(1.96 * math.sqrt((yes + no + 1) / (12 * yes * no)) for yes, no in sizes)

@@ -103,8 +103,8 @@ class Components:
     def wide(self, level: float) -> float:
         """Half-width with all key variance at t with K - 1 degrees.
 
-        Many tests at once need it. If keys vary no more than resamples, `width` adds nothing for keys; with three keys
-        that happens by chance too often for levels far beyond 95 %.
+        For many tests at once: with three keys `width` adds nothing for keys too often, by chance, for levels
+        far beyond 95 %.
         """
         if self.keys == 1:
             return self.width(level)
@@ -191,10 +191,9 @@ def with_interval(score: Score, replicates: Replicates, *, over: str) -> Score:
 
 
 def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -> Score:
-    """The score with an interval no narrower than the binomial one.
+    """The score with Clopper and Pearson's interval as the narrowest.
 
-    That of Clopper and Pearson 1934 for `trials` independent trials. A share of exactly 0 or 1 varies over no resample:
-    then trials are `people` if fewer.
+    A share of exactly 0 or 1 varies over no resample: then trials are `people` if fewer.
     """
     if people is not None and not 0 < score.value < 1:
         trials = min(trials, people)
@@ -210,12 +209,9 @@ def never_certain(score: Score, people: int) -> Score:
 
 
 def difference(a: Replicates, b: Replicates) -> Replicates:
-    """Replicates of a - b on the same people, key by key.
+    """Replicates of a - b (or of logarithms) on the same people.
 
-    Of logarithms on the scale "log".
-
-    Raises:
-        ValueError: They are of other resamples, of another number of keys, or on another scale.
+    Raises ValueError for other resamples, another number of keys, or another scale.
     """
     if not a.people or a.people != b.people or len(a.by_key) != len(b.by_key) or a.scale != b.scale:
         raise ValueError(
@@ -263,11 +259,7 @@ class Paired:
 
 
 def paired(a: Replicates, b: Replicates) -> Paired:
-    """The difference of two figures on the same people.
-
-    Keys need not be the same: two methods have their own, and differences of independent keys vary as both do. Raises
-    ValueError as `difference`.
-    """
+    """The difference of two figures on the same people; ValueError as `difference`."""
     return _compared_by(a, b, Components.width)
 
 

@@ -61,8 +61,7 @@ def unseen_bound(keys: int, people: int = 1) -> float:
 def luckiest(risk: PersonRisk) -> float:
     """Smallest p of a person's hits, corrected for all people (Bonferroni).
 
-    Given the attack's answers, with rows dealt to people at random, a person is found under each key with probability
-    `luck`: hits are Poisson-binomial, for any scores.
+    Hits are Poisson-binomial: rows dealt to people at random find a person under each key with probability `luck`.
     """
     luck, hits = (risk.luck * risk.trials).numpy(), risk.found.sum(dim=0).numpy()
     keys, people = risk.found.shape
@@ -308,11 +307,9 @@ class People:
 
 
 def people_of(evidence: MembershipEvidence) -> People:
-    """The people behind the candidates; without subjects, one per row.
+    """The people behind the candidates (rows without subjects).
 
-    Raises:
-        NotApplicable: A key has no members, or no others.
-        ValueError: A person is on both sides.
+    Raises NotApplicable for a key without members or others, ValueError for a person on both sides.
     """
     codes = torch.arange(len(evidence.scores[0]))
     if evidence.subjects is not None:
@@ -337,10 +334,7 @@ def unknown(evidence: MembershipEvidence) -> str:
 
 
 def replicates(evidence: MembershipEvidence, rankings: Sequence[Ranking], figure: Figure) -> Replicates:
-    """A figure by key, and on people drawn with replacement.
-
-    Resamples of known people are the same for every method and attack, so figures can be compared.
-    """
+    """A figure by key, and on people resampled alike for all attacks."""
     members, n, dropped = evidence.members, len(evidence.members[0]), 0
     by_key = [
         float(figure(ranking, own.long()[None], (~own).long()[None]))

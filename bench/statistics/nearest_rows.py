@@ -111,9 +111,8 @@ def product_error(d: int, dtype: torch.dtype, *, chunk: int) -> float:
     """Relative error bound of `products` of d columns rounded to `dtype`.
 
     For any order of summation, the error is at most this times the sum of the absolute terms. An inner product of c
-    terms errs by at most c u / (1 - c u) of that sum (Higham 2002, "Accuracy and Stability of Numerical Algorithms",
-    equation 3.5); here `chunk` columns at a time, then their results are added. The rest covers the rounding of rows,
-    of their squares, and of what is compared with the bound.
+    terms errs by at most c u / (1 - c u) of that sum (Higham 2002, equation 3.5); 12 terms more cover the rounding
+    of rows, of squares, and of what is compared with the bound.
     """
     terms = min(d, chunk) + -(-d // chunk) + 12
     unit = torch.finfo(dtype).eps / 2
@@ -145,13 +144,11 @@ PAIRS = 4096  # distances measured at a time
 
 
 def nearest(a: torch.Tensor, b: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
-    """Distance (n,) float64 of each row to the nearest of b.
-
-    a is (n, d), b is (m, d); exact as differences in float64.
+    """Distance (n,) of each row to the nearest of b, exactly.
 
     With E the error bound of float32 products, the nearest row is among those within 2 E of the smallest; these are
-    measured by their differences. Rows with more than `FEW` candidates in a block are sifted again in float64, with
-    repeated rows of b once, and measured against all of b if that does not help.
+    measured by their float64 differences. Rows with more than `FEW` candidates in a block are sifted again in
+    float64, with repeated rows of b once, and measured against all of b if that does not help.
     """
     a, b = a.to(torch.float64), b.to(torch.float64)
     distances = torch.full((len(a),), torch.inf, dtype=torch.float64, device=a.device)
@@ -173,12 +170,10 @@ def nearest(a: torch.Tensor, b: torch.Tensor, *, block: int = BLOCK) -> torch.Te
 def _candidates(
     a: torch.Tensor, b: torch.Tensor, dtype: torch.dtype, block: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Row and column numbers of candidate pairs; mask of crowded rows.
+    """Rows and columns of candidate pairs; mask of crowded rows.
 
-    Crowded rows have too many candidates and appear in no pair.
-
-    Rows of b are compared by |b|^2 - 2 a b, the squared distance without |a|^2. One sweep gives the smallest value of
-    every row and block; only blocks that may hold a row's nearest are multiplied again.
+    Rows of b are compared by |b|^2 - 2 a b. One sweep gives the smallest value of every row and block; only blocks
+    that may hold a row's nearest are multiplied again.
     """
     squares = torch.linalg.vector_norm(b, dim=1).square()
     left, right = widened(a, a.new_ones(len(a), 1), dtype, times=-2), widened(b, squares[:, None], dtype)

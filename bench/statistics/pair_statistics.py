@@ -234,8 +234,7 @@ def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, 
 def _least_bound(table: torch.Tensor) -> float:
     """Chernoff bound on the lower tail of a sum over rows.
 
-    At the sum of the first figures: for any t >= 0, the product over rows of the mean of exp(-t (figure - first)); the
-    smallest over some t.
+    The smallest, over some t >= 0, product over rows of the mean of exp(-t (figure - first)).
     """
     over = table - table[:, :1]
     scale = float(over.abs().amax())
@@ -329,8 +328,7 @@ def weighted_median(values: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
 def tpr_at(counts: PairCounts, one_in: int) -> float:
     """True positive rate at a false positive rate of 1 / `one_in`.
 
-    The height of the ROC curve, from integer counts; among pairs of one score it is interpolated linearly, as for the
-    area.
+    From integer counts; among pairs of one score it is interpolated linearly.
     """
     above = int(counts.others.sum()) - counts.others.cumsum(0)[1::2]
     tied, allowed = counts.others[1::2], int(counts.others.sum())

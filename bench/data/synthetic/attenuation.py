@@ -129,10 +129,9 @@ def chest(plane: Plane, person: Person, study: Study) -> Chest:
 
 
 def mediastinum(plane: Plane, person: Person, study: Study, shift: float) -> np.ndarray:
-    """Heart, great vessels and aortic knob, (h, w) in [0, 1].
+    """Heart (`study.ratio` wide), great vessels and aortic knob, in [0, 1].
 
-    The heart is `study.ratio` of the thorax wide. Both borders are smooth functions of the height. Fourth powers add
-    smoothly, and the widest place is as wide as the ratio says.
+    Both borders are smooth functions of the height: fourth powers add smoothly.
     """
     y = plane.y
     whole = 2.0 * study.ratio * person.width
