@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import platformdirs
 
-from bench.contract.source import DataError
+from bench.contract.source import DataError, Source
 from bench.data.dicom import is_dicom
 from bench.data.subjects import spelling
 from bench.data.yaml_text import YamlError, read_yaml
@@ -87,6 +88,36 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
         f"and found it nowhere. Name the folder above the data with --data-root, {VARIABLE} or data_roots in "
         f"{config_path()}. {obtain}"
     )
+
+
+class FileSource(Source):
+    """A data set in a folder below a data root.
+
+    `folders` are its usual names, one of `markers` tells it, and `required` parts must be there. Its state are the
+    `tables` and the folders of `images` (patterns): names, and with `sizes` also bytes and times of images.
+    """
+
+    folders: ClassVar[tuple[str, ...]]
+    markers: ClassVar[tuple[str, ...]]
+    required: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[tuple[str, ...]]
+    images: ClassVar[tuple[str, ...]] = ()
+    sizes: ClassVar[bool] = False
+
+    def top(self, roots: Sequence[Path]) -> Path:
+        """The set's folder; DataError as `locate`, or for missing parts."""
+        top = locate(roots, name=self.name, folders=self.folders, markers=self.markers, obtain=self.obtain)
+        missing = [part for part in self.required if not (top / part).exists()]
+        if missing:
+            raise DataError(f"{self.name}: expected {' and '.join(missing)} in {top}, found none. {self.obtain}")
+        return top
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """State of tables and images."""
+        top = self.top(roots)
+        tables = stamp_files(path for pattern in self.tables for path in top.glob(pattern))
+        folders = sorted(folder for pattern in self.images for folder in top.glob(pattern))
+        return f"{tables}\n{stamp_images(folders, top, self.obtain, sizes=self.sizes)}" if self.images else tables
 
 
 def stamp_files(paths: Iterable[Path]) -> str:

@@ -387,7 +387,7 @@ def test_images_are_decoded_again_by_code_that_decodes_otherwise(
 ) -> None:
     first = prepare(Pictures(), roots=[root], cache=cache)
     behind_it = {name.partition(":")[0].rpartition(".")[2] for name in definitions(prepare)}
-    assert {"dicom", "picture", "grey_depth", "sample_array", "subjects", "attribute_groups"} <= behind_it
+    assert {"dicom", "picture", "raw_files", "sample_array", "subjects"} <= behind_it
     monkeypatch.setattr(prepare_module, "code_digest", lambda root: "another")
     assert prepare(Pictures(), roots=[root], cache=cache).folder != first.folder
 

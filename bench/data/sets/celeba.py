@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import PARTS, DataError, Official, Scan, Source
+from bench.contract.source import PARTS, DataError, Official, Scan
 from bench.data.csv_tables import read_list, tasks_of
-from bench.data.raw_files import locate, of_row, present, stamp_files, stamp_images
+from bench.data.raw_files import FileSource, of_row, present
 
 _IMAGES = "img_align_celeba"
 _IDENTITIES, _ATTRIBUTES, _PARTITION = "identity_CelebA.txt", "list_attr_celeba.txt", "list_eval_partition.txt"
@@ -24,7 +24,7 @@ _ROWS, _PEOPLE = 202_599, 10_177
 
 
 @dataclass(frozen=True)
-class CelebA(Source):
+class CelebA(FileSource):
     """Faces of celebrities with forty attributes.
 
     Args:
@@ -46,6 +46,11 @@ class CelebA(Source):
         "beside the lists in a folder celeba."
     )
     default_size: ClassVar[int | None] = 128
+    folders: ClassVar[tuple[str, ...]] = ("CelebA", "celeba/celeba")
+    markers: ClassVar[tuple[str, ...]] = (_ATTRIBUTES,)
+    required: ClassVar[tuple[str, ...]] = (_IMAGES, _IDENTITIES, _PARTITION)
+    tables: ClassVar[tuple[str, ...]] = (_IDENTITIES, _ATTRIBUTES, _PARTITION)
+    images: ClassVar[tuple[str, ...]] = (_IMAGES,)
 
     def __post_init__(self) -> None:
         tasks_of(self.tasks, "attributes")
@@ -56,7 +61,7 @@ class CelebA(Source):
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         identities = self._pairs(top / _IDENTITIES)
         partition = self._pairs(top / _PARTITION)
         names, marks, male = self._attributes(top / _ATTRIBUTES)
@@ -92,20 +97,6 @@ class CelebA(Source):
                 Official("identities", len(set(identities.values())), (_PEOPLE,)),
             ),
         )
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists; number and names of the images."""
-        top = self._top(roots)
-        lists = stamp_files(top / name for name in (_IDENTITIES, _ATTRIBUTES, _PARTITION))
-        return f"{lists}\n{stamp_images([top / _IMAGES], top / _IMAGES, self.obtain)}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("CelebA", "celeba/celeba")
-        top = locate(roots, name=self.name, folders=folders, markers=(_ATTRIBUTES,), obtain=self.obtain)
-        missing = [name for name in (_IMAGES, _IDENTITIES, _PARTITION) if not (top / name).exists()]
-        if missing:
-            raise DataError(f"{self.name}: expected {' and '.join(missing)} in {top}, found none. {self.obtain}")
-        return top
 
     def _pairs(self, path: Path) -> dict[str, str]:
         """The second word of each line, by image."""

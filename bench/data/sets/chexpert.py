@@ -19,19 +19,20 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
-from bench.data.raw_files import STAY, attributes_of, locate, of_row, present, stamp_files, stamp_images
+from bench.data.raw_files import STAY, FileSource, attributes_of, of_row, present
 from bench.validation import one_of
 
 _TABLES = {"train.csv": "train", "valid.csv": "val", "test.csv": "test"}
 _ROWS = {"train.csv": (223_414,), "valid.csv": (234,), "test.csv": (500, 668)}
+_FOLDERS = ("CheXpert-v1.0-small", "CheXpert-v1.0", "CheXpert", "chexpertchestxrays-u20210408")
 _FRONTAL = "frontal"  # a view that is not stated as AP or PA
 _PATIENT = re.compile(r"(?:.*/)?(?:train|valid|test)/(patient[0-9]+)/study[0-9]+/[^/]+")
 
 
 @dataclass(frozen=True)
-class CheXpert(Source):
+class CheXpert(FileSource):
     """Frontal chest X-rays of a hospital with findings mined from reports.
 
     Args:
@@ -55,6 +56,10 @@ class CheXpert(Source):
         f"and unpack it, keeping its folder. {STAY}"
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = (*_FOLDERS, *(f"chexpert/{name}" for name in _FOLDERS))
+    markers: ClassVar[tuple[str, ...]] = ("train.csv",)
+    tables: ClassVar[tuple[str, ...]] = tuple(_TABLES)
+    images: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
 
     def __post_init__(self) -> None:
         tasks_of(self.tasks)
@@ -66,7 +71,7 @@ class CheXpert(Source):
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         tables = {name: self._table(top / name) for name in _TABLES if (top / name).exists()}
         whole = pd.concat([table.assign(part=_TABLES[name]) for name, table in tables.items()], ignore_index=True)
         places = [_place(Path(), name) for name in whole["Path"]]
@@ -99,17 +104,6 @@ class CheXpert(Source):
             parts=of_row(list(known["part"]), here.rows),
             official=tuple(Official(f"rows in {name}", len(table), _ROWS[name]) for name, table in tables.items()),
         )
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables; names of the patients' folders."""
-        top = self._top(roots)
-        parts = [top / part for part in ("train", "valid", "test")]
-        return f"{stamp_files(top / name for name in _TABLES)}\n{stamp_images(parts, top, self.obtain)}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        names = ("CheXpert-v1.0-small", "CheXpert-v1.0", "CheXpert", "chexpertchestxrays-u20210408")
-        folders = [*names, *(f"chexpert/{name}" for name in names)]
-        return locate(roots, name=self.name, folders=folders, markers=("train.csv",), obtain=self.obtain)
 
     def _table(self, path: Path) -> pd.DataFrame:
         columns = ("Path", "Sex", "Age", "AP/PA", *self._findings)

@@ -18,12 +18,18 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
-from bench.data.raw_files import locate, physionet, stamp_files, stamp_images
+from bench.data.raw_files import FileSource, physionet
 from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")
+_ENDS = (".gz", "")
+_FOLDERS = tuple(
+    f"{name}{version}"
+    for name in ("mimic-cxr-jpg", "MIMIC-CXR-JPG", "mimic-cxr", "physionet.org/files/mimic-cxr-jpg")
+    for version in ("", *(f"/{version}" for version in _VERSIONS))
+)
 _PARTS = ("train", "validate", "test")
 _ROWS, _PEOPLE = 377_110, 65_379
 _TABLES = ("chexpert", "metadata", "split")
@@ -32,7 +38,7 @@ _PATIENTS = ("patients.csv.gz", "patients.csv")
 
 
 @dataclass(frozen=True)
-class MIMIC(Source):
+class MIMIC(FileSource):
     """Frontal chest X-rays of an emergency department with findings mined from reports.
 
     Args:
@@ -52,6 +58,12 @@ class MIMIC(Source):
     licence: ClassVar[str] = "PhysioNet Credentialed Health Data License 1.5.0; not redistributable"
     obtain: ClassVar[str] = physionet("MIMIC-CXR-JPG", "https://physionet.org/content/mimic-cxr-jpg/")
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = _FOLDERS
+    markers: ClassVar[tuple[str, ...]] = tuple(
+        f"mimic-cxr-{version}-chexpert.csv{end}" for version in _VERSIONS for end in _ENDS
+    )
+    tables: ClassVar[tuple[str, ...]] = ("mimic-cxr-*.csv*", *_PATIENTS)
+    images: ClassVar[tuple[str, ...]] = ("files/p[0-9][0-9]",)
 
     def __post_init__(self) -> None:
         tasks_of(self.tasks)
@@ -63,7 +75,7 @@ class MIMIC(Source):
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         tables = self._tables(top)
         chexpert = read_table(tables["chexpert"], ("subject_id", "study_id", *self._findings), obtain=self.obtain)
         metadata = read_table(
@@ -113,24 +125,12 @@ class MIMIC(Source):
             ),
         )
 
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables; names of the patients' folders."""
-        top = self._top(roots)
-        parts = sorted((top / "files").glob("p[0-9][0-9]"))
-        tables = [*self._tables(top).values(), *(top / name for name in _PATIENTS)]
-        return f"{stamp_files(tables)}\n{stamp_images(parts, top / 'files', self.obtain)}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = [
-            f"{name}{version}"
-            for name in ("mimic-cxr-jpg", "MIMIC-CXR-JPG", "mimic-cxr", "physionet.org/files/mimic-cxr-jpg")
-            for version in ("", *(f"/{version}" for version in _VERSIONS))
-        ]
-        markers = [f"mimic-cxr-{version}-chexpert.csv{end}" for version in _VERSIONS for end in (".gz", "")]
+    def top(self, roots: Sequence[Path]) -> Path:
+        """The set's folder, with hints on other versions if it is missing."""
         try:
-            return locate(roots, name=self.name, folders=folders, markers=markers, obtain=self.obtain)
+            return super().top(roots)
         except DataError as error:
-            places = [root / folder for root in roots for folder in ("", self.name, *folders)]
+            places = [root / folder for root in roots for folder in ("", self.name, *self.folders)]
             other = next((path for place in places for path in place.glob("mimic-cxr-*-chexpert.csv*")), None)
             kind = next((text for place in places if (text := self._wrong_kind(place))), "")
             if other is None and not kind:
@@ -150,7 +150,7 @@ class MIMIC(Source):
     def _tables(self, top: Path) -> dict[str, Path]:
         tables = {}
         for table in _TABLES:
-            names = [f"mimic-cxr-{version}-{table}.csv{end}" for version in _VERSIONS for end in (".gz", "")]
+            names = [f"mimic-cxr-{version}-{table}.csv{end}" for version in _VERSIONS for end in _ENDS]
             path = next((top / name for name in names if (top / name).exists()), None)
             if path is None:
                 raise DataError(

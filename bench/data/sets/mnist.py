@@ -13,8 +13,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Official, Scan, Source
-from bench.data.raw_files import downloading, impostor, locate, stamp_files
+from bench.contract.source import DataError, Official, Scan
+from bench.data.raw_files import impostor
+from bench.data.sets.torchvision_sets import TorchvisionSource
 
 _PARTS = (("train", 60_000), ("t10k", 10_000))
 _LARGEST = 2**30  # bytes of an idx file; the largest official one has 47 million
@@ -22,7 +23,7 @@ _MAGIC = {"images-idx3-ubyte": 2051, "labels-idx1-ubyte": 2049}
 
 
 @dataclass(frozen=True)
-class MNIST(Source):
+class MNIST(TorchvisionSource):
     """Handwritten digits, 28x28, ten exclusive classes; the writers are unknown."""
 
     name: ClassVar[str] = "mnist"
@@ -36,10 +37,15 @@ class MNIST(Source):
         "Run `bench data prepare mnist --download`, or torchvision.datasets.MNIST(ROOT, download=True)."
     )
     default_size: ClassVar[int | None] = None
+    folders: ClassVar[tuple[str, ...]] = ("MNIST/raw", "mnist/MNIST/raw", "MNIST", "mnist/raw")
+    markers: ClassVar[tuple[str, ...]] = ("train-images-idx3-ubyte", "train-images-idx3-ubyte.gz")
+    tables: ClassVar[tuple[str, ...]] = ("*",)
+    torchvision: ClassVar[str] = "MNIST"
+    below: ClassVar[str] = "mnist"
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        raw = self._raw(roots)
+        raw = self.top(roots)
         images, digits, parts, official = [], [], list[str](), list[Official]()
         for part, expected in _PARTS:
             pixels = self._read(raw, f"{part}-images-idx3-ubyte")
@@ -64,22 +70,6 @@ class MNIST(Source):
             parts=parts,
             official=tuple(official),
         )
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the files."""
-        return stamp_files(self._raw(roots).iterdir())
-
-    def download(self, root: Path) -> None:
-        """Fetch through torchvision, which checks the checksums, into `root`/mnist."""
-        from torchvision import datasets  # only for a download: it takes a second
-
-        with downloading(self.name, self.obtain):
-            datasets.MNIST(str(root / "mnist"), download=True)
-
-    def _raw(self, roots: Sequence[Path]) -> Path:
-        markers = ("train-images-idx3-ubyte", "train-images-idx3-ubyte.gz")
-        folders = ("MNIST/raw", "mnist/MNIST/raw", "MNIST", "mnist/raw")
-        return locate(roots, name=self.name, folders=folders, markers=markers, obtain=self.obtain)
 
     def _read(self, raw: Path, name: str) -> np.ndarray:
         """The uint8 array of an idx file."""

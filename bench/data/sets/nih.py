@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_list, read_table, refuse
-from bench.data.raw_files import locate, stamp_files, stamp_images
+from bench.data.raw_files import FileSource
 from bench.data.subjects import person
 
 FINDINGS = (
@@ -33,11 +33,14 @@ _ATTRIBUTES = {
 """The columns of each attribute, one name an edition of the table."""
 _ROWS, _PEOPLE = 112_120, 30_805
 _NAME = re.compile(r"[0-9]{8}_[0-9]{3}\.png")
+_PLACES = (
+    "NIH", "ChestX-ray14", "ChestX-ray8", "chestxray14", "CXR8", "ChestXray-NIHCC", "nih-chest-xrays/data",
+)  # fmt: skip
 _LISTS = ("train_val_list.txt", "test_list.txt")
 
 
 @dataclass(frozen=True)
-class NIH(Source):
+class NIH(FileSource):
     """Frontal chest X-rays of adults with fourteen findings mined from reports."""
 
     name: ClassVar[str] = "nih"
@@ -52,10 +55,14 @@ class NIH(Source):
         "https://nihcc.app.box.com/v/ChestXray-NIHCC and unpack the archives into images_001, images_002, ..."
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = _PLACES
+    markers: ClassVar[tuple[str, ...]] = _TABLES
+    tables: ClassVar[tuple[str, ...]] = (*_TABLES, *_LISTS)
+    images: ClassVar[tuple[str, ...]] = ("images_*/images", "images")
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         table_path = next(top / name for name in _TABLES if (top / name).exists())
         columns = [column for names in _ATTRIBUTES.values() for column in names]
         needed = ("Image Index", "Finding Labels", "Patient ID")
@@ -100,24 +107,10 @@ class NIH(Source):
             ),
         )
 
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables; numbers and names of the images."""
-        top = self._top(roots)
-        tables = stamp_files(top / name for name in (*_TABLES, *_LISTS))
-        return f"{tables}\n{stamp_images(_folders(top), top, self.obtain)}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = (
-            "NIH",
-            "ChestX-ray14",
-            "ChestX-ray8",
-            "chestxray14",
-            "CXR8",
-            "ChestXray-NIHCC",
-            "nih-chest-xrays/data",
-        )
+    def top(self, roots: Sequence[Path]) -> Path:
+        """The set's folder, with a hint on Kaggle's sample if it is missing."""
         try:
-            return locate(roots, name=self.name, folders=folders, markers=_TABLES, obtain=self.obtain)
+            return super().top(roots)
         except DataError as error:
             sample = [root / name for root in roots for name in ("sample_labels.csv", "nih/sample_labels.csv")]
             path = next((path for path in sample if path.exists()), None)

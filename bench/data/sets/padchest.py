@@ -24,9 +24,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_table, refuse, tasks_of
-from bench.data.raw_files import STAY, attributes_of, locate, of_row, present, stamp_files, stamp_images
+from bench.data.raw_files import STAY, FileSource, attributes_of, of_row, present, stamp_files, stamp_images
 from bench.validation import one_of, within
 
 _BELOW: Mapping[str, tuple[str, ...]] = {
@@ -117,7 +117,7 @@ def kinds(label: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class PadChest(Source):
+class PadChest(FileSource):
     """Chest X-rays of a Spanish hospital, labelled by physicians and from reports.
 
     Args:
@@ -143,6 +143,9 @@ class PadChest(Source):
         f"{STAY}"
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = ("PadChest", "PADCHEST", "BIMCV-PadChest-FULL")
+    markers: ClassVar[tuple[str, ...]] = _TABLES
+    tables: ClassVar[tuple[str, ...]] = _TABLES
 
     def __post_init__(self) -> None:
         tasks_of(self.tasks, "labels")
@@ -159,7 +162,7 @@ class PadChest(Source):
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         path = next(top / name for name in _TABLES if (top / name).exists())
         table = read_table(path, _COLUMNS, optional=_OPTIONAL, obtain=self.obtain)
         self._check(path, table)
@@ -204,14 +207,10 @@ class PadChest(Source):
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """Size and time of the table; numbers and names of the images."""
-        top = self._top(roots)
+        top = self.top(roots)
         beside = [top] if next(top.glob("*.png"), None) else []
         images = stamp_images([*beside, *(top / str(number) for number in range(55))], top, self.obtain)
         return f"{stamp_files(top / name for name in _TABLES)}\n{images}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("PadChest", "PADCHEST", "BIMCV-PadChest-FULL")
-        return locate(roots, name=self.name, folders=folders, markers=_TABLES, obtain=self.obtain)
 
     def _check(self, path: Path, table: pd.DataFrame) -> None:
         """Raise DataError for lines that the official table cannot hold."""

@@ -19,9 +19,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_table, refuse
-from bench.data.raw_files import impostor, locate, of_row, present, stamp_files, stamp_images
+from bench.data.raw_files import FileSource, impostor, of_row, present
 from bench.data.subjects import UNKNOWN
 from bench.validation import one_of
 
@@ -34,7 +34,7 @@ _NIH = re.compile(r"([0-9]{8})_[0-9]{3}\.png")
 
 
 @dataclass(frozen=True)
-class RSNA(Source):
+class RSNA(FileSource):
     """Chest X-rays with lung opacities marked by radiologists.
 
     Args:
@@ -57,13 +57,18 @@ class RSNA(Source):
         f"unpack it; {_PAIRS} is at https://www.rsna.org/rsnai/ai-image-challenge/rsna-pneumonia-detection-challenge-2018."
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = ("rsna-pneumonia-detection-challenge", "RSNA", "RSNA_Pneumonia")
+    markers: ClassVar[tuple[str, ...]] = (_BOXES,)
+    required: ClassVar[tuple[str, ...]] = (_CLASSES, _IMAGES)
+    tables: ClassVar[tuple[str, ...]] = (_BOXES, _CLASSES, _PAIRS)
+    images: ClassVar[tuple[str, ...]] = (_IMAGES,)
 
     def __post_init__(self) -> None:
         one_of(("opacity", "classes"), task=self.task)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         boxes = read_table(top / _BOXES, ("patientId", "Target"), obtain=self.obtain)
         details = read_table(top / _CLASSES, ("patientId", "class"), obtain=self.obtain)
         for table, name, column, allowed in (
@@ -111,20 +116,6 @@ class RSNA(Source):
                 ),
             ),
         )
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables; number and names of the images."""
-        top = self._top(roots)
-        tables = stamp_files(top / name for name in (_BOXES, _CLASSES, _PAIRS))
-        return f"{tables}\n{stamp_images([top / _IMAGES], top / _IMAGES, self.obtain)}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("rsna-pneumonia-detection-challenge", "RSNA", "RSNA_Pneumonia")
-        top = locate(roots, name=self.name, folders=folders, markers=(_BOXES,), obtain=self.obtain)
-        missing = [name for name in (_CLASSES, _IMAGES) if not (top / name).exists()]
-        if missing:
-            raise DataError(f"{self.name}: expected {' and '.join(missing)} in {top}, found none. {self.obtain}")
-        return top
 
     def _people(self, top: Path, names: Sequence[str]) -> list[str] | None:
         """NIH's patient of each image, "" if unlisted; None without the list."""

@@ -13,14 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_list
-from bench.data.raw_files import downloading, impostor, locate, stamp_files
-from bench.data.sets.torchvision_sets import NOTE
+from bench.data.raw_files import impostor
+from bench.data.sets.torchvision_sets import NOTE, TorchvisionSource
 
 
 @dataclass(frozen=True)
-class STL10(Source):
+class STL10(TorchvisionSource):
     """Photographs of animals and vehicles, 96x96, ten exclusive classes."""
 
     name: ClassVar[str] = "stl10"
@@ -34,10 +34,14 @@ class STL10(Source):
         "Run `bench data prepare stl10 --download`, or unpack http://ai.stanford.edu/~acoates/stl10/stl10_binary.tar.gz."
     )
     default_size: ClassVar[int | None] = None
+    folders: ClassVar[tuple[str, ...]] = ("stl10_binary", "stl10/stl10_binary")
+    markers: ClassVar[tuple[str, ...]] = ("train_X.bin",)
+    tables: ClassVar[tuple[str, ...]] = ("*",)
+    torchvision: ClassVar[str] = "STL10"
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         images, marks, parts, official = [], [], list[str](), list[Official]()
         for part, expected in (("train", 5_000), ("test", 8_000)):
             pixels, classes = self._bytes(top / f"{part}_X.bin"), self._bytes(top / f"{part}_y.bin")
@@ -66,21 +70,6 @@ class STL10(Source):
             parts=parts,
             official=tuple(official),
         )
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the files."""
-        return stamp_files(self._top(roots).iterdir())
-
-    def download(self, root: Path) -> None:
-        """Fetch through torchvision into `root`/stl10_binary (2.5 GiB, most of it unlabelled)."""
-        from torchvision import datasets  # only for a download: it takes a second
-
-        with downloading(self.name, self.obtain):
-            datasets.STL10(str(root), download=True)
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("stl10_binary", "stl10/stl10_binary")
-        return locate(roots, name=self.name, folders=folders, markers=("train_X.bin",), obtain=self.obtain)
 
     def _bytes(self, path: Path) -> np.ndarray:
         if not path.is_file():

@@ -17,13 +17,27 @@ import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.csv_tables import read_list
-from bench.data.raw_files import downloading, locate, stamp_files, stamp_images, walk
+from bench.data.raw_files import FileSource, downloading, walk
 
 NOTE = "photographers are unknown"
 
 
+class TorchvisionSource(FileSource):
+    """A data set that `torchvision.datasets` downloads, into a folder `below` the root."""
+
+    torchvision: ClassVar[str]
+    below: ClassVar[str] = ""
+
+    def download(self, root: Path) -> None:
+        """Fetch through torchvision, which checks checksums if it knows them."""
+        from torchvision import datasets  # only for a download: it takes a second
+
+        with downloading(self.name, self.obtain):
+            getattr(datasets, self.torchvision)(str(root / self.below), download=True)
+
+
 @dataclass(frozen=True)
-class DTD(Source):
+class DTD(TorchvisionSource):
     """Textures as people describe them, 47 classes of 120 photographs."""
 
     name: ClassVar[str] = "dtd"
@@ -38,36 +52,24 @@ class DTD(Source):
         "https://www.robots.ox.ac.uk/~vgg/data/dtd/download/dtd-r1.0.1.tar.gz."
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = ("dtd", "dtd/dtd", "dtd/dtd/dtd")
+    markers: ClassVar[tuple[str, ...]] = ("labels/train1.txt",)
+    tables: ClassVar[tuple[str, ...]] = ("labels/*1.txt",)
+    images: ClassVar[tuple[str, ...]] = ("images/*",)
+    sizes: ClassVar[bool] = True
+    torchvision: ClassVar[str] = "DTD"
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         rows = [(part, line) for part in PARTS for line in read_list(top / f"labels/{part}1.txt", self.obtain)]
         parts, listed = [part for part, _ in rows], [line for _, line in rows]
         classes = [line.partition("/")[0] for line in listed]
         return _scan(self, top / "images", listed, classes, sorted(set(classes)), 5640, parts)
 
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists and the images."""
-        top = self._top(roots)
-        images = top / "images"
-        lists = stamp_files((top / "labels").glob("*1.txt"))
-        return f"{lists}\n{stamp_images(sorted(images.glob('*')), images, self.obtain, sizes=True)}"
-
-    def download(self, root: Path) -> None:
-        """Fetch through torchvision into `root`/dtd."""
-        from torchvision import datasets
-
-        with downloading(self.name, self.obtain):
-            datasets.DTD(str(root), download=True)
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("dtd", "dtd/dtd", "dtd/dtd/dtd")
-        return locate(roots, name=self.name, folders=folders, markers=("labels/train1.txt",), obtain=self.obtain)
-
 
 @dataclass(frozen=True)
-class OxfordPets(Source):
+class OxfordPets(TorchvisionSource):
     """Cats and dogs of 37 breeds, about 200 photographs each."""
 
     name: ClassVar[str] = "oxford-pets"
@@ -82,10 +84,16 @@ class OxfordPets(Source):
         "https://www.robots.ox.ac.uk/~vgg/data/pets into one folder."
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = ("oxford-iiit-pet", "oxford-pets/oxford-iiit-pet")
+    markers: ClassVar[tuple[str, ...]] = ("annotations/trainval.txt",)
+    tables: ClassVar[tuple[str, ...]] = ("annotations/*.txt",)
+    images: ClassVar[tuple[str, ...]] = ("images",)
+    sizes: ClassVar[bool] = True
+    torchvision: ClassVar[str] = "OxfordIIITPet"
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         rows, parts = list[tuple[str, int]](), list[str]()
         for part in ("trainval", "test"):
             path = top / f"annotations/{part}.txt"
@@ -106,26 +114,9 @@ class OxfordPets(Source):
         order = [names[number] for number in sorted(names)]
         return _scan(self, top / "images", [f"{name}.jpg" for name, _ in rows], classes, order, 7349, parts)
 
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists and the images."""
-        top = self._top(roots)
-        images, lists = top / "images", stamp_files((top / "annotations").glob("*.txt"))
-        return f"{lists}\n{stamp_images([images], images, self.obtain, sizes=True)}"
-
-    def download(self, root: Path) -> None:
-        """Fetch through torchvision into `root`/oxford-iiit-pet."""
-        from torchvision import datasets
-
-        with downloading(self.name, self.obtain):
-            datasets.OxfordIIITPet(str(root), download=True)
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("oxford-iiit-pet", "oxford-pets/oxford-iiit-pet")
-        return locate(roots, name=self.name, folders=folders, markers=("annotations/trainval.txt",), obtain=self.obtain)
-
 
 @dataclass(frozen=True)
-class FGVCAircraft(Source):
+class FGVCAircraft(TorchvisionSource):
     """Aircraft of 100 variants, 100 photographs each."""
 
     name: ClassVar[str] = "fgvc-aircraft"
@@ -140,32 +131,21 @@ class FGVCAircraft(Source):
         "https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz."
     )
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = ("fgvc-aircraft-2013b/data", "data", "fgvc-aircraft/fgvc-aircraft-2013b/data")
+    markers: ClassVar[tuple[str, ...]] = ("variants.txt",)
+    tables: ClassVar[tuple[str, ...]] = ("*.txt",)
+    images: ClassVar[tuple[str, ...]] = ("images",)
+    sizes: ClassVar[bool] = True
+    torchvision: ClassVar[str] = "FGVCAircraft"
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         rows = [(part, line) for part in PARTS for line in read_list(top / f"images_variant_{part}.txt", self.obtain)]
         parts, listed = [part for part, _ in rows], [line.partition(" ") for _, line in rows]
         order = read_list(top / "variants.txt", self.obtain)
         files = [f"{name}.jpg" for name, _, _ in listed]
         return _scan(self, top / "images", files, [variant for _, _, variant in listed], order, 10_000, parts)
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the lists and the images."""
-        top = self._top(roots)
-        images = top / "images"
-        return f"{stamp_files(top.glob('*.txt'))}\n{stamp_images([images], images, self.obtain, sizes=True)}"
-
-    def download(self, root: Path) -> None:
-        """Fetch through torchvision into `root`/fgvc-aircraft-2013b."""
-        from torchvision import datasets
-
-        with downloading(self.name, self.obtain):
-            datasets.FGVCAircraft(str(root), download=True)
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("fgvc-aircraft-2013b/data", "data", "fgvc-aircraft/fgvc-aircraft-2013b/data")
-        return locate(roots, name=self.name, folders=folders, markers=("variants.txt",), obtain=self.obtain)
 
 
 def _scan(

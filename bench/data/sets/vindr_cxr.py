@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from bench.contract.source import DataError, Official, Scan, Source
+from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_marks, read_table, refuse, tasks_of
-from bench.data.raw_files import locate, of_row, physionet, present, stamp_files, stamp_images
+from bench.data.raw_files import FileSource, of_row, physionet, present
 from bench.data.subjects import UNKNOWN
 
 _TABLES = {"train": "annotations/image_labels_train.csv", "test": "annotations/image_labels_test.csv"}
@@ -28,7 +28,7 @@ _ROWS = {"train": 15_000, "test": 3_000}
 
 
 @dataclass(frozen=True)
-class VinDrCXR(Source):
+class VinDrCXR(FileSource):
     """Chest X-rays of two Vietnamese hospitals with findings by radiologists.
 
     Args:
@@ -46,6 +46,10 @@ class VinDrCXR(Source):
     licence: ClassVar[str] = "PhysioNet Credentialed Health Data License 1.5.0; not redistributable"
     obtain: ClassVar[str] = physionet("VinDr-CXR", "https://physionet.org/content/vindr-cxr/1.0.0/")
     default_size: ClassVar[int | None] = 64
+    folders: ClassVar[tuple[str, ...]] = ("vindr-cxr/1.0.0", "physionet.org/files/vindr-cxr/1.0.0", "VinDr-CXR")
+    markers: ClassVar[tuple[str, ...]] = tuple(_TABLES.values())
+    tables: ClassVar[tuple[str, ...]] = tuple(_TABLES.values())
+    images: ClassVar[tuple[str, ...]] = tuple(_TABLES)
 
     def __post_init__(self) -> None:
         tasks_of(self.tasks)
@@ -56,7 +60,7 @@ class VinDrCXR(Source):
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
-        top = self._top(roots)
+        top = self.top(roots)
         tables = {part: self._table(top / name, part) for part, name in _TABLES.items() if (top / name).exists()}
         whole = pd.concat([table.assign(part=part) for part, table in tables.items()])
         names = list(whole.index)
@@ -79,17 +83,6 @@ class VinDrCXR(Source):
             parts=of_row(list(whole["part"]), here.rows),
             official=tuple(Official(f"{part} rows", len(table), (_ROWS[part],)) for part, table in tables.items()),
         )
-
-    def stamp(self, roots: Sequence[Path]) -> str:
-        """Sizes and times of the tables; numbers and names of the images."""
-        top = self._top(roots)
-        tables = stamp_files(top / name for name in _TABLES.values())
-        return f"{tables}\n{stamp_images([top / part for part in _TABLES], top, self.obtain)}"
-
-    def _top(self, roots: Sequence[Path]) -> Path:
-        folders = ("vindr-cxr/1.0.0", "physionet.org/files/vindr-cxr/1.0.0", "VinDr-CXR")
-        markers = tuple(_TABLES.values())
-        return locate(roots, name=self.name, folders=folders, markers=markers, obtain=self.obtain)
 
     def _table(self, path: Path, part: str) -> pd.DataFrame:
         """0 or 1 for each image (the index) and task."""
