@@ -31,7 +31,7 @@ from bench.results.records import (
     picture_record,
 )
 from bench.results.signed_json import AlteredError, content_key
-from bench.rows.person_groups import IMAGES
+from bench.rows.grouping import IMAGES
 from bench.runs.engine import Outcome
 from bench.runs.tasks import Evaluation, Fitted
 from bench.sandbox import Isolation
