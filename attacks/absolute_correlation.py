@@ -41,7 +41,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.log_rank import log_rank
+from bench.eve.gram_matching import log_rank
 from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.randomness import Secret

@@ -25,7 +25,7 @@ import torch
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
-from bench.eve.some_released import some_released
+from bench.eve.own_releases import some_released
 from bench.nets import contrastive_towers
 from bench.nets.network_choices import Encoder
 from bench.nets.training import seeded
@@ -48,7 +48,7 @@ class Contrastive(Attack):
         encoder: Instance encoder: "sau"; for images also "vit" or "resnet18".
         steps: Training steps, one fresh key each, if `epochs` is None.
         epochs: Passes over the candidates; None: `steps` counts.
-        batch: Candidates a step; more if the method does not release so few (`bench.eve.some_released`).
+        batch: Candidates a step; more if the method does not release so few (`bench.eve.own_releases`).
         width: Width of SAU, ViT and embeddings; a ResNet's first stage has a quarter of it (256: a ResNet-18).
         depth: Depth of the instance SAU or ViT.
         learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.

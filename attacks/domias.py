@@ -28,9 +28,9 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.kernel_density import log_density
-from bench.eve.own_rows import own_rows
-from bench.eve.principal_space import PrincipalSpace
+from bench.eve.channel import PrincipalSpace
+from bench.eve.densities import log_density
+from bench.eve.own_releases import own_rows
 from bench.rows.row_sets import drawn
 from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least, positive_and_finite

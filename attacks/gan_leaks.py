@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.own_rows import own_rows
+from bench.eve.own_releases import own_rows
 from bench.progress import report
 from bench.randomness import Secret
 from bench.rows.row_sets import drawn

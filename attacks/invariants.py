@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.eve.own_release import own_release
+from bench.eve.own_releases import own_release
 from bench.nets.patches import cut, fitting_patch
 from bench.pair_distances import pair_distances
 from bench.pairs.score_matrices import PosteriorScores

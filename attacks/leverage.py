@@ -29,10 +29,10 @@ from typing import ClassVar
 
 import torch
 
-from bench.eve.layouts import Layout, layouts
-from bench.eve.log_rank import log_rank
+from bench.eve.gram_matching import log_rank
 from bench.eve.outliers import tamed
-from bench.eve.some_released import some_released
+from bench.eve.own_releases import some_released
+from bench.eve.tokens import Layout, layouts
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret

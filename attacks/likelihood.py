@@ -31,7 +31,7 @@ import torch
 
 from bench.eve.channel import FEWEST, Channel, Simulated, axes, measure
 from bench.eve.outliers import tamed
-from bench.eve.own_release import own_release
+from bench.eve.own_releases import own_release
 from bench.pair_distances import pair_distances
 from bench.pairs.score_matrices import PosteriorScores
 from bench.seeds import derive

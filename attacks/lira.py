@@ -2,7 +2,7 @@
 
 Source: Carlini et al. 2022, "Membership inference attacks from first principles" (LiRA), the online attack: Eve, the
 attacker, releases random halves of a pool of rows, fits normal densities to a statistic of each candidate where it is
-in and where it is out (`bench.eve.in_out`), and takes the log ratio of the two at the statistic of the real release.
+in and where it is out (`bench.eve.densities`), and takes the log ratio of the two at the statistic of the real release.
 
 Differences:
 - Shadow models are shadow releases: the known scheme under keys of Eve's own. In place of the confidence of a
@@ -11,7 +11,7 @@ Differences:
   the candidate's class. The one that best tells rows in from rows out among the shadow releases themselves is used,
   each judged by the others. (Several at once, with their covariance, were weaker.)
 - The pool is the candidates and the control rows. Halves come in pairs without a common row, class by class
-  (`bench.eve.shadow_releases`). They have half as many rows as the pool, for a release of any size.
+  (`bench.eve.own_releases`). They have half as many rows as the pool, for a release of any size.
 - Eve does not know the owner's people: if a scheme looks at them, it sees none in shadow releases.
 
 Its evidence comes from the release: on pneumonia X-rays in an eigenspace (300 members, 100 others) its mean AUC on
@@ -32,10 +32,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.density_in_parts import density_in_parts
-from bench.eve.in_out import InOut
-from bench.eve.own_rows import own_rows
-from bench.eve.shadow_releases import shadow_releases
+from bench.eve.densities import InOut, density_in_parts
+from bench.eve.own_releases import own_rows, shadow_releases
 from bench.progress import report
 from bench.rows.grouping import class_groups
 from bench.rows.row_sets import drawn, joined

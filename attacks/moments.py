@@ -27,9 +27,9 @@ from typing import ClassVar
 import torch
 
 from bench.eve.contrast import Course, Example, Outcome, train
-from bench.eve.layouts import Layout, layouts
 from bench.eve.outliers import tamed
-from bench.eve.some_released import some_released
+from bench.eve.own_releases import some_released
+from bench.eve.tokens import Layout, layouts
 from bench.nets import contrastive_towers
 from bench.nets.patches import fitting_patch
 from bench.nets.training import seeded
@@ -54,7 +54,7 @@ class Moments(Attack):
 
     Args:
         steps: Training steps at most, one fresh key each.
-        batch: Candidates a step; more if the method does not release so few (`bench.eve.some_released`).
+        batch: Candidates a step; more if the method does not release so few (`bench.eve.own_releases`).
         width: Width of the networks and the embeddings.
         learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.

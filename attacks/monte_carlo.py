@@ -29,8 +29,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.own_rows import own_rows
-from bench.eve.principal_space import PrincipalSpace
+from bench.eve.channel import PrincipalSpace
+from bench.eve.own_releases import own_rows
 from bench.pair_distances import pair_distances
 from bench.rows.row_sets import drawn
 from bench.statistics.nearest_rows import nearest

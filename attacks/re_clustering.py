@@ -29,8 +29,15 @@ from typing import ClassVar
 
 import torch
 
-from bench.eve.forms import chosen_rows, forms_at, nearest_row, same_rows, sharing, squared_distances
-from bench.eve.missing_rows import summing_to
+from bench.eve.released_forms import (
+    chosen_rows,
+    forms_at,
+    nearest_row,
+    same_rows,
+    sharing,
+    squared_distances,
+    summing_to,
+)
 from bench.randomness import Secret
 from bench.rows.grouping import label_classes
 from bench.rows.row_sets import originals

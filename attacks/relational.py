@@ -37,9 +37,19 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.kinship import REFERENCE_ROWS, Kinship, Look, Seen, learn, true_links
-from bench.eve.matching import likelihood, log_posterior, refine, standardise
-from bench.eve.some_released import some_released
+from bench.eve.gram_matching import (
+    REFERENCE_ROWS,
+    Kinship,
+    Look,
+    Seen,
+    learn,
+    likelihood,
+    log_posterior,
+    refine,
+    standardise,
+    true_links,
+)
+from bench.eve.own_releases import some_released
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
 from bench.pairs.score_matrices import CosineScores, TableScores, apart
@@ -132,8 +142,8 @@ class Variant:
     Args:
         kinship: The result of simulated keys.
         own: As in `Kinship.factors`.
-        blend: As in `bench.eve.matching.refine`; None compares signatures only.
-        sharpness: As in `bench.eve.matching.log_posterior`.
+        blend: As in `bench.eve.gram_matching.refine`; None compares signatures only.
+        sharpness: As in `bench.eve.gram_matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
     """
 

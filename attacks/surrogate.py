@@ -25,10 +25,9 @@ from typing import ClassVar
 
 import torch
 
-from bench.eve.kinship import true_links
+from bench.eve.gram_matching import true_links
 from bench.eve.outliers import tamed
-from bench.eve.ridge import FOLDS, Kernel, Pairs, predict
-from bench.eve.ridge_in_parts import predict_in_parts
+from bench.eve.ridge import FOLDS, Kernel, Pairs, predict, predict_in_parts
 from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
 from bench.pairs.score_blocks import best

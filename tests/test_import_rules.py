@@ -32,7 +32,7 @@ BREAKS = [
     ("floors", [("bench.contract.method", "bench.types")]),
     ("floors", [("bench.pairs.sweep", "bench.evidence")]),
     ("floors", [("bench.nets.transformers", "bench.owner.label_code")]),  # one floor
-    ("floors", [("bench.bob.model_selection", "bench.eve.gram")]),
+    ("floors", [("bench.bob.model_selection", "bench.eve.gram_matching")]),
     ("floors", [("bench.workbench.cell", "bench.runs.plan")]),
     ("floors", [("bench.runs.plan", "bench.cli.parameters")]),
     ("no-plugin", [("bench.nets.transformers", "methods.noise")]),
@@ -40,7 +40,7 @@ BREAKS = [
     ("no-plugin", [("bench.runs.run", "leaderboard.board")]),
     ("roofs", [("leaderboard.board", "metrics.top_1")]),
     ("roofs", [("methods.noise", "attacks.chance")]),
-    ("doors-of-methods", [("methods.noise", "bench.eve.gram")]),
+    ("doors-of-methods", [("methods.noise", "bench.eve.gram_matching")]),
     ("doors-of-methods", [("methods.noise", "bench.contract.mechanism")]),
     ("doors-of-attacks", [("attacks.chance", "bench.owner.label_code")]),
     ("doors-of-metrics", [("metrics.top_1", "bench.workbench.cell")]),

@@ -1,11 +1,11 @@
-"""A linear Gaussian channel from raw to released rows, measured on simulations.
+"""Principal axes, and a Gaussian channel from raw to released rows.
 
-The model is o = W u + e, for a raw row's description u and its released row's description o, both centred over their
-set; e is normal with one covariance S for all rows. W is a ridge regression on three quarters of the simulated
-releases. S is the covariance of the errors that a regression on every other one of them makes on those between. The
-last quarter chooses three numbers by the mean log posterior of the true candidate: the ridge, the shrinkage of S to its
-diagonal, and a factor on the log density (an approximate density is too sharp). All else is judged on keys that it was
-not fitted to.
+The channel is o = W u + e, for a raw row's description u and its released row's description o, both centred over their
+set; e is normal with one covariance S for all rows. It is measured on simulated releases. W is a ridge regression on
+three quarters of them. S is the covariance of the errors that a regression on every other one of them makes on those
+between. The last quarter chooses three numbers by the mean log posterior of the true candidate: the ridge, the
+shrinkage of S to its diagonal, and a factor on the log density (an approximate density is too sharp). All else is
+judged on keys that it was not fitted to.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
+
+from bench.statistics.nearest_rows import standardise
+from bench.types import NotApplicable
 
 RIDGES = (1e-6, 1e-4, 1e-2, 1.0, 100.0)
 SHRINKAGES = (1e-4, 1e-2, 0.1, 0.5, 1.0)
@@ -122,3 +126,33 @@ def _losses(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     density = density - density.amax(dim=0)
     true = density.diagonal()
     return torch.stack([((factor * density).logsumexp(dim=0) - factor * true).mean() for factor in FACTORS])
+
+
+@dataclass(frozen=True, eq=False)
+class PrincipalSpace:
+    """Principal components of rows whose columns are scaled to unit deviation.
+
+    Args:
+        known: (s, ...) the rows that give means, scales and axes.
+        directions: (d, q) float64: orthonormal columns; of unit deviation along each axis if whitened.
+    """
+
+    known: torch.Tensor
+    directions: torch.Tensor
+
+    @classmethod
+    def of(cls, known: torch.Tensor, components: int, *, whiten: bool) -> Self:
+        """At most `components` axes of rows `known` (s, ...), beyond rounding.
+
+        Raises NotApplicable for rows that do not vary.
+        """
+        rows, _ = standardise(known, known)
+        directions = axes(rows, components)
+        if not directions.shape[1]:
+            raise NotApplicable(f"the {len(known)} rows that Eve knows to be outside the release do not vary: no axes")
+        return cls(known, directions / (rows @ directions).std(dim=0, correction=0) if whiten else directions)
+
+    def coordinates(self, samples: torch.Tensor) -> torch.Tensor:
+        """Coordinates (n, q) float64. Raises NotApplicable for rows of another shape."""
+        rows: torch.Tensor = standardise(self.known, samples)[1] @ self.directions
+        return rows

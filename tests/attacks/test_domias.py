@@ -5,7 +5,7 @@ from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, ma
 from scipy.stats import gaussian_kde
 
 from attacks.domias import DOMIAS
-from bench.eve.own_rows import own_rows
+from bench.eve.own_releases import own_rows
 from bench.types import NotApplicable, Release
 
 

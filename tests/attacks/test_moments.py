@@ -10,7 +10,7 @@ from made.toy_seed import toy_seed
 from sklearn.datasets import load_digits
 
 from attacks.moments import Moments, Reading, moments
-from bench.eve.layouts import Layout
+from bench.eve.tokens import Layout
 from bench.randomness import Secret
 from bench.types import Key, NotApplicable, Release, Scheme, View, paired
 from methods.dauntless import Dauntless

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attacks.label_linkage import LabelLinkage
 from attacks.re_clustering import ReClustering
-from bench.eve.missing_rows import summing_to
+from bench.eve.released_forms import summing_to
 from bench.pairs.sweep import PairCounts, count
 from bench.randomness import Secret
 from bench.types import Attacker, Dataset, Key, NotApplicable, PairScores, Release, Scheme, View, paired

@@ -9,10 +9,8 @@ from made.toy_seed import toy_seed
 
 from attacks import relational
 from attacks.relational import Relational
-from bench.eve.gram import gram, signature
-from bench.eve.matching import assign, log_posterior, refine
-from bench.eve.tokens import READINGS, tokens
-from bench.eve.unshuffled import unshuffled
+from bench.eve.gram_matching import assign, gram, log_posterior, refine, signature
+from bench.eve.tokens import READINGS, tokens, unshuffled
 from bench.nets.patches import cut
 from bench.pairs.score_matrices import CosineScores, TableScores
 from bench.seeds import derive, generator

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.eve.layouts import Layout, layouts
+from bench.eve.tokens import Layout, layouts
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 64), (3, 28, 28), (1, 16, 512), (7,), (60,), (4096,), (2, 1, 1), (1,)])

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.eve.principal_space import PrincipalSpace
+from bench.eve.channel import PrincipalSpace
 from bench.types import NotApplicable
 
 

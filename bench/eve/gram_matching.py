@@ -1,23 +1,167 @@
-"""Signatures and Gram matrices that simulated keys predict for releases."""
+"""Matching of rows by Gram matrices and signatures that simulated keys predict.
+
+A wide network with random weights has a nearly deterministic kernel: the inner products of its outputs are known to an
+attacker who knows the inputs, and so are functions of the Gram matrix that follow the rows when they are permuted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
+import scipy
 import torch
 
-from bench.eve.gram import gram, signature
 from bench.eve.outliers import tamed
 from bench.eve.tokens import Reading, token_count, tokens
+from bench.memory.rows import in_blocks
+from bench.nets import contrastive_towers
+from bench.pairs.score_blocks import all_products
 from bench.seeds import generator
 from bench.types import NotApplicable, Release
 from bench.validation import at_least
+
+QUANTILES = 17
+RIDGES = tuple(10.0**power for power in range(-6, 2))
+LARGEST_SOLVED = 1024
+BLOCK = 1024
+SMALLEST = 1e-12
+
+ROUNDS = 20
+SINKHORN_ROUNDS = 10
 
 REFERENCE_ROWS = 2048
 FLOOR = 1e-3
 TINY = 1e-30
 LARGEST_AGREEMENT = 0.98
+
+
+def log_rank(grid: torch.Tensor, links: torch.Tensor) -> float:
+    """Mean binary logarithm of each link's rank among candidates; 0: all first.
+
+    Under noise next to no link ranks first, and how many do is chance: shares and reciprocal ranks rest on those few,
+    logarithms on all.
+
+    Args:
+        grid: (n, m) scores of candidates by released rows.
+        links: (p, 2) int64, the candidates (raw rows) in released rows.
+    """
+    linked = torch.zeros_like(grid, dtype=torch.bool)
+    linked[links[:, 0], links[:, 1]] = True
+    others = grid.masked_fill(linked, -torch.inf)
+    ahead = torch.stack([(others[:, row] >= grid[raw, row]).sum() for raw, row in links.tolist()])
+    return float((1 + ahead).double().log2().mean())
+
+
+def gram(token: torch.Tensor) -> torch.Tensor:
+    """Inner products (m, m) float32 of centred rows (m, q), without diagonal.
+
+    The diagonal is left out, and each row is centred over its other entries: a row's product with itself is large
+    whatever it is matched to, and would hold every matching in place.
+    """
+    m = len(token)
+    products = all_products(token, token).fill_diagonal_(0)
+    products -= products.sum(dim=1, keepdim=True) / max(m - 1, 1)
+    products.fill_diagonal_(0)
+    size = products.square().mean().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
+    return (products / size).float()
+
+
+def signature(token: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Signatures (m, f) float64 of rows, computed without any row's name.
+
+    The logarithm of its length; quantiles of its inner products with the reference rows, in units of their root mean
+    square; and, for up to `LARGEST_SOLVED` columns, the logarithm of its leverage x (C + r I)^-1 x for ridges r from a
+    millionth to ten times the mean eigenvalue of the covariance C (at r = 0 no invertible linear map changes it).
+
+    Args:
+        token: (m, q) float64, centred.
+        reference: (s,) int64, the rows whose inner products count; all of them, or a random part of a large set.
+    """
+    m, q = token.shape
+    size = token.square().sum(dim=1).mean().clamp_min(torch.finfo(torch.float64).tiny)
+    unit = token / size.sqrt()
+    columns = [unit.square().sum(dim=1, keepdim=True).clamp_min(SMALLEST).log(), _quantiles(unit, reference)]
+    if q <= LARGEST_SOLVED:
+        products = reduce(torch.add, (part.T @ part for _, part in in_blocks(unit)))
+        values, axes = torch.linalg.eigh(products / m)
+        along = (unit @ axes).square()
+        ridges = torch.tensor(RIDGES, dtype=token.dtype, device=token.device) * values.mean().clamp_min(SMALLEST)
+        columns.append((along @ (1 / (values.clamp_min(0)[:, None] + ridges))).clamp_min(SMALLEST).log())
+    return torch.cat(columns, dim=1)
+
+
+def _quantiles(unit: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    places = torch.linspace(0, len(reference) - 1, QUANTILES, device=unit.device).round().long()
+    others = unit[reference]
+
+    def read(part: torch.Tensor) -> torch.Tensor:
+        # Sorting takes most of the time, and single precision half of that; the products are exact to double.
+        return contrastive_towers.ordered(all_products(part, others).float())[:, places].double()
+
+    found = torch.cat([read(part) for _, part in in_blocks(unit, BLOCK)])
+    return found / found.square().mean().sqrt().clamp_min(SMALLEST)
+
+
+def assign(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The one-to-one matching of largest sum: rows and columns int64, min(n, m)."""
+    rows, cols = scipy.optimize.linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
+    return torch.from_numpy(rows).to(scores.device), torch.from_numpy(cols).to(scores.device)
+
+
+def standardise(scores: torch.Tensor) -> torch.Tensor:
+    """Scores (n, m) with mean zero and deviation one in every column."""
+    centred = scores - scores.mean(dim=0)
+    return centred / centred.std(dim=0, correction=0).clamp_min(torch.finfo(scores.dtype).tiny)
+
+
+def refine(
+    known: torch.Tensor, seen: torch.Tensor, weights: torch.Tensor, start: torch.Tensor, blend: float
+) -> torch.Tensor:
+    """Scores (n, m) float64, from matching and scoring until the matching stays.
+
+    A candidate's score for a released row is the inner product of their Gram rows, the columns being matched as they
+    are now, summed over tokens; to it `blend` times the starting scores are added.
+
+    Args:
+        known: (p, n, n) float32, the candidates' Gram matrices, one a token.
+        seen: (p, m, m) float32, those of the release.
+        weights: (p,) how much each token counts.
+        start: (n, m) float64 scores that begin the matching.
+    """
+    base = standardise(start)
+    rows, cols = assign(base)
+    seen_before: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for _ in range(ROUNDS):
+        total = torch.zeros_like(start, dtype=torch.float32)
+        for weight, ours, theirs in zip(weights.tolist(), known, seen, strict=True):
+            total += weight * (ours[:, rows] @ theirs[cols])
+        scores = standardise(total.double()) + blend * base
+        seen_before.append((rows, cols))
+        rows, cols = assign(scores)
+        # A matching seen before is a fixed point, or a cycle that would never end.
+        if any(torch.equal(rows, old[0]) and torch.equal(cols, old[1]) for old in seen_before):
+            break
+    return scores
+
+
+def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:
+    """Log match probabilities (n, m): softmax of `sharpness` times scores by column.
+
+    If n = m, every candidate stands in one released row too: rows and columns are normalised in turn (Sinkhorn),
+    columns last.
+    """
+    logits = sharpness * scores
+    for _ in range(SINKHORN_ROUNDS if scores.shape[0] == scores.shape[1] else 0):
+        logits = logits.log_softmax(dim=0).log_softmax(dim=1)
+    return logits.log_softmax(dim=0)
+
+
+def likelihood(scores: torch.Tensor, links: torch.Tensor, sharpness: float) -> float:
+    """Mean log probability of links (p, 2) in nats, by column softmax."""
+    logits = sharpness * scores
+    return float((logits[links[:, 0], links[:, 1]] - logits.logsumexp(dim=0)[links[:, 1]]).mean())
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.eve.ridge import Kernel, Pairs, predict
-from bench.eve.ridge_in_parts import predict_in_parts
+from bench.eve.ridge import Kernel, Pairs, predict, predict_in_parts
 from bench.memory.memory_budget import Budget, TooLargeError
 from bench.memory.rows import Rows, in_blocks
 from bench.seeds import generator

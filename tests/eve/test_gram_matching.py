@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from bench.eve.log_rank import log_rank
+from bench.eve.gram_matching import log_rank
 
 
 def test_links_that_rank_first_count_nothing_and_ties_count_against_them():

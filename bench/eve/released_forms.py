@@ -1,4 +1,4 @@
-"""Released forms of candidates: equal ones, nearest ones, and selected ones.
+"""Released forms of candidates: equal, nearest and selected ones, and missing rows.
 
 Rows that are read on demand (`Rows`) are never read whole: each function holds only blocks of them.
 """
@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from functools import partial
 
+import scipy
 import torch
 
 from bench.memory.rows import Rows, by_blocks, in_blocks, rows_at
 from bench.pair_distances import pair_distances
 from bench.pairs.score_blocks import all_pairs
 from bench.rows.row_sets import distinct
+from bench.seeds import generator
 
 BLOCK = 1024
+
+EQUATIONS = 512
 
 
 def forms_at(released: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
@@ -71,3 +75,31 @@ def sharing(forms: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
 def squared_distances(a: torch.Tensor, b: torch.Tensor, rows: slice, cols: slice) -> torch.Tensor:
     """Squared distances (rows, cols) float64, a (n, d) to b (m, d)."""
     return all_pairs(rows_at(a, rows), rows_at(b, cols), partial(pair_distances, power=2))
+
+
+def summing_to(rows: torch.Tensor, among: torch.Tensor, total: torch.Tensor, many: int) -> torch.Tensor:
+    """Ascending numbers of `many` rows whose sum is nearest to `total` (d,).
+
+    Args:
+        rows: (n, d) float64.
+        among: (s,) int64, ascending: the rows that it may be.
+        total: (d,) float64.
+        many: The number of missing rows.
+    """
+    rows = rows_at(rows, among)
+    mean, d = rows.mean(dim=0), rows.shape[1]
+    mixing = None
+    if d > EQUATIONS:  # sums of equations hold too
+        mixing = torch.randn(EQUATIONS, d, generator=generator(0), dtype=torch.float64).to(rows.device)
+    goal = total - many * mean
+
+    def mixed(numbers: torch.Tensor) -> torch.Tensor:
+        return numbers if mixing is None else mixing @ numbers
+
+    equations, goal = torch.cat([mixed((part - mean).T) for _, part in in_blocks(rows)], dim=1), mixed(goal)
+    size = equations.square().sum(dim=0).mean().sqrt()
+    equations = torch.cat((equations, size.expand(1, len(rows))))  # as many as are missing
+    goal = torch.cat((goal, (size * many)[None]))
+    weights, _ = scipy.optimize.nnls(equations.cpu().numpy(), goal.cpu().numpy())
+    heaviest = torch.from_numpy(weights).argsort(descending=True, stable=True)[:many].sort().values
+    return among[heaviest.to(among.device)]
