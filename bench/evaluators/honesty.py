@@ -24,13 +24,14 @@ from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
 from bench.evidence import PROMISES, HonestyEvidence, Promise
 from bench.leak_search.permutation_tests import INSIDE, OUTSIDE, label_traces, mixing, sharing
-from bench.leak_search.row_groups import deal, groups
 from bench.leak_search.search import (
     FOLDS,
     WHOLE,
     Lineup,
     Search,
     by_what_links_teach,
+    deal,
+    groups,
     in_raw_rows,
     in_releases,
     shown,

@@ -14,7 +14,7 @@ from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
-from methods.k_same import KSameKey, Variant
+from methods.k_same import KSame, KSameKey, Variant
 from metrics.anonymity_set import AnonymitySet
 
 
@@ -58,7 +58,7 @@ def test_sets_are_those_that_pairs_of_rows_tell(variant: Variant, tmp_path: Path
     later, number = _later(bench)
     forms: list[dict[int, tuple[float, ...]]] = []
     for data, names in ((bench.private, range(len(bench.private))), (later, number.tolist())):
-        release = KSameKey(7, variant).release(data)
+        release = KSameKey(KSame(7, variant)).release(data)
         forms.append({name: tuple(row.tolist()) for name, row in zip(names, release.samples, strict=False)})
     both = [row for row in range(len(bench.private)) if row in forms[0] and row in forms[1]]
     single = [sum(form == forms[0][row] for form in forms[0].values()) for row in both]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.leak_search import row_groups
-from bench.leak_search.row_groups import groups
+from bench.leak_search import search
+from bench.leak_search.search import groups
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -16,7 +16,7 @@ def test_large_rows_fall_into_the_same_groups_by_their_digests(monkeypatch: pyte
     rows[0, 0, 0], rows[500, 0, 0] = 0.0, -0.0  # equal, but not to the last bit
     subjects = torch.arange(700) // 2 if named else None
     whole = groups(rows, subjects)
-    monkeypatch.setattr(row_groups, "COMPARED", 0)
+    monkeypatch.setattr(search, "COMPARED", 0)
     told = groups(rows, subjects)
     assert (
         len(torch.unique(told)) == len(torch.unique(whole)) == len(torch.unique(torch.stack((told, whole)), dim=1)[0])
