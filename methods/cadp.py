@@ -39,7 +39,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
 import torch
@@ -48,14 +48,13 @@ from bench.nets import cinn, normalising_flow
 from bench.nets.network_choices import Coupling, Downsampling
 from bench.nets.training import seeded
 from bench.owner.grid_noise import GridNoise
+from bench.owner.secret_key import SecretKey, SecretScheme
 from bench.randomness import Grid
 from bench.rows.grouping import hold_out
 from bench.seeds import derive, generator
-from bench.types import Dataset, Method, Parameter, State
+from bench.types import Dataset, Method, Parameter, PrivacyClaim, Release, State, by_blocks, paired
 from bench.validation import at_least, one_of, positive_and_finite
-from methods.cadp_conditions import Conditions, conditions_of
-from methods.cadp_mechanism import NormedLatent, Variant
-from methods.cadp_scheme import CADPScheme
+from methods.cadp_mechanism import Conditions, NormedLatent, Variant, claim, conditions_of
 
 NUMBERS = frozenset({"sizes", "findings", "values", "judged"})  # what a state holds beside the flow's weights
 LARGEST_SENSITIVITY = 4.0
@@ -242,3 +241,72 @@ def _finely(scale: float, norm: float) -> GridNoise:
     held = math.ceil(math.log2(norm)) + 1
     step = max(math.floor(math.log2(scale)) - FINE, held - MOST_BITS)
     return GridNoise(Grid(2.0**step, bits=min(MOST_BITS, max(FINE + 8, held - step))), scale)
+
+
+@dataclass(frozen=True, eq=False)
+class CADPKey(SecretKey):
+    """A secret; with rows and condition it chooses a release's stream."""
+
+    scheme: CADPScheme
+
+    def release(self, private: Dataset) -> Release:
+        """Rows with noise, labels as they are.
+
+        Equal rows get the same noise again; other rows get new noise. New rows reach Bob, who trains a model on the
+        release, as they are, as in the paper.
+        """
+        noise = self.scheme.noise
+        condition = noise.conditions.read(private.samples, private.labels, private.findings)
+        secret = self.secret.derive("release").bound_to(private.samples)
+        if condition is not None:
+            secret = secret.derive("condition").bound_to(condition)
+        shown, stream = private, secret.stream()
+        if noise.drawn:
+            drawn = noise.conditions.drawn(private.samples, secret.stream("columns").uniform)
+            shown = replace(private, samples=drawn)
+
+        def obfuscate(index: torch.Tensor) -> torch.Tensor:
+            blurred = noise.gridded.add(noise.locate(private.take(index)), stream)
+            return noise.rebuild(blurred, shown.take(index))
+
+        every = torch.arange(len(private), device=private.samples.device)
+        rows = by_blocks(every, obfuscate, noise.together(stream), like=private.samples, draws=True)
+        return paired(rows, private.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class CADPScheme(SecretScheme):
+    """A trained flow, as its state, and its noise."""
+
+    key = CADPKey
+    purpose = "cadp"
+
+    learned: State
+    noise: NormedLatent
+    variant: Variant
+    epsilon: float
+
+    def state(self) -> State:
+        """The flow's weights, sizes, conditions, and likelihood of held-out rows."""
+        return self.learned
+
+    def claim(self) -> PrivacyClaim:
+        """The paper's epsilon, and the bound that follows from norm and noise."""
+        return claim(self.noise, self.variant, self.epsilon)
+
+    def mechanism(self) -> NormedLatent:
+        """Latents of norm s with Laplace noise."""
+        return self.noise
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """Norm, noise, the flow's fit to held-out public rows, its training."""
+        training, held, nats, bits, steps = self.learned["judged"].tolist()
+        fit = ("nats per dimension", nats) if math.isnan(bits) else ("bits per dimension", bits)
+        return {
+            "sensitivity s": self.noise.norm,
+            "noise scale b": self.noise.noise_scale,
+            "training steps": int(steps),
+            "public rows trained on": int(training),
+            "held-out public rows": int(held),
+            fit[0]: round(fit[1], 4),
+        }

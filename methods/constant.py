@@ -11,8 +11,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.owner.label_mix import LabelMix
-from bench.owner.published import check_names, check_tensors
+from bench.owner.generator_state import LabelMix, check_names, check_tensors
 from bench.randomness import Secret
 from bench.types import Dataset, Generator, Key, Method, Release, Role, Scheme, State
 

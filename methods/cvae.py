@@ -1,9 +1,9 @@
 """CVAE: synthetic vectors from a conditional variational autoencoder of private ones.
 
 Source: Di Salvo et al., Privacy-preserving datasets by capturing feature distributions with conditional VAEs (2024),
-and the authors' code. The network, its two formulas and its training are in `bench.nets.cvae`; what is published
-is in `methods.cvae_decoder`. Vectors only: images come to it through `--features`. Nothing is learned from public rows.
-A released row has no raw row behind it, so there are no links.
+and the authors' code. The network, its two formulas and its training are in `bench.nets.cvae`. Vectors only: images
+come to it through `--features`. Nothing is learned from public rows. A released row has no raw row behind it, so there
+are no links.
 
 Differences from the paper:
 - The paper's "100" units of the encoder are mean and log variance of a latent of 50, as in the code.
@@ -47,14 +47,18 @@ import torch
 from bench.nets import cvae
 from bench.nets.network_choices import CVAECourse, Formula
 from bench.nets.training import start
-from bench.owner.label_mix import LabelMix
-from bench.randomness import Secret
+from bench.owner.generator_state import LabelMix, check_names, check_tensors
+from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.randomness import Secret, Stream
 from bench.rows.grouping import hold_out
-from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Role, Scheme, State
+from bench.types import Dataset, Generator, Method, NotApplicable, Parameter, Release, Role, State
 from bench.validation import at_least, between, one_of
-from methods.cvae_decoder import Decoder
 
 PAPER_BETA = 0.1
+
+ROWS = 8192
+WEIGHTS = ("0.weight", "0.bias", "2.weight", "2.bias")
+OTHERS = ("minimum", "extent", "deviation", "centres", "centre classes", "classes", "proportions")
 
 
 @dataclass(frozen=True)
@@ -180,34 +184,10 @@ class OverfittedCVAE(CVAE):
 
 
 @dataclass(frozen=True)
-class CVAEScheme(Scheme):
-    """The parameters: there is nothing else that all owners share."""
-
-    method: CVAE
-
-    def sample_key(self, secret: Secret) -> CVAEKey:
-        """A key with random numbers of its own."""
-        return CVAEKey(self.method, secret.derive("cvae"))
-
-    def load_key(self, state: State) -> CVAEKey:
-        """The key that `CVAEKey.state` described."""
-        return CVAEKey(self.method, Secret.load(state["secret"]))
-
-    def load_generator(self, state: State) -> Decoder:
-        """The decoder that `Decoder.state` described.
-
-        Raises:
-            ValueError: Names, shapes, kinds or numbers of no decoder with this method's widths.
-        """
-        return Decoder.load(state, hidden=self.method.hidden, latent=self.method.latent)
-
-
-@dataclass(frozen=True)
-class CVAEKey(Key):
+class CVAEKey(SecretKey):
     """A secret: the source of start, held-out people, batches and draws."""
 
-    method: CVAE
-    secret: Secret
+    scheme: CVAEScheme
 
     def release(self, private: Dataset) -> Release:
         """As many synthetic rows (n, d) as private ones, with labels, shuffled.
@@ -219,10 +199,10 @@ class CVAEKey(Key):
             FloatingPointError: Training diverged.
         """
         shape = private.samples.shape[1:]
-        if self.method.flattens and self.method.publish == "set":
+        if self.scheme.method.flattens and self.scheme.method.publish == "set":
             private = replace(private, samples=private.samples.flatten(1))
         decoder, number = self.train(private)
-        if self.method.publish == "decoder":
+        if self.scheme.method.publish == "decoder":
             drawn = decoder.draw(len(private), self.secret.derive("release"))
             return Release(drawn.samples, drawn.labels, None, generator=decoder)
         order = self.secret.stream("order").permutation(len(number)).to(number.device)
@@ -231,7 +211,7 @@ class CVAEKey(Key):
 
     def train(self, private: Dataset) -> tuple[Decoder, torch.Tensor]:
         """The decoder, and the private rows' classes (n,) int64; errors as `release`."""
-        method, samples = self.method, private.samples
+        method, samples = self.scheme.method, private.samples
         _require_vectors(private)
         if len(samples) < 2:
             raise NotApplicable(f"{method.name} needs at least 2 rows to learn from, got {len(samples)}")
@@ -257,21 +237,35 @@ class CVAEKey(Key):
         deviation = method.variance if official else math.sqrt(method.variance)
         return Decoder(network.decoder, mix, minimum, extent, deviation, *centres), number
 
-    def state(self) -> State:
-        """The secret, uint8 (32,)."""
-        return {"secret": self.secret.tensor()}
-
     def parts(self, private: Dataset, number: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Indices (int64) of rows of each class to learn; others' to judge."""
         rows = torch.arange(len(private), device=number.device)
-        if self.method.patience is None:
+        if self.scheme.method.patience is None:
             return rows, rows
-        learned, held = hold_out(private, self.method.held_out, self.secret.stream("held out"))
+        learned, held = hold_out(private, self.scheme.method.held_out, self.secret.stream("held out"))
         people = rows if private.subjects is None else private.subjects
         lacking = held[~torch.isin(number[held], number[learned])]
         back = torch.isin(people[held], people[lacking])
         learned, held = torch.cat((learned, held[back])), held[~back]
         return learned, held if len(held) else learned
+
+
+@dataclass(frozen=True)
+class CVAEScheme(SecretScheme):
+    """The parameters: there is nothing else that all owners share."""
+
+    key = CVAEKey
+    purpose = "cvae"
+
+    method: CVAE
+
+    def load_generator(self, state: State) -> Decoder:
+        """The decoder that `Decoder.state` described.
+
+        Raises:
+            ValueError: Names, shapes, kinds or numbers of no decoder with this method's widths.
+        """
+        return Decoder.load(state, hidden=self.method.hidden, latent=self.method.latent)
 
 
 def _share(rows: torch.Tensor, number: torch.Tensor, latent: int) -> float:
@@ -288,3 +282,94 @@ def _require_vectors(data: Dataset) -> None:
         raise NotApplicable(
             f"cvae learns from feature vectors, and {data.name} is images: choose --features (pixels, eigenspace, ...)"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder(Generator):
+    """Latents from N(centre, deviation^2 I), decoded by class, stretched to the extents.
+
+    Args:
+        network: Latents and one-hot classes (m, latent + c) to rows (m, d) in (0, 1), without gradients.
+        mix: The c classes and their proportions.
+        minimum, extent: (d,) of the columns of the rows that it learned from. If the extent is 0, rows have the
+            minimum exactly.
+        deviation: Of latents about their centre.
+        centres: (q, latent) float32; rows of a class take its centres in turn, in random order.
+        centre_classes: (q,) int64, the class of each centre.
+    """
+
+    network: torch.nn.Sequential
+    mix: LabelMix
+    minimum: torch.Tensor
+    extent: torch.Tensor
+    deviation: float
+    centres: torch.Tensor
+    centre_classes: torch.Tensor
+
+    @classmethod
+    def load(cls, state: State, *, hidden: int, latent: int) -> Decoder:
+        """The decoder that `state` described, if its layers have those widths.
+
+        Raises:
+            ValueError: Names, shapes, kinds or numbers that no decoder of those widths has; the text says which.
+        """
+        check_names(state, {*OTHERS, *(f"decoder.{name}" for name in WEIGHTS)})
+        mix = LabelMix.load(state)
+        c, d, q = len(mix.classes), state["minimum"].numel(), state["centre classes"].numel()
+        shapes = zip(WEIGHTS, ((hidden, latent + c), (hidden,), (d, hidden), (d,)), strict=True)
+        check_tensors(state, {f"decoder.{name}": shape for name, shape in shapes})
+        check_tensors(state, {"minimum": (d,), "extent": (d,), "centres": (q, latent)})
+        check_tensors(state, {"deviation": ()}, dtype=torch.float64)
+        check_tensors(state, {"centre classes": (q,)}, dtype=torch.int64)
+        if torch.unique(state["centre classes"]).tolist() != list(range(c)):
+            raise ValueError(f"centre classes must be the numbers 0 to {c - 1}, each at least once")
+        for name in ("extent", "deviation"):
+            if bool((state[name] < 0).any()):
+                raise ValueError(f"{name} must be at least 0, got {float(state[name].min())}")
+        with torch.device("meta"):
+            network = cvae.decoder(d, c, hidden=hidden, latent=latent)
+        network.load_state_dict({name: state[f"decoder.{name}"] for name in WEIGHTS}, assign=True)
+        return cls(
+            network.requires_grad_(False), mix, state["minimum"], state["extent"], float(state["deviation"]),
+            state["centres"], state["centre classes"],
+        )  # fmt: skip
+
+    def state(self) -> State:
+        """All of it, as tensors."""
+        return {
+            **{f"decoder.{name}": weight for name, weight in self.network.state_dict().items()},
+            **self.mix.state(),
+            "minimum": self.minimum,
+            "extent": self.extent,
+            "deviation": torch.tensor(self.deviation, dtype=torch.float64, device=self.minimum.device),
+            "centres": self.centres,
+            "centre classes": self.centre_classes,
+        }
+
+    def sample(self, count: int, seed: int) -> Release:
+        """Rows (count, d), classes by proportion. Raises ValueError for count below 1."""
+        return self.draw(count, Secret.of_seed(seed))
+
+    def draw(self, count: int, secret: Secret) -> Release:
+        """As `sample`, with rows that only the secret's holder can foretell."""
+        return self.rows(self.mix.draw(count, secret.stream("classes")), secret)
+
+    def rows(self, number: torch.Tensor, secret: Secret) -> Release:
+        """Fresh rows (m, d) of classes (m,) int64 on the decoder's device."""
+        device, latent, c = self.minimum.device, self.centres.shape[1], len(self.mix.classes)
+        noise = secret.stream("latents").normal(len(number), latent).to(device, torch.float32)
+        latents = self.centres[self._turns(number, secret.stream("centres"))] + self.deviation * noise
+        parts = zip(torch.split(latents, ROWS), torch.split(number, ROWS), strict=True)
+        rows = torch.cat(
+            [self.network(torch.cat((part, torch.nn.functional.one_hot(of, c)), dim=1)) for part, of in parts]
+        )
+        return Release(self.minimum + self.extent * rows, self.mix.labels(number), None)
+
+    def _turns(self, number: torch.Tensor, stream: Stream) -> torch.Tensor:
+        """The centre (m,) of each row, in random turns within its class."""
+        chosen = torch.empty_like(number)
+        for label in torch.unique(number):
+            own, rows = ((of == label).nonzero()[:, 0] for of in (self.centre_classes, number))
+            shuffled = own[stream.permutation(len(own)).to(own.device)]
+            chosen[rows] = shuffled[torch.arange(len(rows), device=rows.device) % len(own)]
+        return chosen

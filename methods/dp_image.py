@@ -19,8 +19,8 @@ Differences from the paper:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -28,13 +28,12 @@ import torch
 from bench.nets import autoencoder, classifier
 from bench.nets.training import seeded
 from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
-from bench.owner.noise_stream import NoiseKey
-from bench.randomness import Secret, Stream
+from bench.owner.secret_key import NoiseScheme
+from bench.randomness import Stream
 from bench.rows.grouping import hold_out
 from bench.seeds import derive
-from bench.types import CAVEAT, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Scheme, State
+from bench.types import CAVEAT, Dataset, Mechanism, Method, NotApplicable, Parameter, PrivacyClaim, Release, State
 from bench.validation import at_least, positive_and_finite
-from methods.dp_image_mechanism import NoisyCode
 
 DEFAULT_SCALE = 1.0
 USUAL = 8.0  # public deviations from the mean that codes without a clip hardly leave; the grid reaches 64 times as far
@@ -136,7 +135,7 @@ class DPImage(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class DPImageScheme(Scheme):
+class DPImageScheme(NoiseScheme):
     """An autoencoder, and the noise.
 
     Args:
@@ -146,6 +145,8 @@ class DPImageScheme(Scheme):
         steps: The most that two codes can differ by in L1, in steps of the noise's grid; None without a clip.
     """
 
+    purpose = "dp-image"
+
     learned: State
     noise: NoisyCode
     steps: int | None
@@ -154,14 +155,6 @@ class DPImageScheme(Scheme):
     def sensitivity(self) -> float:
         """`steps` in units of the code; infinity without a clip."""
         return math.inf if self.steps is None else self.steps * self.noise.gridded.grid.step
-
-    def sample_key(self, secret: Secret) -> NoiseKey:
-        """A key with a noise stream of its own."""
-        return NoiseKey(self.blur, secret.derive("dp-image"))
-
-    def load_key(self, state: State) -> NoiseKey:
-        """The key that `NoiseKey.state` described."""
-        return NoiseKey(self.blur, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """Weights, and what is known of the codes of public images."""
@@ -210,3 +203,66 @@ class DPImageScheme(Scheme):
                 f"rounded to the grid, {self.sensitivity:.6g}, scale {scale:.6g}; decoding is post-processing."
             )
         return PrivacyClaim("image", epsilon, 0.0, assumptions, basis)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCode(Mechanism):
+    """Laplace noise on a code; the released image shows it inexactly.
+
+    An attacker can only encode the released image again.
+
+    Args:
+        network: In evaluation mode.
+        shape: (c, h, w) of the images that it codes.
+        mean: (d,) float64, the public mean of the code.
+        reach: (d,) float64, how far the clip lets a code lie from the mean; None without a clip.
+        gridded: The noise of every element.
+    """
+
+    exact = False
+
+    network: autoencoder.Autoencoder
+    shape: tuple[int, int, int]
+    mean: torch.Tensor
+    reach: torch.Tensor | None
+    gridded: GridNoise
+
+    @property
+    def noise_scale(self) -> float:
+        """Laplace scale b of every element."""
+        return self.gridded.scale
+
+    @property
+    def scale(self) -> torch.Tensor:
+        """(d,) float64: the same for every element."""
+        return torch.full_like(self.mean, self.noise_scale)
+
+    def encode(self, samples: torch.Tensor) -> torch.Tensor:
+        """Codes (n, d) float64 of images (n, c, h, w).
+
+        They are clipped if there is a clip. Raises ValueError for images of another shape.
+        """
+        if tuple(samples.shape[1:]) != self.shape:
+            raise ValueError(f"this scheme encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
+        codes = autoencoder.encoded(self.network, samples)
+        return codes if self.reach is None else codes.clamp(self.mean - self.reach, self.mean + self.reach)
+
+    def locate(self, data: Dataset) -> torch.Tensor:
+        """(n, d) float64: codes on the grid, within the clip if any."""
+        return self.gridded.on_grid(self.encode(data.samples))
+
+    def observe(self, release: Release) -> torch.Tensor:
+        """(m, d) float64: unclipped codes of released images, near the noisy ones."""
+        return autoencoder.encoded(self.network, release.samples)
+
+    def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
+        """The outermost row of `like` in code space, and its furthest row.
+
+        The first is furthest from the mean. The worst case, two images at opposite corners of the clip, is not known to
+        exist.
+        """
+        codes = self.locate(like)
+        first = torch.cdist(codes, codes.mean(dim=0, keepdim=True), p=1).argmax(dim=0)
+        second = torch.cdist(codes, codes[first], p=1).argmax(dim=0)
+        one = like.take(first)
+        return ((one, replace(one, samples=like.samples[second])),)

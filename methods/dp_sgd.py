@@ -40,19 +40,17 @@ from bench.nets.convolutional_networks import check_private_width, private_cnn, 
 from bench.nets.network_choices import Optimiser
 from bench.nets.scattering import SMALLEST, scattered
 from bench.nets.training import seeded, start
-from bench.randomness import Secret
+from bench.owner.secret_key import SecretKey, SecretScheme
 from bench.rows.grouping import labelled
 from bench.seeds import derive
 from bench.types import (
     Classifier,
     Dataset,
-    Key,
     Method,
     NotApplicable,
     Parameter,
     PrivacyClaim,
     Release,
-    Scheme,
     State,
 )
 from bench.validation import at_least, one_of
@@ -156,62 +154,10 @@ class DPSGD(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class DPSGDScheme(Scheme):
-    """`learned`: the public `mean` and `std`; `features.*` if pre-trained.
-
-    Mean and deviation are float64, shaped to broadcast over rows.
-    """
-
-    method: DPSGD
-    learned: State
-
-    def sample_key(self, secret: Secret) -> DPSGDKey:
-        """A key with random numbers of its own."""
-        return DPSGDKey(self, secret.derive("dp-sgd"))
-
-    def load_key(self, state: State) -> DPSGDKey:
-        """The key that `DPSGDKey.state` described."""
-        return DPSGDKey(self, Secret.load(state["secret"]))
-
-    def state(self) -> State:
-        """The statistics and features of the public rows."""
-        return self.learned
-
-    def claim(self) -> PrivacyClaim:
-        """The budget; the training's noise is calibrated to it."""
-        method = self.method
-        own = (
-            f"1 / (10 n) for n training rows, {private_training.MOST_DELTA:g} at most"
-            if method.delta is None
-            else "as given"
-        )
-        return PrivacyClaim(
-            unit="image" if self.learned["mean"].ndim == 3 else "record",
-            epsilon=method.epsilon,
-            delta=private_training.MOST_DELTA if method.delta is None else method.delta,
-            assumptions=(
-                "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
-                "is public; which labels are withheld beforehand (balancing) is outside the claim; it holds for the "
-                "bits published: gradients and noise are whole steps of a public grid."
-            ),
-            basis=(
-                "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "
-                f"at training by Opacus' PRV accountant (Gopi et al. 2021); delta is {own}"
-            ),
-            neighbours="added",
-        )
-
-    def accounts(self, rows: int) -> Mapping[str, float]:
-        """The budget spent on rows, by Opacus and dp-accounting (if installed)."""
-        return private_training.accounts(self.method.course(), rows)
-
-
-@dataclass(frozen=True, eq=False)
-class DPSGDKey(Key):
+class DPSGDKey(SecretKey):
     """A secret: the source of start, batches and noise."""
 
     scheme: DPSGDScheme
-    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Raises NotApplicable: no row leaves the owner."""
@@ -245,10 +191,6 @@ class DPSGDKey(Key):
 
         return classify
 
-    def state(self) -> State:
-        """The secret, uint8 (32,)."""
-        return {"secret": self.secret.tensor()}
-
     def _network(self, rows: torch.Tensor, findings: int) -> torch.nn.Sequential:
         with seeded(0, rows.device):
             network = self.scheme.method.classifier(tuple(rows.shape[1:]), findings).to(rows.device)
@@ -261,6 +203,52 @@ class DPSGDKey(Key):
         if features:
             network[0].load_state_dict(features)
         return network
+
+
+@dataclass(frozen=True, eq=False)
+class DPSGDScheme(SecretScheme):
+    """`learned`: the public `mean` and `std`; `features.*` if pre-trained.
+
+    Mean and deviation are float64, shaped to broadcast over rows.
+    """
+
+    key = DPSGDKey
+    purpose = "dp-sgd"
+
+    method: DPSGD
+    learned: State
+
+    def state(self) -> State:
+        """The statistics and features of the public rows."""
+        return self.learned
+
+    def claim(self) -> PrivacyClaim:
+        """The budget; the training's noise is calibrated to it."""
+        method = self.method
+        own = (
+            f"1 / (10 n) for n training rows, {private_training.MOST_DELTA:g} at most"
+            if method.delta is None
+            else "as given"
+        )
+        return PrivacyClaim(
+            unit="image" if self.learned["mean"].ndim == 3 else "record",
+            epsilon=method.epsilon,
+            delta=private_training.MOST_DELTA if method.delta is None else method.delta,
+            assumptions=(
+                "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
+                "is public; which labels are withheld beforehand (balancing) is outside the claim; it holds for the "
+                "bits published: gradients and noise are whole steps of a public grid."
+            ),
+            basis=(
+                "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "
+                f"at training by Opacus' PRV accountant (Gopi et al. 2021); delta is {own}"
+            ),
+            neighbours="added",
+        )
+
+    def accounts(self, rows: int) -> Mapping[str, float]:
+        """The budget spent on rows, by Opacus and dp-accounting (if installed)."""
+        return private_training.accounts(self.method.course(), rows)
 
 
 def _standardised(samples: torch.Tensor, learned: State) -> torch.Tensor:

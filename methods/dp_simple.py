@@ -22,9 +22,9 @@ from typing import ClassVar
 import torch
 
 from bench.owner.grid_noise import NOTHING_LEFT, GridNoise
-from bench.owner.noise_stream import NoiseKey
-from bench.randomness import Secret, Stream
-from bench.types import CAVEAT, Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, Scheme, State
+from bench.owner.secret_key import NoiseScheme
+from bench.randomness import Stream
+from bench.types import CAVEAT, Dataset, Mechanism, Method, NotApplicable, PrivacyClaim, Release, State
 from bench.validation import positive_and_finite
 
 DEFAULT_SCALE = 10.0
@@ -87,7 +87,7 @@ class DPSimple(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class DPSimpleScheme(Scheme):
+class DPSimpleScheme(NoiseScheme):
     """Public statistics, and the noise.
 
     Args:
@@ -96,6 +96,8 @@ class DPSimpleScheme(Scheme):
         steps: How far two rows in range can differ, in steps of the noise's grid: the sum of |x - y| over a whole row.
         clip: Clip rows to `low`..`high`.
     """
+
+    purpose = "dp-simple"
 
     learned: State
     noise: GridNoise
@@ -111,14 +113,6 @@ class DPSimpleScheme(Scheme):
     def sensitivity(self) -> float:
         """`steps` in standardised units."""
         return self.steps * self.noise.grid.step
-
-    def sample_key(self, secret: Secret) -> NoiseKey:
-        """A key with a noise stream of its own."""
-        return NoiseKey(self.blur, secret.derive("dp-simple"))
-
-    def load_key(self, state: State) -> NoiseKey:
-        """The key that `NoiseKey.state` described."""
-        return NoiseKey(self.blur, Secret.load(state["secret"]))
 
     def state(self) -> State:
         """The public statistics."""

@@ -24,8 +24,9 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, by_blocks, paired
+from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.randomness import Stream
+from bench.types import Dataset, Method, Release, Role, State, by_blocks, paired
 
 Way = Literal["pad", "network", "shuffle"]
 WAYS: tuple[Way, ...] = ("pad", "network", "shuffle")
@@ -59,31 +60,10 @@ class HiddenControl(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenControlScheme(Scheme):
-    """The range of numbers, float32, the same for all keys."""
-
-    low: torch.Tensor
-    high: torch.Tensor
-
-    def sample_key(self, secret: Secret) -> HiddenControlKey:
-        """A key that does one of the three, each as likely."""
-        return HiddenControlKey(self, secret.derive("hidden-control"))
-
-    def load_key(self, state: State) -> HiddenControlKey:
-        """The key that `HiddenControlKey.state` described."""
-        return HiddenControlKey(self, Secret.load(state["secret"]))
-
-    def state(self) -> State:
-        """The range."""
-        return {"low": self.low, "high": self.high}
-
-
-@dataclass(frozen=True, eq=False)
-class HiddenControlKey(Key):
+class HiddenControlKey(SecretKey):
     """A secret: the source of the way and all its numbers."""
 
     scheme: HiddenControlScheme
-    secret: Secret
 
     @property
     def way(self) -> Way:
@@ -104,10 +84,6 @@ class HiddenControlKey(Key):
         """Uniform rows of the same shape, in the known range."""
         return self._padded(samples, self.secret.derive("query").bound_to(samples).stream())
 
-    def state(self) -> State:
-        """The secret, uint8 (32,)."""
-        return {"secret": self.secret.tensor()}
-
     def _padded(self, rows: torch.Tensor, stream: Stream) -> torch.Tensor:
         low, high = self.scheme.low.to(rows), self.scheme.high.to(rows)
         extent = high - low
@@ -118,6 +94,21 @@ class HiddenControlKey(Key):
             return low + extent * ((steps + pad) % LEVELS) / (LEVELS - 1)
 
         return by_blocks(rows, padded, ROWS, draws=True)
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenControlScheme(SecretScheme):
+    """The range of numbers, float32, the same for all keys."""
+
+    key = HiddenControlKey
+    purpose = "hidden-control"
+
+    low: torch.Tensor
+    high: torch.Tensor
+
+    def state(self) -> State:
+        """The range."""
+        return {"low": self.low, "high": self.high}
 
 
 def _network(rows: torch.Tensor, stream: Stream) -> torch.Tensor:

@@ -31,8 +31,9 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks
+from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.randomness import Stream
+from bench.types import Dataset, Method, NotApplicable, Release, State, by_blocks
 from bench.validation import at_least, one_of
 
 FEWEST_KEPT = 0.01  # of the weights drawn: redrawing the others then ends soon
@@ -86,39 +87,10 @@ class InstaHide(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class InstaHideScheme(Scheme):
-    """`learned`: the public `mean` and `std`, float64, shaped to broadcast over rows."""
-
-    method: InstaHide
-    learned: State
-
-    def sample_key(self, secret: Secret) -> InstaHideKey:
-        """A key with random choices of its own."""
-        return InstaHideKey(self, secret.derive("instahide"))
-
-    def load_key(self, state: State) -> InstaHideKey:
-        """The key that `InstaHideKey.state` described."""
-        return InstaHideKey(self, Secret.load(state["secret"]))
-
-    def state(self) -> State:
-        """The public mean and deviation."""
-        return self.learned
-
-    def standardise(self, samples: torch.Tensor) -> torch.Tensor:
-        """Publicly standardised rows (n, ...) float32. Raises ValueError for other shapes."""
-        mean, std = (self.learned[part].to(samples) for part in ("mean", "std"))
-        if samples.ndim != mean.ndim + 1 or samples.shape[1] != len(mean):
-            kind = "images (n, {}, h, w)" if mean.ndim == 3 else "tables (n, {})"
-            raise ValueError(f"this key mixes {kind.format(len(mean))}, got shape {tuple(samples.shape)}")
-        return (samples - mean) / std
-
-
-@dataclass(frozen=True, eq=False)
-class InstaHideKey(Key):
+class InstaHideKey(SecretKey):
     """A secret; with the rows it decides fresh partners, weights and signs."""
 
     scheme: InstaHideScheme
-    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Mixed rows with soft labels. Raises ValueError below k rows.
@@ -151,9 +123,28 @@ class InstaHideKey(Key):
         signs = self.secret.derive("query").bound_to(samples).stream("signs")
         return by_blocks(samples, lambda part: _flip(self.scheme.standardise(part), signs), ROWS, draws=True)
 
+
+@dataclass(frozen=True, eq=False)
+class InstaHideScheme(SecretScheme):
+    """`learned`: the public `mean` and `std`, float64, shaped to broadcast over rows."""
+
+    key = InstaHideKey
+    purpose = "instahide"
+
+    method: InstaHide
+    learned: State
+
     def state(self) -> State:
-        """The secret, uint8 (32,)."""
-        return {"secret": self.secret.tensor()}
+        """The public mean and deviation."""
+        return self.learned
+
+    def standardise(self, samples: torch.Tensor) -> torch.Tensor:
+        """Publicly standardised rows (n, ...) float32. Raises ValueError for other shapes."""
+        mean, std = (self.learned[part].to(samples) for part in ("mean", "std"))
+        if samples.ndim != mean.ndim + 1 or samples.shape[1] != len(mean):
+            kind = "images (n, {}, h, w)" if mean.ndim == 3 else "tables (n, {})"
+            raise ValueError(f"this key mixes {kind.format(len(mean))}, got shape {tuple(samples.shape)}")
+        return (samples - mean) / std
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,49 +81,44 @@ class KSame(Method):
 
     def fit(self, public: Dataset, seed: int) -> KSameScheme:
         """Nothing to learn."""
-        return KSameScheme(self.k, self.variant, self.small_classes)
+        return KSameScheme(self)
 
     def load(self, state: State) -> KSameScheme:
         """The scheme, which has no state."""
-        return KSameScheme(self.k, self.variant, self.small_classes)
+        return KSameScheme(self)
 
 
 @dataclass(frozen=True)
 class KSameScheme(Scheme):
-    """All keys are the same; fields as in `KSame`."""
+    """All keys are the same."""
 
-    k: int
-    variant: Variant
-    small_classes: SmallClasses = "error"
+    method: KSame
 
     def notes(self) -> Mapping[str, int | float | str]:
         """The treatment of rows without a cluster."""
-        if self.variant == "paper":
-            return {"left-over rows": f"of n rows the last n % {self.k} are not released"}
-        told = {
+        k, small = self.method.k, self.method.small_classes
+        if self.method.variant == "paper":
+            return {"left-over rows": f"of n rows the last n % {k} are not released"}
+        treatment = {
             "suppress": "not released, so that figures are of the other classes alone",
             "merge": "made one with the next smallest classes until they have as many, and released without labels",
         }
-        if self.small_classes not in told:
-            return {}
-        return {f"classes of fewer than {self.k} rows": told[self.small_classes]}
+        return {f"classes of fewer than {k} rows": treatment[small]} if small in treatment else {}
 
     def sample_key(self, secret: Secret) -> KSameKey:
         """The key, whatever the seed."""
-        return KSameKey(self.k, self.variant, self.small_classes)
+        return KSameKey(self.method)
 
     def load_key(self, state: State) -> KSameKey:
         """The key, which has no state."""
-        return KSameKey(self.k, self.variant, self.small_classes)
+        return KSameKey(self.method)
 
 
 @dataclass(frozen=True)
 class KSameKey(Key):
     """Nothing secret: everybody who has the raw rows can make the release."""
 
-    k: int
-    variant: Variant
-    small_classes: SmallClasses = "error"
+    method: KSame
 
     def release(self, private: Dataset) -> Release:
         """Every row as its cluster's mean, with its own label.
@@ -133,7 +128,7 @@ class KSameKey(Key):
                 would withhold every label.
             ValueError: A row is not finite.
         """
-        n, k = len(private), self.k
+        n, k = len(private), self.method.k
         finite = [part.flatten(1).isfinite().all(dim=1) for part in torch.split(private.samples, ROWS)]
         bad = (~torch.cat(finite)).nonzero()
         if len(bad):
@@ -142,7 +137,7 @@ class KSameKey(Key):
             )
         if n < k:
             raise NotApplicable(f"k-same needs at least k = {k} rows, got {n}: choose a smaller k")
-        if self.variant == "paper":
+        if self.method.variant == "paper":
             kept = slice(0, n - n % k)
             labels = None if private.labels is None else private.labels[kept]
             rows = torch.split(private.samples, [kept.stop, n - kept.stop])[0]
@@ -152,9 +147,9 @@ class KSameKey(Key):
         sizes = torch.bincount(number, minlength=len(classes)).tolist()
         small = [c for c, size in enumerate(sizes) if size < k]
         labels = private.labels
-        if small and self.small_classes == "suppress":
+        if small and self.method.small_classes == "suppress":
             return self._without(private, torch.isin(number, torch.tensor(small, device=number.device)))
-        if small and self.small_classes == "merge":
+        if small and self.method.small_classes == "merge":
             merged = _smallest(sizes, k)
             within = torch.isin(number, torch.tensor(merged, device=number.device))
             number = torch.where(within, merged[0], number)
@@ -183,7 +178,7 @@ class KSameKey(Key):
         kept = (~small).nonzero()[:, 0]
         if not len(kept):
             raise NotApplicable(
-                f"k-same makes clusters of at least k = {self.k} rows of one class, and no class has them"
+                f"k-same makes clusters of at least k = {self.method.k} rows of one class, and no class has them"
             )
         made = self.release(private.take(kept))
         links = torch.stack((kept, torch.arange(len(kept), device=kept.device)), dim=1)

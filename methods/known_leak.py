@@ -13,8 +13,9 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.owner.grid_noise import GridNoise
-from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Mechanism, Method, Release, Scheme, State, by_blocks, paired
+from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.randomness import Stream
+from bench.types import Dataset, Mechanism, Method, Release, State, by_blocks, paired
 from bench.validation import at_least, one_of, positive
 
 Kept = Literal["scalar", "noisy-scalar", "length", "group", "nothing"]
@@ -76,40 +77,10 @@ class KnownLeak(Method):
 
 
 @dataclass(frozen=True, eq=False)
-class KnownLeakScheme(Scheme):
-    """The method, and the rows' range `span` (2,) float64."""
-
-    method: KnownLeak
-    span: torch.Tensor
-
-    @property
-    def noise(self) -> GridNoise:
-        """The noise of "noisy-scalar"."""
-        return GridNoise.of(self.method.scale, float(self.span.abs().max()))
-
-    def sample_key(self, secret: Secret) -> KnownLeakKey:
-        """A key with a secret of its own."""
-        return KnownLeakKey(self, secret.derive("known-leak"))
-
-    def load_key(self, state: State) -> KnownLeakKey:
-        """The key that `KnownLeakKey.state` described."""
-        return KnownLeakKey(self, Secret.load(state["secret"]))
-
-    def state(self) -> State:
-        """The range."""
-        return {"range": self.span}
-
-    def mechanism(self) -> Mechanism | None:
-        """Laplace noise on the row's mean, if that is kept with noise."""
-        return NoisyScalar(self) if self.method.keeps == "noisy-scalar" else None
-
-
-@dataclass(frozen=True, eq=False)
-class KnownLeakKey(Key):
+class KnownLeakKey(SecretKey):
     """A secret: the source of all random numbers."""
 
     scheme: KnownLeakScheme
-    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """Rows of shape (n, ...), float32, with one stated leak; no labels."""
@@ -118,10 +89,6 @@ class KnownLeakKey(Key):
     def query(self, samples: torch.Tensor) -> torch.Tensor:
         """The same of other rows, by other random numbers."""
         return self._leak(samples, "query")
-
-    def state(self) -> State:
-        """The secret, uint8 (32,)."""
-        return {"secret": self.secret.tensor()}
 
     def _leak(self, samples: torch.Tensor, call: str) -> torch.Tensor:
         """Of every row what is kept, `ROWS` rows at a time."""
@@ -152,6 +119,30 @@ class KnownLeakKey(Key):
             return shown(*_grouped(samples, method.k, stream))
         means = torch.cat([_mean(part.flatten(1).double()) for part in torch.split(samples, ROWS)])
         return shown(self.scheme.noise.add(means, stream), torch.arange(len(samples), device=samples.device))
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLeakScheme(SecretScheme):
+    """The method, and the rows' range `span` (2,) float64."""
+
+    key = KnownLeakKey
+    purpose = "known-leak"
+
+    method: KnownLeak
+    span: torch.Tensor
+
+    @property
+    def noise(self) -> GridNoise:
+        """The noise of "noisy-scalar"."""
+        return GridNoise.of(self.method.scale, float(self.span.abs().max()))
+
+    def state(self) -> State:
+        """The range."""
+        return {"range": self.span}
+
+    def mechanism(self) -> Mechanism | None:
+        """Laplace noise on the row's mean, if that is kept with noise."""
+        return NoisyScalar(self) if self.method.keeps == "noisy-scalar" else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,7 @@ class MosaicScheme(Scheme):
     device: torch.device
 
     def sample_key(self, secret: Secret) -> MosaicKey:
-        """A key with a noise stream of its own."""
+        """A key, with a noise stream if noise is added."""
         return MosaicKey(self, None if self.epsilon is None else secret.derive("mosaic"))
 
     def load_key(self, state: State) -> MosaicKey:

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 import torch
 
-from bench.randomness import Secret, Stream
-from bench.types import Dataset, Key, Method, Release, Role, Scheme, State, by_blocks, paired
+from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.randomness import Stream
+from bench.types import Dataset, Method, Release, Role, State, by_blocks, paired
 
 ROWS = 256
 
@@ -35,23 +36,9 @@ class Noise(Method):
         return NoiseScheme()
 
 
-class NoiseScheme(Scheme):
-    """Nothing is public."""
-
-    def sample_key(self, secret: Secret) -> NoiseKey:
-        """A key with a noise stream of its own."""
-        return NoiseKey(secret.derive("noise"))
-
-    def load_key(self, state: State) -> NoiseKey:
-        """The key that `NoiseKey.state` described."""
-        return NoiseKey(Secret.load(state["secret"]))
-
-
 @dataclass(frozen=True)
-class NoiseKey(Key):
+class NoiseKey(SecretKey):
     """The secret of noise streams."""
-
-    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         """N(0, 1) rows of the private rows' shape, with their labels shuffled."""
@@ -66,9 +53,12 @@ class NoiseKey(Key):
         """
         return _normal(samples, self.secret.derive("query").bound_to(samples).stream())
 
-    def state(self) -> State:
-        """The secret, uint8 (32,)."""
-        return {"secret": self.secret.tensor()}
+
+class NoiseScheme(SecretScheme):
+    """Nothing is public."""
+
+    key = NoiseKey
+    purpose = "noise"
 
 
 def _normal(like: torch.Tensor, stream: Stream) -> torch.Tensor:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bench.owner.outermost_row as outermost_row
+import bench.owner.same_size_clusters as outermost_row
 from bench.memory.memory_budget import Budget, TooLargeError
 from bench.memory.rows import Rows
 from bench.owner.same_size_clusters import same_size_clusters
