@@ -1,15 +1,11 @@
-"""Arrays in NumPy, MATLAB and HDF5 files from outside, read without unpickling.
+"""Arrays in NumPy and HDF5 files from outside, read without unpickling.
 
-NumPy: shapes are checked against the bytes that are there. MATLAB (.mat, level 4 or 5): SciPy reads in a process of its
-own, because a few wrong bytes end its reader and the process with it. HDF5: images are read and resized block by block.
+NumPy: shapes are checked against the bytes that are there. HDF5: images are read and resized block by block.
 """
 
 from __future__ import annotations
 
-import io
 import math
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
@@ -23,23 +19,6 @@ from bench.data.picture import enlarged
 from bench.data.raw_files import impostor
 from bench.data.sample_array import resize
 
-MOST_BYTES = 1 << 28
-"""Of a file, and of the array."""
-_SECONDS = 300
-_READ = """
-import io, resource, sys
-import numpy
-from scipy.io import loadmat
-path, name, most = sys.argv[1], sys.argv[2], int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_AS, (16 * most,) * 2)
-found = loadmat(path, variable_names=[name]).get(name)
-if not isinstance(found, numpy.ndarray) or found.dtype.kind not in "iuf" or found.nbytes > most:
-    sys.exit(f"no array of numbers called {name!r} of at most {most} bytes")
-whole = io.BytesIO()
-numpy.save(whole, found, allow_pickle=False)
-sys.stdout.buffer.write(whole.getvalue())
-"""
 _BLOCK = 128
 
 
@@ -69,29 +48,6 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
         raise DataError(f"an array of {size} bytes, more than the {memory} of this machine's memory")
     file.seek(0)
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-
-
-def read_matlab(path: Path, name: str) -> np.ndarray:
-    """The array of numbers of that name.
-
-    Raises:
-        ValueError: It is no such file, is damaged or too large, or holds no such array; the text says which.
-        OSError: It cannot be read.
-    """
-    size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise ValueError(f"expected a MATLAB file of at most {MOST_BYTES} bytes, found {size}")
-    command = [sys.executable, "-I", "-c", _READ, str(path.absolute()), name, str(MOST_BYTES)]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS)
-    except subprocess.TimeoutExpired as error:
-        raise ValueError(f"its reader did not end in {_SECONDS} seconds") from error
-    if done.returncode:
-        errors = done.stderr.decode(errors="replace").strip().splitlines() or [
-            f"its reader ended with {done.returncode}"
-        ]
-        raise ValueError(errors[-1])
-    return read_array(io.BytesIO(done.stdout), len(done.stdout))
 
 
 @dataclass(frozen=True, eq=False)

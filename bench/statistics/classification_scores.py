@@ -67,20 +67,12 @@ def auc_score(evidence: UtilityEvidence) -> Score:
     The interval is over test people and keys, for log odds taken for normal. What trainings vary counts as the
     keys'. Raises NotApplicable if no finding has both classes among the test rows.
     """
-    columns = judged(evidence)
-    if not columns:
+    if not judged(evidence):
         raise NotApplicable("utility needs a finding with positive and negative test rows, and there is none")
-    weights = draw_weights(evidence.subjects, len(evidence.labels), DRAWS, seed=derive(evidence.seed, "utility"))
-    by_key = torch.stack([_under(evidence, k, torch.ones_like(weights[:1]))[:, 0] for k in columns])
-    drawn = torch.stack([_under(evidence, k, weights) for k in columns])
-    fewer = [fewer_people(evidence.labels[:, k], evidence.subjects) for k in columns]
-    name = name_of(weights)
-    parts = {
-        evidence.findings[k]: _score(evidence, [k], own, row, [people], name)
-        for k, own, row, people in zip(columns, by_key, drawn, fewer, strict=True)
-    }
-    whole = _score(evidence, columns, by_key.mean(dim=0), drawn.nanmean(dim=0), fewer, name)
-    return replace(whole, parts=parts)
+    score = finding_figure(evidence, aucs, chance=lambda _: 0.5, partial=True)
+    parts = {name: _beside_chance(evidence, [name], part) for name, part in score.parts.items()}
+    rows = score.n if len(parts) > 1 else next(iter(parts.values())).n
+    return replace(_beside_chance(evidence, list(parts), score), n=rows, parts=parts)
 
 
 def mean_score(scores: Sequence[Score], note: str) -> Score:
@@ -104,11 +96,6 @@ def mean_score(scores: Sequence[Score], note: str) -> Score:
     return with_interval(average, mean, over="test people")
 
 
-def _under(evidence: UtilityEvidence, k: int, weights: torch.Tensor) -> torch.Tensor:
-    """(keys, draws) AUCs of a finding."""
-    return torch.stack([aucs(scores[:, k], evidence.labels[:, k], weights) for scores in evidence.scores])
-
-
 def judged(evidence: UtilityEvidence) -> list[int]:
     """Columns of the findings with both classes among the test rows."""
     return [
@@ -127,24 +114,12 @@ def degrees_of(fewer: int) -> float:
     return float(min(max(1, 2 * (fewer - 1)), DRAWS - 1))
 
 
-def _score(
-    evidence: UtilityEvidence,
-    columns: list[int],
-    by_key: torch.Tensor,
-    drawn: torch.Tensor,
-    fewer: Sequence[int],
-    name: str,
-) -> Score:
-    """Mean over findings beside chance, deviations averaged as if fully dependent."""
-    labels = evidence.labels[:, columns]
+def _beside_chance(evidence: UtilityEvidence, findings: Sequence[str], score: Score) -> Score:
+    """The score with bounds of chance, averaged as if fully dependent."""
+    labels = evidence.labels[:, [evidence.findings.index(name) for name in findings]]
     sizes = [(int((column == 1).sum()), int((column == 0).sum())) for column in labels.T]
     sd = fmean(1.96 * math.sqrt((yes + no + 1) / (12 * yes * no)) for yes, no in sizes)
-    rows = len(labels) if len(columns) > 1 else sum(sizes[0])
-    score = Score(
-        float(by_key.mean()), None, None, rows, null=0.5, null_low=max(0.0, 0.5 - sd), null_high=min(1.0, 0.5 + sd),
-        note="" if evidence.subjects is not None else ONE_EACH,
-    )  # fmt: skip
-    return over_test_people(score, by_key, drawn, fewer, name)
+    return replace(score, null_low=max(0.0, 0.5 - sd), null_high=min(1.0, 0.5 + sd))
 
 
 def over_test_people(score: Score, by_key: torch.Tensor, drawn: torch.Tensor, fewer: Sequence[int], name: str) -> Score:
@@ -168,8 +143,9 @@ Figure: TypeAlias = "Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.
 
 
 def finding_figure(
-    evidence: UtilityEvidence, figure: Figure, *, chance: Callable[[float], float] | None, note: str = ""
-) -> Score:
+    evidence: UtilityEvidence, figure: Figure, *, chance: Callable[[float], float] | None, note: str = "",
+    partial: bool = False,
+) -> Score:  # fmt: skip
     """Mean figure over findings and keys, each finding as a part.
 
     The interval is over test people and keys.
@@ -179,6 +155,7 @@ def finding_figure(
         figure: Between 0 and 1.
         chance: Figure of a model without images, given the share of positive rows; None if undefined.
         note: Added to the interval's note.
+        partial: A resample in which a finding has no figure counts by the others.
 
     Raises:
         NotApplicable: No finding has both classes among the test rows.
@@ -197,7 +174,8 @@ def finding_figure(
         evidence.findings[k]: _scored(figures, [people], null, int((~evidence.labels[:, k].isnan()).sum()), name, text)
         for k, figures, people, null in zip(columns, by_finding, fewer, nulls, strict=True)
     }
-    mean, null = torch.stack(by_finding).mean(dim=0), _mean(nulls)
+    figures, null = torch.stack(by_finding), _mean(nulls)
+    mean = figures.nanmean(dim=0) if partial else figures.mean(dim=0)
     return replace(_scored(mean, fewer, null, len(evidence.labels), name, text), parts=parts)
 
 

@@ -1,3 +1,4 @@
+import hashlib
 import pickle
 from pathlib import Path
 
@@ -46,10 +47,12 @@ def test_lfw_may_lie_in_a_folder_of_its_own_name(tmp_path: Path, inner: str) -> 
 
 
 @pytest.mark.parametrize("kind", ["mat", "npy"])
-def test_olivetti_has_ten_images_a_person_upright(tmp_path: Path, kind: str) -> None:
+def test_olivetti_has_ten_images_a_person_upright(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     faces = noise(1, 20, 64, 64)
     if kind == "mat":  # a column an image, each column by column, as the official file has them
-        savemat(tmp_path / "olivettifaces.mat", {"faces": faces.transpose(0, 2, 1).reshape(20, -1).T})
+        path = tmp_path / "olivettifaces.mat"
+        savemat(path, {"faces": faces.transpose(0, 2, 1).reshape(20, -1).T})
+        monkeypatch.setattr("bench.data.sets.faces._SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
     else:
         np.save(tmp_path / "olivetti_faces.npy", faces)
     prepared = prepare(Olivetti(), roots=[tmp_path], cache=tmp_path / "cache")
@@ -79,20 +82,10 @@ def test_files_of_another_ending_are_counted(tmp_path: Path) -> None:
     assert LFW().scan([tmp_path], 64).notes == ("2 files that are not NAME/*.jpg are left out",)
 
 
-@pytest.mark.parametrize("length", [1, 100, 130, 150, 20_000])
-def test_a_truncated_matlab_file_is_refused(tmp_path: Path, length: int) -> None:
+@pytest.mark.parametrize("length", [None, 1, 20_000])
+def test_a_matlab_file_with_another_checksum_is_not_opened(tmp_path: Path, length: int | None) -> None:
     path = tmp_path / "olivettifaces.mat"
     savemat(path, {"faces": noise(1, 4096, 20)})
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(DataError, match="expected the Olivetti faces"):
-        Olivetti().scan([tmp_path], None)
-
-
-def test_a_matlab_file_with_an_array_of_no_class_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "olivettifaces.mat"
-    savemat(path, {"faces": noise(1, 4096, 20)})
-    content = bytearray(path.read_bytes())
-    content[144] = 255  # the class of the array
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="expected the Olivetti faces"):
+    with pytest.raises(DataError, match=r"expected the Olivetti faces.*another checksum"):
         Olivetti().scan([tmp_path], None)
