@@ -1,4 +1,4 @@
-"""Stages and steps travel from long-running code to whoever listens, through the logger alone."""
+"""Stages and steps travel from long-running code to listeners, through the logger alone."""
 
 from __future__ import annotations
 

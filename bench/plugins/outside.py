@@ -226,7 +226,7 @@ def _value(value: JsonValue, spec: PluginSpec, preset: str) -> Parameter | Plugi
             if named_group == group and registry.placed_name(inner.name) == registry.placed_name(named.name):
                 return _held(named_group, named, preset)
         if is_outside(cast(Group, group), inner):
-            raise ValueError("it holds a plug-in that nobody named")
+            raise ValueError("it holds a plug-in that was not named")
         return cast(Plugin, registry.build(cast(Group, group), inner, preset))
     if value is not None and not isinstance(value, int | float | str | bool):
         raise ValueError(f"a parameter must be a number, a text, true, false or none, got {type(value).__name__}")

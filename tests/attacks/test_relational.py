@@ -98,7 +98,7 @@ def test_noise_stays_at_chance():
 
 
 def test_what_is_at_chance_on_keys_of_her_own_is_not_refined_and_the_notes_say_so(monkeypatch):
-    monkeypatch.setattr(relational, "refine", None)  # whoever asks for it fails
+    monkeypatch.setattr(relational, "refine", None)  # asking for it fails
     private = images()
     notes = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0).notes()
     assert notes["matching"] == "signatures only (stopped: at chance on held-out keys, -4.094)"  # -log(60)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 NAN = float("nan")
 PLAN = BobPlan(least_steps=60, batch=32, width=8, sau_width=32, sau_depth=1)
 QUICK = replace(PLAN, architectures=("sau",))
-# The AUC of 50 against 50 dev rows that nobody can tell apart has deviation root(101 / (12 * 2500)) = .058: .95 is
+# The AUC of 50 against 50 dev rows that look alike has deviation root(101 / (12 * 2500)) = .058: .95 is
 # nearly eight of them from chance, and far enough below the 1 that these tasks allow for any arithmetic to get there.
 
 

@@ -93,7 +93,7 @@ def test_unknown_labels_and_constant_columns_count_for_nothing() -> None:
     assert torch.allclose(train_probe(wide, wide_dev, exclusive=False, seed=0).predict(wide_dev[0]), alone)
     assert torch.allclose(train_probe(unknown, wide_dev, exclusive=False, seed=0).predict(wide_dev[0]), alone)
     one = labels.clone()
-    one[:, 1] = torch.nan  # a finding of which nothing is known is not learned
+    one[:, 1] = torch.nan  # a finding without a known label is not learned
     half = train_probe((vectors, one), dev, exclusive=False, seed=0).predict(dev[0])
     assert bool((half[:, 1] == 0.5).all())
     assert not bool((half[:, 0] == 0.5).any())

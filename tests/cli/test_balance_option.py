@@ -50,7 +50,7 @@ def test_labels_are_withheld_only_where_they_are_balanced(tmp_path: Path) -> Non
     assert not found[False][0].private.labels.isnan().any()
     known = found[True][0].private.labels
     assert int((known == 1).sum()) == int((known == 0).sum()) < len(known)
-    # What they were is kept for those who have to withhold other rows' labels likewise.
+    # What they were is kept for those who have to withhold other rows' labels as well.
     assert found[False][0].natural is None
     assert torch.equal(found[True][0].natural, found[False][0].private.labels)
     assert fit_inputs(natural, found[False][1], apart=False) != fit_inputs(balanced, found[True][1], apart=False)

@@ -138,7 +138,7 @@ def test_a_reader_that_goes_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr("sys.stdout", gone)
         assert main(["list", "attacks"]) == 0
         console = to_stdout()
-        console.print("read by nobody")
+        console.print("read by no one")
         print("nor is this", flush=True)
 
 

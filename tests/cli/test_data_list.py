@@ -57,7 +57,7 @@ def test_list_says_where_nothing_is(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Folder:
-    """Four images, of which two are the same with different labels and people, in two parts."""
+    """Four images, two of them the same with different labels and people, in two parts."""
     for number, name in enumerate("abcd"):
         picture(tmp_path / "own" / f"{name}.png", number % 3, 40, 40)
     close = np.asarray(Image.open(tmp_path / "own/b.png")).astype(int) + 2

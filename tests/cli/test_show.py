@@ -36,7 +36,7 @@ class OneScheme(Scheme):
 
 @dataclass(frozen=True)
 class Some(Method):
-    """Releases rows of nobody."""
+    """Releases rows that show no one."""
     name: ClassVar[str] = "some"
     source: ClassVar[str] = "a test"
     kind: str = "images"
@@ -217,7 +217,7 @@ def test_rows_are_spread_over_findings_and_over_none() -> None:
 
 def test_each_exclusive_class_has_a_row() -> None:
     labels = torch.nn.functional.one_hot(torch.arange(12) // 2, 7).float()
-    assert spread(data(labels, exclusive=True), None).tolist() == [0, 1, 2, 4, 6, 8, 10]  # nobody is a "g"
+    assert spread(data(labels, exclusive=True), None).tolist() == [0, 1, 2, 4, 6, 8, 10]  # no class is "g"
     assert spread(data(None), None).tolist() == [0, 1, 2, 3]
 
 

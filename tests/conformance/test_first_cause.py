@@ -116,7 +116,7 @@ CASES: dict[str, tuple[str, str, str, str, str]] = {  # what is replaced, by wha
     "ends the process": (RELEASE, "sys.exit(3)  # release", FORMED, "in release", "it ends the process"),
     "acts as if stopped": (RELEASE, "raise KeyboardInterrupt('hm')  # release", FORMED, "in release",
                            "KeyboardInterrupt: hm, which stops a command as Ctrl-C does"),
-    "raises what nobody catches": (FIT, "raise GeneratorExit('hm')  # fit", "fits public rows", "in fit",
+    "raises an uncaught error": (FIT, "raise GeneratorExit('hm')  # fit", "fits public rows", "in fit",
                                    "GeneratorExit: hm"),
     "cannot say why": (FIT, "raise Mute  # fit", "fits public rows", "in fit", "Mute: it cannot say why"),
     "load forgets": ("return MineScheme()  # load", "return Other()  # load", "saves and loads", "in load",

@@ -1,4 +1,4 @@
-"""The crash campaign: runs are disturbed at random moments, run again, and compared with one that nobody disturbed.
+"""The crash campaign: runs are disturbed at random moments, run again, and compared with an undisturbed one.
 
 python tests/crash/campaign.py [--rounds 3] [--seed 0] [--only TERM,INT] [--isolation none] [--all-metrics] prints a
 table in Markdown, says below it what was wrong in which round, and exits with 1 if anything was. Which disturbance,
@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 def undisturbed(folder: Path, asked: tuple[str, ...], isolation: str) -> Trial:
-    """A run that nobody disturbs, with its releases."""
+    """An undisturbed run with its releases."""
     trial = Trial(folder, asked, isolation)
     trial.whole("--keep-releases")
     return trial

@@ -44,11 +44,11 @@ class Cluster(Protocol):
 
 
 def kill_tree(process: psutil.Process) -> None:
-    """kill -9 of a process and of all below it, as where a machine is lost: nobody can clean up for another."""
+    """kill -9 of a process and of all below it, as if a machine is lost: no process cleans up for another."""
     found = [process]
     with contextlib.suppress(psutil.Error):
         found += process.children(recursive=True)
-    for each in found:  # stopped first: nobody sees another die
+    for each in found:  # stopped first: none sees another die
         with contextlib.suppress(psutil.Error):
             each.suspend()
     for each in found:

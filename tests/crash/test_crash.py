@@ -1,6 +1,6 @@
 """A few rounds of the crash campaign at the smallest sizes; `campaign.py` has more of them, and more disturbances.
 
-What nobody disturbs is done in this process, which has everything imported: a process more is seconds more.
+Undisturbed runs are done in this process, which has everything imported: a process more is seconds more.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """A trial: one `bench run` that is disturbed, one that follows undisturbed, and what sets the outcome apart from that
-of a run that nobody disturbed.
+of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Trial:
         """Run from start to end. Raises RuntimeError, with what the run said, where it fails."""
         if code := self.start(*more).wait(MOST_SECONDS):
             said = (self.folder / "said").read_text(errors="replace")[-4000:]
-            raise RuntimeError(f"a run that nobody disturbed ended with {code}: {said}")
+            raise RuntimeError(f"an undisturbed run ended with {code}: {said}")
 
     def files(self) -> set[str]:
         """All files and folders of results, cache and temporary files, relative."""
@@ -191,7 +191,7 @@ def compared(trial: Trial, undisturbed: Trial, *, finished: Mapping[str, bytes],
 
     Args:
         trial: The folder.
-        undisturbed: Nobody disturbed this one; it kept its releases.
+        undisturbed: This one ran undisturbed and kept its releases.
         finished: Records that were there before the last run.
         processes: That were left.
     """

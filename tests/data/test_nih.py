@@ -167,7 +167,7 @@ def test_sex_age_and_view_of_either_edition_are_read(top: Path) -> None:
 def test_patients_of_both_lists_are_compared_as_people(top: Path) -> None:
     blank = tuple((image, findings, "", mode) for image, findings, _, mode in ROWS)
     write_table(top, blank)
-    assert NIH().scan([top], 64).parts == ["train", "train", "test"]  # nobody stands on two sides
+    assert NIH().scan([top], 64).parts == ["train", "train", "test"]  # no patient is on two sides
     write_table(top, (*ROWS[:2], ("00000001_002.png", "Hernia", "01", "L")))
     (top / "test_list.txt").write_text("00000001_002.png\n")
     with pytest.raises(DataError, match="to share no patient, found 1 in both"):

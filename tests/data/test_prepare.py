@@ -394,7 +394,7 @@ def test_images_are_decoded_again_by_code_that_decodes_otherwise(
 
 @dataclass(frozen=True)
 class Aged(Pictures):
-    """Nobody can tell an age, and no image is one: what is said first was looked at first."""
+    """An age is no number and no image is valid: the first error shows the order of checks."""
 
     name: ClassVar[str] = "aged"
 

@@ -227,7 +227,7 @@ def test_exclusive_classes_are_cut_to_the_size_of_the_smallest() -> None:
 
 
 def test_a_tiny_class_loses_its_labels_rather_than_take_those_of_all_others() -> None:
-    labels = torch.eye(4)[[0] * 20 + [1] * 9 + [2] * (FLOOR - 1)]  # nobody is of the fourth class
+    labels = torch.eye(4)[[0] * 20 + [1] * 9 + [2] * (FLOOR - 1)]  # no row is of the fourth class
     found = equal_classes(labels, 0)
     assert found.nan_to_num().sum(dim=0).tolist() == [9, 9, 0, 0]
     rows = balanced_rows(found, 0)

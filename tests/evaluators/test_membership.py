@@ -112,7 +112,7 @@ def test_eve_sees_labels_and_no_people_and_no_links(bench: Callable[..., Workben
     assert view.candidates.labels is not None
     assert all(sealed.links is None and sealed.labels is not None for sealed in attack.releases)
     assert len(attack.releases) == PRESETS["smoke"].keys
-    # Members are the rows that were released, wherever they stand; nobody is on both sides.
+    # Members are the rows that were released, wherever they stand; no person is on both sides.
     for sealed, members in zip(attack.releases, evidence.members, strict=True):
         own = {tuple(row) for row in sealed.samples.tolist()}
         assert [tuple(row) in own for row in view.candidates.samples.tolist()] == members.tolist()
@@ -238,4 +238,4 @@ def test_methods_that_release_no_rows_are_not_applicable(bench: Callable[..., Wo
     attack = Looks()
     with pytest.raises(NotApplicable, match="nothing is released"):
         Membership(attack).measure(replace(bench(), method=DPSGD(pretrain=0)))
-    assert not attack.views  # nobody trains an attack for nothing
+    assert not attack.views  # no attack is trained in vain

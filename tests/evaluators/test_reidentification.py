@@ -263,7 +263,7 @@ def test_candidates_stand_in_another_order_than_the_owner_released_them_in(bench
     places = [int((owner == row).all(dim=1).nonzero()) for row in eve]
     assert sorted(places) == list(range(len(owner)))
     assert sum(a + 1 == b for a, b in pairwise(places)) < 6
-    # The links followed: whoever compares rows finds them all.
+    # The links followed: comparing rows finds them all.
     assert Guesswork()(evidence).value == ReidAUC()(evidence).value == 1
 
 
@@ -358,7 +358,7 @@ def test_two_amounts_of_noise_under_one_seed_do_not_cancel_between_releases(benc
 
 
 def test_guesswork_counts_groups_whole(bench: Callable[..., Workbench]) -> None:
-    """Of groups of k that nobody can tell apart the best-scored comes first: k k pairs tie, k of them right."""
+    """Of groups of k equal rows the best-scored comes first: k k pairs tie, k of them right."""
     cell = replace(bench(None), method=Pools())
     PRIVATE[:] = [cell.private.samples]
     score = Guesswork()(cast(PairEvidence, Reidentification(Knows()).measure(cell).evidence[""]))

@@ -56,7 +56,7 @@ class DoubledKey(MirrorKey):
 
 
 class UnlinkedKey(DoubledKey):
-    """Rows of which nobody knows whose they are."""
+    """Rows of unknown people."""
 
     def release(self, private: Dataset) -> Release:
         return Release(private.samples, private.labels, None)

@@ -22,7 +22,7 @@ N = 40
 
 
 class Decoy(Keyless):
-    """Releases the rows, and of the whole set one row more, in which nobody stands, far beyond all others."""
+    """Releases the rows, and of the whole set one row more, without a person, far beyond all others."""
 
     def release(self, private: Dataset) -> Release:
         rows = torch.arange(len(private))

@@ -209,7 +209,7 @@ def test_figures_without_evidence_are_not_excused_by_an_interval_that_is_made_up
 
 
 def test_evidence_of_a_weaker_attack_is_found_out_by_measuring_again(handed: Handed) -> None:
-    """Whoever forges all of it is believed to have measured it, until it is measured: so replayed is a low tier."""
+    """A forger of all of it is believed until it is measured again: so replayed is a low tier."""
     bundle = swapped(handed, evidence(handed, CHANCE))
     assert set(tiers(judged(bundle)).values()) == {"replayed"}
     assert "it comes out otherwise: reid-auc" in refusal(judged(bundle, rerun=9, again=again(handed)))

@@ -81,7 +81,7 @@ class Spy(Attack):
     canary: str = "canary"
 
     def fit(self, view: View, seed: int) -> Spying:
-        view.candidates.samples.add_(1)  # its own rows, and nobody else's
+        view.candidates.samples.add_(1)  # its own rows alone
         return Spying(view, self.canary)
 
 

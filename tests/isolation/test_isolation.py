@@ -72,7 +72,7 @@ from methods.dp_simple import *
 class Muting(DPSimple):
     name: ClassVar[str] = "muting"
     def load(self, state):
-        if "attacks" in sys.argv and Path(__file__).with_name("muted").exists():  # whoever runs beside Eve blinds her
+        if "attacks" in sys.argv and Path(__file__).with_name("muted").exists():  # code that runs beside Eve blinds her
             CosineScores.block = lambda self, rows, cols: torch.zeros(self.shape)[rows, cols]
             CosineScores.factors = lambda self: None
         return super().load(state)
@@ -210,7 +210,7 @@ class Unfit(Attack):
     ("attack", "refused", "said"),
     [
         ("Unfit[asks=8]", True, "too few rows of one kind"),
-        ("Unfit[asks=9]", True, "it reads tables"),  # by its word, since it got a release of nobody
+        ("Unfit[asks=9]", True, "it reads tables"),  # by its word, since its release shows no one
         ("Unfit[asks=mechanism]", True, "it has none for you"),
         ("Unfit[asks=160]", False, "it reads tables"),
         ("contrastive-labels", True, "too few rows of one kind"),  # rows that are released for this attack alone
@@ -266,7 +266,7 @@ def test_what_an_attacker_holds_of_a_release_goes_before_the_next_comes(tmp_path
 @needs_sandbox
 def test_spies_in_a_sandbox_see_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     canary = "3f1c-canary"
-    (tmp_path / canary).write_text("what nobody may read")
+    (tmp_path / canary).write_text("a secret")
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / canary).write_text("neither")
     monkeypatch.setenv("BENCH_SECRET", "x")
@@ -597,7 +597,7 @@ if any("bench.plugins.describe" in word for word in sys.orig_argv):
     ("spec", "parameters", "name", "said"),
     [
         ("x", '[["x", {"plugin": ["metrics", "PAYLOAD:X"]}]]', "lie", "holds? .*nothing else"),
-        ("x", '[["x", {"plugin": ["attacks", "PAYLOAD:X"]}]]', "lie", "nobody named"),
+        ("x", '[["x", {"plugin": ["attacks", "PAYLOAD:X"]}]]', "lie", "was not named"),
         ("x", '[["role", "hides nothing"]]', "lie", "may not be called"),
         ("x", '[["written", 1]]', "lie", "may not be called"),
         ("x", "[]", "nearest-neighbour", "registered attack"),

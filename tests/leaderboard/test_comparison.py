@@ -155,8 +155,8 @@ def test_the_command_compares_two_and_ranks_all(tmp_path: Path, capsys: pytest.C
     assert "First a[scale=20.0], second b[scale=20.0]" in " ".join(printed.split())
     assert main(["compare", *rest]) == 0
     assert "3 pairs of methods" in " ".join(capsys.readouterr().out.split())
-    assert main(["compare", "a", "nobody", *rest]) == 2
-    assert "no record is of 'nobody'; there are a[scale=20.0]" in capsys.readouterr().err
+    assert main(["compare", "a", "absent", *rest]) == 2
+    assert "no record is of 'absent'; there are a[scale=20.0]" in capsys.readouterr().err
     assert main(["compare", "a", *rest]) == 2
     assert main(["compare", "a", "b", "--metric", "utility", *rest]) == 2
     assert "utility-auc" in capsys.readouterr().err

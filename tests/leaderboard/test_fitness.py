@@ -29,7 +29,7 @@ def test_a_row_of_two_run_secrets_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_method_but_the_project_s_own_references_is_a_reference() -> None:
-    """References go unrated: a stranger's method would need nobody to look into its word."""
+    """References go unrated: a stranger's method would need no check of its word."""
     made = current("blur")
     assert not unfit(made, {}, current=False)
     assert not unfit(current("identity"), {}, current=False)

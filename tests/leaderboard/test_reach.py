@@ -147,7 +147,7 @@ def test_the_command_says_what_to_run_where_nothing_was_measured(
 
 
 def leak(keeps: str, evaluator: str, guesses: float, **more: object) -> Record:
-    """A record on a rung of which the best attack is known."""
+    """A record on a rung whose best attack is known."""
     return record(
         "known-leak", evaluator, {"guesswork": guesswork(guesses)},
         parameters={"keeps": keeps, "scale": 0.02, "k": 10}, **more,

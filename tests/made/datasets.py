@@ -9,7 +9,7 @@ from bench.types import Dataset
 
 
 def unlabelled(samples: Tensor) -> Dataset:
-    """Rows of nobody in particular, about which nothing is known."""
+    """Rows without people and labels."""
     return Dataset("made", samples, None, None, (), False, True)
 
 

@@ -38,7 +38,7 @@ class Forked:
         told = (self._command, ends, list(pass_fds), shown, cwd or Path.cwd(), dict(os.environ if env is None else env))
         self._process = _context().Process(target=_work, args=told)
         self._process.start()
-        multiprocessing.process._children.discard(self._process)  # type: ignore[attr-defined]  # nobody waits at the end
+        multiprocessing.process._children.discard(self._process)  # type: ignore[attr-defined]  # not awaited at the end
         self.pid = int(self._process.pid)
 
     def poll(self) -> int | None:

@@ -66,7 +66,7 @@ def evidence(
         permuted: Also count under links of exchanged people, at both levels.
         subjects: (n',) int64, with n' in place of n; None for `people`.
         hubs: Deviation of what is added to all scores of a raw row.
-        alone: Nobody is known: every row is a person of its own.
+        alone: People are unknown: every row is a person of its own.
     """
     random = torch.Generator().manual_seed(seed)
     subjects = people(n) if subjects is None else subjects

@@ -70,7 +70,7 @@ def test_means_that_are_added_up_block_by_block_move_scores_by_roundings(
 
 
 FEW, NUMBERS = 300, SIDE * SIDE
-ALL_NUMBERS = 128 * FEW * NUMBERS  # bytes of a job of which a sixteenth holds the rows as float64
+ALL_NUMBERS = 128 * FEW * NUMBERS  # bytes of a job, a sixteenth holds the rows as float64
 
 
 def found_by_absolute_values(memory: int | None) -> tuple[Tensor, Mapping[str, int | float | str]]:

@@ -20,7 +20,7 @@ WHOLE = 90 * 64 * 8  # bytes of all rows in float64
 
 
 def rows(whole: int = WHOLE // 3) -> Rows:
-    """The same as `PLAIN`, of which so many bytes may be brought together."""
+    """The same as `PLAIN`; so many bytes may be brought together."""
     return Rows.of(BYTES, Budget(4 * whole), divisor=255.0)
 
 
@@ -190,7 +190,7 @@ def test_nobody_can_write_into_them(write: Callable[[Tensor], object]) -> None:
 
 def test_they_are_a_tensor_that_says_what_it_is_without_being_read() -> None:
     def read(index: Tensor) -> Tensor:
-        raise AssertionError("nobody asked for numbers")
+        raise AssertionError("no numbers were wanted")
 
     lazy = Rows(read, (5, 2), dtype=torch.float32, device=torch.device("cpu"), budget=Budget(1))
     assert isinstance(lazy, Tensor)

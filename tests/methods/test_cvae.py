@@ -153,7 +153,7 @@ def test_held_out_people_are_others_and_every_class_is_learned():
         assert number[learned].sum() > 0
         seen |= set(held.tolist())
     assert seen > set(range(60))
-    # Two rows of two classes: nobody can be spared, and the learned rows themselves are judged by.
+    # Two rows of two classes: none can be spared, and the learned rows themselves are judged by.
     pair = vectors([[0.0], [1.0]])
     learned, held = scheme.sample_key(Secret.of_seed(0)).parts(pair, torch.tensor([0, 1]))
     assert sorted(learned.tolist()) == [0, 1]

@@ -74,7 +74,7 @@ def test_no_row_moves_the_sum_of_gradients_by_more_than_the_clip(exclusive: bool
         labels = labels.clone()
         labels[3, 0], labels[5, 1] = NAN, NAN
     without = labels.clone()
-    without[3] = NAN  # a row of which nothing is known counts for nothing: as if it were not there
+    without[3] = NAN  # a row without a label counts for nothing: as if it were not there
     moved = [one_step(rows.samples, each, exclusive=exclusive)[0] for each in (labels, without)]
     # The first gradient of a zero head is long, as its features are: it is cut to the clip.
     assert float(torch.linalg.vector_norm(moved[0] - moved[1])) == pytest.approx(COURSE.clip_norm, rel=1e-3)

@@ -103,7 +103,7 @@ def test_neuracrypt_encodes_as_the_authors_code_does():
 def test_instahide_mixes_and_flips_as_the_authors_code_does(monkeypatch):
     rows = torch.tensor([[0, 2, 3], [1, 0, 2], [2, 3, 1], [3, 1, 0]])
     drawn = (2 * ramp(4, 3, by=13) - 1).abs()
-    drawn[1] = torch.tensor([0.5, 0.4, 0.3])  # a first draw, of which one part exceeded .65, was thrown away
+    drawn[1] = torch.tensor([0.5, 0.4, 0.3])  # a first draw, with a part above .65, was thrown away
     weights = drawn / drawn.sum(dim=1, keepdim=True)
     monkeypatch.setattr(instahide, "mix", lambda *_: Mixture(rows, weights))
     signs = (torch.arange(24) * 5 % 7 % 2 * 2 - 1).float().reshape(4, 1, 2, 3)

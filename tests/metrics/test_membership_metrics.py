@@ -285,7 +285,7 @@ def test_a_member_who_is_always_told_stands_out_and_an_outlier_does_not() -> Non
 
 @pytest.mark.parametrize("keys", [3, 10, 33])
 def test_people_who_stand_out_whether_or_not_they_are_members_are_not_said_to_be_told(keys: int) -> None:
-    """Of six draws, none may have a lower bound above 0, each of which errs with a chance of 2.5 % at most."""
+    """Of six draws, none may have a lower bound above 0; each errs with a chance of 2.5 % at most."""
     random = torch.Generator().manual_seed(0)
     for _ in range(6):
         scores = torch.randn(600, generator=random).double()

@@ -547,7 +547,7 @@ def test_what_is_installed_with_a_stranger_counts(tmp_path: Path, monkeypatch: p
 def test_a_stranger_is_the_same_from_its_authors_folder_and_installed(
     left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`pip install -e` writes the folder's path beside what it installs: nobody else had that digest."""
+    """`pip install -e` writes the folder's path beside what it installs: no other machine had that digest."""
     stands = SimpleNamespace(group="methods", written=PluginSpec("theirs"))
     entry = registry.Entry("methods", "theirs", "outside_package.plugin:Plugin", "outside")
     monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})

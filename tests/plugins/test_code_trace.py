@@ -58,7 +58,7 @@ def traced() -> Iterator[set[CodeType]]:
 
 
 def _at_import(frame: FrameType | None) -> bool:
-    """If a module or a class is being defined: its code runs once, whoever uses it."""
+    """If a module or a class is being defined: its code runs once, for all users."""
     while frame is not None:
         if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(FOLDERS):
             return True

@@ -103,7 +103,7 @@ def test_what_contradicts_its_inputs_is_forged(
     ],
 )  # fmt: skip
 def test_a_choice_of_data_that_is_none_is_refused(tmp_path: Path, name: str, value: object) -> None:
-    """Also where its inputs say the same: whoever writes both would stop the board of everybody else."""
+    """Also where its inputs say the same: a writer of both would stop the board of everybody else."""
     told = put(put(content(), "choice", name, value=value), "inputs", "choice", name, value=value)
     told["key"] = content_key(told["inputs"])
     assert f"choice must give {name} as" in refusal(rewrite(tmp_path, told))

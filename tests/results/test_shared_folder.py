@@ -1,4 +1,4 @@
-"""A results folder that several machines share: right where locks exclude nobody, and whatever their clocks say."""
+"""A results folder shared by machines: right without working locks, for any clocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INPUTS = {"method": "x", "seed": 1}
 CONTENT = torch.arange(50_000.0)
 
 
-@pytest.fixture(params=["exclude nobody", "are not there"], autouse=True)
+@pytest.fixture(params=["exclude no one", "are not there"], autouse=True)
 def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What becomes of locks on the file system of this test."""
 
@@ -55,7 +55,7 @@ def made_by_many(mounts: list[Path], makers: int) -> list[Artefact]:
 
     def make(number: int) -> Artefact:
         def slowly() -> Artefact:
-            with contextlib.suppress(BrokenBarrierError):  # where locks exclude, nobody else comes
+            with contextlib.suppress(BrokenBarrierError):  # with working locks, no other comes
                 together.wait(10)
             return artefact()
 

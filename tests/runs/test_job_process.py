@@ -17,7 +17,7 @@ Times = namedtuple("Times", "user system children_user children_system")
 
 @dataclass(eq=False)
 class Fake:
-    """A process that has taken so much processor time, and children of which it has taken leave so much."""
+    """A process that has taken so much processor time, and whose reaped children left so much."""
 
     own: float = 0.0
     children: float = 0.0
@@ -115,7 +115,7 @@ def test_what_a_job_before_took_hides_nothing_of_the_next_one() -> None:
     worker, first, second = Fake(own=20), Fake(own=50), Fake(own=50)
     watched = Watched(JobClock(60.0, 0.0), Fake(children=100), [worker])
     watched.clock.leave_out(cast(psutil.Process, watched.root), cast("list[psutil.Process]", watched.living))
-    for child in (first, second):  # whose end nobody takes notice of
+    for child in (first, second):  # whose end goes unnoticed
         watched.living = [worker, child]
         watched.look()
     assert watched.clock.cpu == 100

@@ -111,7 +111,7 @@ def published(results: Path) -> list[Path]:
 
 
 def leaks(paths: Iterable[Path], secrets: Sequence[str]) -> list[str]:
-    """Which of the secrets stand in the content or in the name of which file."""
+    """Secrets in the content or in the name of files."""
     found = []
     for path in paths:
         content = path.read_bytes()

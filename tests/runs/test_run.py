@@ -278,7 +278,7 @@ def test_failures_are_recorded_and_touch_nothing_else(
     tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # When the attack has hung for some seconds, the run's clock says that an hour has passed: however slow the machine,
-    # no other job of this run is stopped, and nobody waits. (What the attack said before it hung is heard by then.)
+    # no other job of this run is stopped, and none waits. (What the attack said before it hung is heard by then.)
     hanging = plugins.with_name("hanging")
 
     def hours() -> int:

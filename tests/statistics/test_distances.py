@@ -119,7 +119,7 @@ def test_distances_are_those_of_released_rows_to_the_nearest_original() -> None:
     score = NearestNeighbourDistance()(SetEvidence(original, released, None, None, 0))
     assert score.value == pytest.approx((0 + 3 + 1) / 3)
     assert score.n == 3
-    # A row far from all others is no figure of its own where nobody released it.
+    # A row far from all others is no figure of its own if not released.
     assert NearestNeighbourDistance()(SetEvidence(original, original[:2], None, None, 0)).value == 0.0
 
 

@@ -77,7 +77,7 @@ def test_every_option_is_tried() -> None:
 def test_a_record_gives_back_the_command_for_every_option(name: str, folder: Path) -> None:
     made = asked(*written(name, folder))
     assert getattr(made, name) != getattr(choice(preset="quick", dataset="digits"), name)
-    # Paths are no part of a record: whoever repeats the command fills them in.
+    # Paths are no part of a record: they are filled in to repeat the command.
     told = [word.replace("WEIGHTS", str(folder / "w.safetensors")) for word in words(Choice, made.shown())]
     told = [word.replace("reader.py", f"{folder}/reader.py") for word in told]
     assert asked(*told) == made

@@ -1,4 +1,4 @@
-"""`--public none`: nobody is set aside, and whatever needs public rows is refused by name."""
+"""`--public none`: no people are set aside, and whatever needs public rows is refused by name."""
 
 from __future__ import annotations
 

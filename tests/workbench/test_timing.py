@@ -109,7 +109,7 @@ def test_memory_is_what_work_needs_beyond_what_was_held_before() -> None:
 def test_memory_that_is_freed_before_work_ends_is_seen() -> None:
     def work() -> None:
         held = torch.ones(64 * 2**20)
-        time.sleep(0.3)  # so that whoever looks every millisecond has its turn on a busy machine too
+        time.sleep(0.3)  # so that a look every millisecond has its turn on a busy machine too
         del held
 
     assert repeat(work, device=CPU, repeats=1).peak_bytes > 128 * 2**20

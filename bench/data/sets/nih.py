@@ -108,7 +108,7 @@ class NIH(FileSource):
         )
 
     def top(self, roots: Sequence[Path]) -> Path:
-        """The set's folder, with a hint on Kaggle's sample if it is missing."""
+        """The set's folder; a hint on Kaggle's sample if missing."""
         try:
             return super().top(roots)
         except DataError as error:
