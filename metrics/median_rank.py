@@ -54,8 +54,8 @@ class MedianRank(Metric[PairEvidence]):
     column: ClassVar[Column] = Column(
         title="Median rank",
         meaning="How far down Eve's list of raw images the right one stands, counted from 1, for the released "
-        "image in the middle of all of them: what she learns about most people, even where she finds "
-        "nobody for certain.",
+        "image in the middle of all of them: what she learns about most people, even if she finds "
+        "no one for certain.",
         group="Other attack figures: weakest",
         chance="about n/2 for n candidates",
         order=10,
