@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from bench.randomness import Secret
 
 if TYPE_CHECKING:  # few tests need it
-    from made.handed import Handed
+    from made.submissions import Handed
 
 # How long an example takes says how busy the machine is, and nothing else.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -126,7 +126,7 @@ def attacks_take_one_thread(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def handed_once(tmp_path_factory: pytest.TempPathFactory) -> Handed:
     """A submission, measured once."""
-    from made.handed import hand_in
+    from made.submissions import hand_in
 
     return hand_in(tmp_path_factory.mktemp("handed"))
 

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 from made.datasets import unlabelled
-from made.keyless import Keyless
-from made.toy_seed import toy_seed
+from made.toy_methods import Keyless, toy_seed
 from sklearn.datasets import load_digits
 
 from attacks.absolute_correlation import AbsoluteCorrelation

@@ -3,10 +3,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.attack_games import play
+from made.datasets import spots as images
 from made.datasets import unlabelled
-from made.keyless import Keyless, Unlinked
-from made.shuffled_game import play
-from made.spots import images
+from made.toy_methods import Keyless, Unlinked
 
 from attacks import contrastive
 from attacks.contrastive import Contrastive

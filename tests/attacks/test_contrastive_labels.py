@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made.toy_seed import toy_seed
+from made.toy_methods import toy_seed
 
 from attacks.contrastive_labels import ContrastiveLabels, balanced_draw
 from bench.randomness import Secret

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
+from made.attack_games import Anew, Copies, Forgets, Narrow, found, game, margin
 from scipy.stats import gaussian_kde
 
 from attacks.domias import DOMIAS

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+from made.attack_games import play
 from made.datasets import unlabelled
-from made.real_laplace import laplace
-from made.shuffled_game import play
+from made.toy_methods import laplace
 from torch import Tensor
 
 from attacks.float_holes import FloatHoles, by_product, by_sum

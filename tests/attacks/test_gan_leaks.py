@@ -1,6 +1,6 @@
 import pytest
 import torch
-from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
+from made.attack_games import Anew, Copies, Forgets, Narrow, found, game, margin
 
 from attacks.gan_leaks import GANLeaks
 from bench.randomness import Secret

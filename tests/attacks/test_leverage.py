@@ -2,10 +2,10 @@ import math
 
 import pytest
 import torch
-from made import spots
+from made import datasets
+from made.attack_games import play, shuffled
 from made.datasets import unlabelled
-from made.keyless import Unlinked
-from made.shuffled_game import play, shuffled
+from made.toy_methods import Unlinked
 
 from attacks.leverage import Leverage, leverage_scores, ranks
 from bench.types import NotApplicable, View, paired
@@ -21,7 +21,7 @@ CHANCE = 9
 
 def images(n=80, side=16, seed=0):
     """Spotted images with a blank column of patches."""
-    spotted = spots.images(n, side, seed)
+    spotted = datasets.spots(n, side, seed)
     spotted.samples[..., : side // 4] = 0
     return spotted
 

@@ -4,9 +4,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from made.datasets import unlabelled
-from made.keyless import Keyless
-from made.real_laplace import laplace
-from made.toy_seed import toy_seed
+from made.toy_methods import Keyless, laplace, toy_seed
 
 from attacks.likelihood import Likelihood, StatedAttacker
 from bench.contract.mechanism import Mechanism

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from made.keyless import Keyless
-from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin, rows
+from made.attack_games import Anew, Copies, Forgets, Narrow, found, game, margin, rows
+from made.toy_methods import Keyless
 
 from attacks.lira import LiRA
 from bench.randomness import Secret

@@ -2,11 +2,10 @@ import math
 
 import pytest
 import torch
+from made.attack_games import play
+from made.datasets import spots as images
 from made.datasets import unlabelled
-from made.keyless import Unlinked
-from made.shuffled_game import play
-from made.spots import images
-from made.toy_seed import toy_seed
+from made.toy_methods import Unlinked, toy_seed
 from sklearn.datasets import load_digits
 
 from attacks.moments import Moments, Reading, moments

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from made.membership_games import Anew, Copies, Forgets, Narrow, found, game, margin
+from made.attack_games import Anew, Copies, Forgets, Narrow, found, game, margin
 
 from attacks.monte_carlo import MonteCarlo
 from bench.types import NotApplicable, Release

@@ -1,8 +1,8 @@
 import pytest
 import torch
+from made.attack_games import play
 from made.datasets import unlabelled
-from made.keyless import Keyless
-from made.shuffled_game import play
+from made.toy_methods import Keyless
 
 from attacks import nearest_neighbour
 from attacks.nearest_neighbour import NearestNeighbour, mirrored, smaller_sides

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from made.attack_games import Game, play
 from made.datasets import unlabelled
 from made.short_keys import ShortKeys
-from made.shuffled_game import Game, play
 
 from attacks.prng import PRNG
 from bench.types import Dataset, Method, NotApplicable

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made.keyless import Keyless, Unlinked
+from made.toy_methods import Keyless, Unlinked
 from torch import Tensor
 
 from attacks.label_linkage import LabelLinkage

@@ -2,10 +2,9 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from made.attack_games import play
 from made.datasets import unlabelled
-from made.keyless import Unlinked
-from made.shuffled_game import play
-from made.toy_seed import toy_seed
+from made.toy_methods import Unlinked, toy_seed
 
 from attacks import relational
 from attacks.relational import Relational

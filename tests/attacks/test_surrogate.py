@@ -3,8 +3,8 @@ from typing import ClassVar
 
 import pytest
 import torch
+from made.attack_games import play
 from made.datasets import unlabelled
-from made.shuffled_game import play
 from torch import Tensor
 
 from attacks.relational import Relational

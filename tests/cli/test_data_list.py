@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.official_trees import picture
+from made.data_files import picture
 from PIL import Image
 
 from bench import api

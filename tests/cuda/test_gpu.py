@@ -6,8 +6,7 @@ import pytest
 import torch
 from made import device_figures
 from made.board_records import score
-from made.device_figures import METHODS, PLANS, Compared, compared
-from made.device_plugins import COMPUTING, needs_more
+from made.device_figures import COMPUTING, METHODS, PLANS, Compared, compared, needs_more
 
 from bench.conformance import conform
 from bench.plugins import registry

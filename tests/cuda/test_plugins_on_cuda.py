@@ -1,7 +1,7 @@
 """Every plug-in lives its whole life on a device, which is simulated; `tox -e cuda` tries them all."""
 
 import pytest
-from made.device_plugins import COMPUTING, needs_more
+from made.device_figures import COMPUTING, needs_more
 from made.simulated_cuda import CUDA, SimulatedCuda
 
 from bench.conformance import conform

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from made.official_trees import listing, picture
+from made.data_files import listing, picture
 
 from bench.contract.source import DataError
 from bench.data.prepare import prepare

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.official_trees import picture, table
+from made.data_files import picture, table
 
 from bench.contract.source import DataError
 from bench.data.prepare import prepare

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.dicom_files import dicom
+from made.data_files import dicom
 from PIL import Image
 from pydicom import dcmread
 from pydicom.dataset import Dataset

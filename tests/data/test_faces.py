@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.official_trees import noise, picture
+from made.data_files import noise, picture
 from scipy.io import savemat
 
 from bench.contract.source import DataError

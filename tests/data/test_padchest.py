@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.official_trees import table
+from made.data_files import table
 from PIL import Image
 
 from bench.contract.source import DataError

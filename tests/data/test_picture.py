@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.dicom_files import dicom
+from made.data_files import dicom
 from PIL import Image, TiffImagePlugin
 
 from bench.contract.source import DataError

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.dicom_files import dicom
-from made.official_trees import noise, table
+from made.data_files import dicom, noise, table
 
 from bench.contract.source import DataError
 from bench.data.prepare import prepare

@@ -11,8 +11,7 @@ import pytest
 import torch
 from made.cells import records_of
 from made.leaky_mechanisms import Leaky, Mistake, Unit
-from made.real_laplace import laplace
-from made.toy_seed import toy_seed
+from made.toy_methods import laplace, toy_seed
 from scipy.stats import binom
 from torch import Tensor
 

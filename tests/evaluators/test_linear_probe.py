@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 import torch
 from made.cells import laid_out
-from made.keyed import Keyed, KeyedScheme
+from made.toy_methods import Keyed, KeyedScheme
 from torch import Tensor
 
 from bench.bob import linear_models as linear_probe

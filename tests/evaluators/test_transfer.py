@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import pytest
 import torch
 from made.cells import laid_out
-from made.keyed import Keyed
+from made.toy_methods import Keyed
 from torch import Tensor
 
 from bench.evaluators.transfer_learning import Transfer

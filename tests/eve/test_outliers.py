@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from made import spots
-from made.keyless import Keyless
+from made import datasets
+from made.toy_methods import Keyless
 from torch import Tensor
 
 from attacks.contrastive import Contrastive
@@ -45,7 +45,7 @@ def with_decoy(samples: Tensor) -> Tensor:
     ids=lambda attack: attack.name,
 )
 def test_a_row_far_beyond_all_others_blinds_no_attack(attack: Attack) -> None:
-    private = spots.images(N)
+    private = datasets.spots(N)
     scores = attack.fit(View(private, Decoy(), private, private), 0).score(Decoy().release(private))
     found = scores.block(slice(None), slice(None)).argmax(dim=0)[:N]
     assert int((found == torch.arange(N)).sum()) == N
@@ -53,7 +53,7 @@ def test_a_row_far_beyond_all_others_blinds_no_attack(attack: Attack) -> None:
 
 @pytest.mark.parametrize("attack", [Moments(steps=1, width=8), Contrastive(steps=1, width=8, depth=1)])
 def test_towers_see_the_other_rows_as_they_would_without_it(attack: Attack) -> None:
-    private = spots.images(N)
+    private = datasets.spots(N)
     attacker = attack.fit(View(private, Decoy(), private, private), 0)
     plain, beside = (
         attacker.score(Release(samples, None, None)).block(slice(None), slice(None))[:, :N].flatten()
@@ -63,7 +63,7 @@ def test_towers_see_the_other_rows_as_they_would_without_it(attack: Attack) -> N
 
 
 def test_other_rows_stay_as_they_were_to_the_last_bit_on_disk_too() -> None:
-    samples = spots.images(200).samples
+    samples = datasets.spots(200).samples
     far = with_decoy(samples)
     assert torch.equal(tamed(samples), samples)
     made = tamed(far)

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pytest
 from made import submissions
-from made.handed import Handed, forged, found_of, judged, tiers
-from made.submissions import METHOD
+from made.submissions import METHOD, Handed, forged, found_of, judged, tiers
 
 from bench.cli import main
 from bench.exchange.evidence_check import evidence_of

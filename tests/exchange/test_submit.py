@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made import submissions
 from made.board_records import dataset, guesswork, keyed, record
-from made.handed import Handed
+from made.submissions import Handed
 
 from bench.cli import main
 from bench.exchange.check import check

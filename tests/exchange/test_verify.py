@@ -11,8 +11,7 @@ from typing import Any, cast
 
 import pytest
 from made import submissions
-from made.handed import Handed, forged, found_of, judged, packed, tiers
-from made.submissions import METHOD
+from made.submissions import METHOD, Handed, forged, found_of, judged, packed, tiers
 
 from bench.evidence import PairEvidence
 from bench.exchange.evidence_check import evidence_of

@@ -7,7 +7,7 @@ import unicodedata
 from xml.etree import ElementTree
 
 import pytest
-from made.hostile_names import FORMULAS, NAMES, TEX, XML
+from made.results_folders import FORMULAS, NAMES, TEX, XML
 
 from leaderboard.escapes import cell, tex, xml
 

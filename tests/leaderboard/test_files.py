@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 from made.board_records import auc, claim, dataset, guesswork, keyed, metric, plugin, record, score, utility
-from made.hostile_names import NAMES
+from made.results_folders import NAMES
 from pydantic import BaseModel
 
 from bench.results.record_parts import ReplicatesRecord

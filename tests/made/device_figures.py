@@ -1,4 +1,4 @@
-"""The same cells on the CPU and on a device: figures that differ by more than their intervals are findings."""
+"""Cells on the CPU and on a device: figures that differ by more than their intervals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import torch
 
 from bench.plugins.chosen import choose
+from bench.plugins.groups import GROUPS, Group
+from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.records import ScoreRecord
 from bench.results.results import Results
@@ -128,3 +130,17 @@ def _within(value: float, other: ScoreRecord) -> bool:
     low = other.value if other.low is None else other.low
     high = other.value if other.high is None else other.high
     return low <= value <= high
+
+
+COMPUTING: tuple[Group, ...] = tuple(group for group in GROUPS if group != "datasets")  # rows are read on the host
+
+
+def needs_more(group: Group, name: str) -> str:
+    """Why a plug-in cannot be built from its name alone (weights, a folder); empty if it can."""
+    if group == "evaluators":  # some are built around an attack, which their own checks choose
+        return ""
+    try:
+        choose(group, name, "smoke")
+    except UsageError as error:
+        return str(error)
+    return ""

@@ -1,7 +1,9 @@
-"""Results folders of a few made-up records and artefacts."""
+"""Results folders of made-up records, names of ended processes, and hostile names."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import torch
 from safetensors.torch import save
 
 from bench.randomness import Secret
+from bench.results.process_id import machine
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
 from bench.results.signed_json import content_key
@@ -86,3 +89,27 @@ def files(root: Path, *folders: str) -> dict[str, bytes]:
 
 
 CARRIED = ("cells", "artefacts/schemes", "artefacts/detectors", "artefacts/releases")
+
+
+def gone_name() -> str:
+    """A name that a process of this machine could have given, which is no more."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return f"{machine()}-{ended.pid}-{'0a' * 8}"
+
+
+FORMULAS = (
+    "=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "|cmd", "\t=1", "\r=1", "\n=1", " =1", "\u00a0=1", "\u200b=1",
+    "\ufeff=1", "\uff1d1+1", "\uff20SUM(1)", "\x00=1", "a;=1+1", "a\t=1+1", 'a"\n=1+1', "a;\n @SUM(1)", '";=1+1;"',
+)  # fmt: skip
+TEX = (
+    r"\input{/etc/passwd}", r"\write18{id}", r"^^5cinput{x}", "} \\end{tabular} \\input{x} {", "$x$ & y \\\\ % z",
+    "a_b#c~d", "[2cm]", "*", "{", "}", "{{{", "a\n\n\\par b", "\\", "%", "\\\\[1cm]", "`'\"", "π ≠ 中 \U0001f600",
+    "\u202egnp",
+)  # fmt: skip
+XML = (
+    "<script>alert(1)</script>", "\"><image href='x'/>", "]]>", "<!ENTITY x SYSTEM 'file:///etc/passwd'>",
+    "&x;", "&#0;", "\x00\x01\x0b\x1f", "\ufffe\uffff", "' onload='alert(1)", "<!--", "</text><script/>",
+    "javascript:alert(1)", "\u2028",
+)  # fmt: skip
+NAMES = (*FORMULAS, *TEX, *XML)

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 from made.datasets import unlabelled
-from made.laplace_distance import laplace_distance
+from made.toy_methods import laplace_distance
 
 from bench.nets.normalising_flow import decoded, encoded
 from bench.randomness import Secret

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 from made.datasets import uniform, unlabelled
-from made.laplace_distance import laplace_distance
+from made.toy_methods import laplace_distance
 
 from bench.randomness import Secret
 from bench.types import CAVEAT, NotApplicable

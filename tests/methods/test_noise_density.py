@@ -8,8 +8,7 @@ from typing import cast
 
 import pytest
 import torch
-from made.real_laplace import laplace
-from made.toy_seed import toy_seed
+from made.toy_methods import laplace, toy_seed
 from torch import Tensor
 
 from bench.audit.noise_checks import check_density, check_reuse, draw_noise

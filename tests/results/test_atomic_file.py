@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from made.gone import gone_name
+from made.results_folders import gone_name
 
 from bench.results import process_id
 from bench.results.atomic_file import remove_unfinished, write_atomically, write_once

@@ -15,7 +15,7 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 import torch
 from made.board_records import record
-from made.gone import gone_name
+from made.results_folders import gone_name
 
 from bench.results import process_id
 from bench.results.records import Record, evidence_record, picture_record

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from made.gone import gone_name
+from made.results_folders import gone_name
 
 from bench.contract.seal import ContractError
 from bench.progress import AGAIN, forward_progress

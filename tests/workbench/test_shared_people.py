@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from made.cells import choice, place
-from made.official_trees import picture
+from made.data_files import picture
 
 from bench.cli import main
 from bench.workbench.shared_people import refuse_shared_people
