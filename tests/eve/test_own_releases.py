@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from made.spots import images
+from made.datasets import spots as images
 
 import attacks.leverage
 import attacks.moments
