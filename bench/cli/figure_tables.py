@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from bench.api import Board
+from bench.api.boards import Board
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import text
 from bench.results.records import Record

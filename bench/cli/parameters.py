@@ -7,15 +7,22 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from annotated_types import Interval
 from cyclopts import ArgumentCollection, Group, Parameter, Token
 from cyclopts.completion import CompletionContext
 
 from bench.plugins.option import Option, expected, flag_of, options
+from bench.plugins.spec import UsageError
+from bench.runs.engine import Executing
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
+
+if TYPE_CHECKING:  # parameters are laid out for every command, and these are heavy
+    from bench.results.signing_key import SigningKey
+    from bench.runs.request import Request
+    from bench.workbench.place import Place
 
 WHAT = Group("What to run", sort_key=1)
 ROWS = Group("Which rows", sort_key=2)
@@ -55,15 +62,15 @@ def _read(kind: Any, word: str) -> object:
         raise ValueError(expected(error.errors()[0])) from error
 
 
-def goes_with(whole: str) -> Group:
-    """A group of parameters that do something only if `whole`, which is in the group, is given, too."""
+def goes_with(whole: str, *, show: bool = False) -> Group:
+    """A group of parameters that need `whole`, which is in the group; `show` gives it a heading on the help page."""
 
     def check(arguments: ArgumentCollection) -> None:
         given = [argument for argument in arguments if argument.tokens]
         if given and not any(whole in argument.names for argument in given):
             raise ValueError(f"{given[0].name} goes with {whole}, which is not given")
 
-    return Group(f"with {whole}", show=False, validator=check)
+    return Group(f"With {whole}", show=show, sort_key=len(GROUPS) + 3, validator=check)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,3 +158,80 @@ Site = Annotated[Path | None, switch("folder of the pages (default: RESULTS/site
 Preset = Annotated[str, switch("how large a run is", metavar="NAME", show_default=True)]
 Share = Annotated[float, Interval(gt=0, lt=1)]
 RESULTS = Path("results")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Options of every command that works on methods and data: its request, and its folders."""
+
+    suite: Suite = None
+    config: Config = None
+    results: ResultsFolder = RESULTS
+    data_root: DataRoots = ()
+
+    def place(self) -> Place:
+        """The folders of the command. Raises UsageError."""
+        from bench.api.running import open_place
+
+        return open_place(self.results, self.data_root)
+
+    def request(self, chosen: Flags | None, verb: str, *, local: bool = True, **fixed: object) -> Request:
+        """What was written, with options that the command itself fixes."""
+        from bench.runs.request import Request
+
+        return Request((chosen.values() if chosen else {}) | fixed, self.suite, self.config, verb, local)
+
+
+USUAL_FILES = Files()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFiles(Files):
+    """Options of commands that run jobs, beside what they run."""
+
+    dry_run: Annotated[bool, switch("print the jobs and how they stand, and run nothing", group=HOW)] = False
+    executor: Annotated[
+        Executing,
+        switch(
+            "where jobs run: on this machine (local), a SLURM cluster or a Ray cluster", group=HOW, show_default=True
+        ),
+    ] = "local"
+    engine: Annotated[
+        tuple[str, ...],
+        switch(
+            "for SLURM or Ray, as partition=gpu, time=24:00:00, alone.constraint=epyc (repeatable; or engine: in "
+            "the configuration)",
+            name="--engine",
+            metavar="NAME=VALUE",
+            group=HOW,
+        ),
+    ] = ()
+    secret: Annotated[
+        Path | None,
+        switch("the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)", metavar="FILE", group=WHERE),
+    ] = None
+    sign: Sign = None
+    site: Site = None
+    no_site: Annotated[bool, switch("write records only", group=WHERE)] = False
+
+    @property
+    def local(self) -> bool:
+        """True if jobs run on this machine."""
+        return self.executor == "local"
+
+    def signer(self, request: Request) -> SigningKey | None:
+        """The key to sign with. Raises UsageError for what a run would refuse, so that a dry run refuses it, too."""
+        from bench.results.run_secret import given
+        from bench.results.signing_key import SigningKey
+        from bench.runs.request import engine_options
+
+        if self.local and self.engine:
+            raise UsageError("--engine goes with --executor slurm or ray, which is not given")
+        if not self.local:
+            engine_options(self.engine, request.config)
+        if self.secret is not None:
+            given(self.secret)
+        return SigningKey.read(self.sign) if self.sign else None
+
+
+USUAL_RUN_FILES = RunFiles()

@@ -89,7 +89,7 @@ def groups_of(name: str) -> list[Group]:
     found = [group for group in GROUPS if name in registry.entries(group)]
     if not found:
         known = [known for group in GROUPS for known in registry.entries(group)]
-        raise UsageError(f"unknown plug-in {name!r}; {plugin_hint(name, known)}")
+        raise UsageError(f"unknown plug-in {name!r}; {plugin_hint(name, known, 'bench list')}")
     return found
 
 

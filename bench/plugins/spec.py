@@ -101,22 +101,23 @@ def _items(text: str) -> list[str]:
     return items
 
 
-def plugin_hint(name: str, known: Iterable[str]) -> str:
-    """What to write in place of an unknown plug-in."""
+def plugin_hint(name: str, known: Iterable[str], command: str | None = None) -> str:
+    """What to write in place of an unknown plug-in; `command` lists all of them."""
     if name.endswith(".py"):
         return "a file may hold several classes: name one, as FILE.py:CLASS"
-    return did_you_mean(name, known)
+    return did_you_mean(name, known, command)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error about an unknown name: the nearest known one, and all of them.
+def did_you_mean(name: str, known: Iterable[str], command: str | None = None) -> str:
+    """The end of an error about an unknown name: the nearest known one, and all of them or the command for these.
 
     >>> did_you_mean("sifer", ["syfer", "noise"])
     "did you mean 'syfer'? Known: noise, syfer"
     """
     known = sorted(set(known))
     near = difflib.get_close_matches(name, known, n=1)
-    return (f"did you mean {near[0]!r}? " if near else "") + "Known: " + (", ".join(known) or "none")
+    rest = f"`{command}` shows all" if command else "Known: " + (", ".join(known) or "none")
+    return (f"did you mean {near[0]!r}? " if near else "") + rest
 
 
 def construct(

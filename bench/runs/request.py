@@ -298,13 +298,3 @@ def _check(path: Path, told: Mapping[str, object], known: Collection[str]) -> No
         elif key in COMMAND_LINE:
             hint = f"it is for the command line, as --{key.replace('_', '-')}"
         raise UsageError(f"{path}: unknown option {key!r}; {hint}")
-
-
-def part_title(number: int, specs: Sequence[RunSpec]) -> str:
-    """A part of a run in words: its place and its data."""
-    return f"part {number} of {len(specs)}: {_data_named(specs[number - 1])}"
-
-
-def _data_named(spec: RunSpec) -> str:
-    sided = (f"{each.dataset} at {each.size} pixels" if each.size else str(each.dataset) for each in spec.choices)
-    return ", ".join(dict.fromkeys(sided))

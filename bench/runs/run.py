@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
@@ -21,6 +21,7 @@ from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
 from bench.isolation import remove_unused
 from bench.plugins import registry
+from bench.plugins.chosen import Chosen
 from bench.plugins.spec import UsageError, parse
 from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
@@ -54,6 +55,7 @@ from bench.runs.tasks import (
     fit_task,
     open_task,
 )
+from bench.types import Method
 from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
@@ -282,7 +284,7 @@ class _Graph:
             work=fit_task,
             argument=FitTask(cell, self.place, self.spec.isolation),
             answer=Fitted,
-            keeps=self._keeps(cell.choice),
+            keeps=self._keeps(cell.choice, cell.method),
             prepares=True,
             log=self.results.log(cell.folder, "fit"),
         )
@@ -294,7 +296,7 @@ class _Graph:
                 work=evaluate_task,
                 argument=EvaluateTask(cell, self.place, each.planned, self.spec.isolation),
                 answer=Evaluation,
-                keeps=self._keeps(cell.choice, each.planned),
+                keeps=self._keeps(cell.choice, cell.method, each.planned),
                 alone=each.planned.evaluator.alone,
                 log=self.results.log(cell.folder, each.planned.name),
                 key=self._key(cell, data, each),
@@ -394,9 +396,12 @@ class _Graph:
         if (lock := self._locks.pop(cell, None)) is not None:
             lock.release()
 
-    def _keeps(self, choice: Choice, planned: Planned | None = None) -> bool:
-        """True if the worker may do another job: its code is ours."""
-        if self.spec.isolation == "none" or not _opened_by_us(choice):
+    def _keeps(self, choice: Choice, method: Chosen[Method] | None = None, planned: Planned | None = None) -> bool:
+        """True if the worker may do another job: all code that it ran is this project's."""
+        parts: list[Chosen[Any] | None] = [choice.dataset, choice.beside, choice.extractor]
+        if self.spec.isolation == "none":  # else these work in processes of their own
+            parts += [method, None if planned is None else planned.attack]
+        if any(part is not None and part.origin != registry.HOME for part in parts):
             return False
         return planned is None or (_judged_by_us(planned) and not planned.evaluator.alone)
 
@@ -406,12 +411,6 @@ class _Graph:
         futures = self.engine.submit(jobs, after)
         self._follow.update(zip(futures, follow, strict=True))
         return futures
-
-
-def _opened_by_us(choice: Choice) -> bool:
-    """True if this project's code alone opens the data."""
-    parts = (choice.dataset, choice.beside, choice.extractor)
-    return all(part is None or part.origin == registry.HOME for part in parts)
 
 
 def _judged_by_us(planned: Planned) -> bool:

@@ -7,8 +7,8 @@ import pytest
 from made.data_files import picture
 from PIL import Image
 
-from bench import api
 from bench.__main__ import main
+from bench.api import boards
 from bench.data import raw_files
 from bench.data.prepare import prepare
 from bench.data.sets.folder import Folder
@@ -28,7 +28,9 @@ def test_only_sets_whose_files_are_here_are_ready(tmp_path: Path) -> None:
         for kind in ("CNV", "DME", "DRUSEN", "NORMAL"):
             picture(tmp_path / "OCT2017" / part / kind / f"{kind}-1-1.jpeg", 1)
     (tmp_path / "retinamnist_64.npz").write_bytes(b"x")
-    found = {name: api._location(name, [tmp_path]) for name in ("kermany-oct", "nih", "digits", "medmnist", "folder")}
+    found = {
+        name: boards._location(name, [tmp_path]) for name in ("kermany-oct", "nih", "digits", "medmnist", "folder")
+    }
     assert found == {
         "kermany-oct": "ready", "nih": "not here", "digits": "ready", "medmnist": "ready: retinamnist@64",
         "folder": "folder:..., where you say",

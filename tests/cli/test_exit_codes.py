@@ -64,7 +64,7 @@ CASES: list[tuple[str, int, str]] = [
     ("check", 2, "check failing.py"),
     ("compare", 1, "compare --results results"),
     ("compare", 2, "compare --results empty"),
-    ("reach", 0, "reach --results results --preset first-look"),
+    ("reach", 0, "reach --results results"),
     ("reach", 2, "reach --results results --preset smoke"),
     ("clean", 0, "clean --results results"),
     ("clean", 2, "clean --results empty"),

@@ -10,7 +10,7 @@ import pytest
 from made.board_records import auc, guesswork, metric, metrics, record, score
 from rich.console import Console
 
-from bench.api import board
+from bench.api.boards import board
 from bench.cli import figure_tables
 from bench.cli.figure_tables import interim
 from bench.results.records import Record

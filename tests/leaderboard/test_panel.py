@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from made.board_records import guesswork, plugin, record, score, word
 
-from bench.api import board
+from bench.api.boards import board
 from bench.cli.figure_tables import print_board
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results

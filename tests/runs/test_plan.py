@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from made.cells import cell, place, records_of
 
-from bench.api import slow_counting
+from bench.api.running import slow_counting
 from bench.cli import main
 from bench.runs.local_engine import NETWORKS, preloaded
 from bench.runs.plan import RUNS, Condition, Plan, Planned, Standing, standing, to_run

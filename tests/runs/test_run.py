@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import psutil
@@ -231,38 +232,38 @@ def test_figures_are_the_same_where_one_worker_does_all_jobs(tmp_path: Path, mon
     found = {}
     for folder in ("apart", "kept"):
         begun.clear()
-        assert bench(tmp_path / folder, *arguments) == 0
-        if folder == "apart":
-            assert len(begun) == 5  # without isolation; else all but timings may be done by one
-            monkeypatch.setattr(
-                "bench.runs.run._Graph._keeps", lambda self, choice, planned=None: planned is None or planned.attack
-            )
+        with monkeypatch.context() as patch:
+            if folder == "apart":
+                patch.setattr("bench.runs.run._Graph._keeps", lambda *parts: False)
+            assert bench(tmp_path / folder, *arguments) == 0
+        assert len(begun) == 5 or folder == "kept"
         found[folder] = {
             name: record.scores for name, record in records(tmp_path / folder).items() if name[1] != "throughput"
         }
-    assert begun == ["0", "sets", "throughput"]
+    assert begun == ["0", "throughput"]
     assert found["apart"] == found["kept"]
     assert len(found["kept"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("device", "isolation", "metrics", "keeps"),
+    ("method", "isolation", "metrics", "keeps"),
     [
-        ("cuda", "sandbox", ["guesswork"], True),
-        ("cuda", "none", ["guesswork"], False),
-        ("cpu", "sandbox", ["guesswork"], True),
-        ("cuda", "sandbox", ["throughput"], False),
-        ("cuda", "sandbox", ["theirs.py:Theirs"], False),
+        ("identity", "sandbox", ["guesswork"], True),
+        ("identity", "none", ["guesswork"], True),
+        ("theirs", "sandbox", ["guesswork"], True),
+        ("theirs", "none", ["guesswork"], False),
+        ("identity", "sandbox", ["throughput"], False),
+        ("identity", "sandbox", ["theirs.py:Theirs"], False),
     ],
 )
 def test_a_worker_is_kept_where_all_of_its_code_is_this_projects(
-    device: str, isolation: str, metrics: list[str], keeps: bool
+    method: str, isolation: str, metrics: list[str], keeps: bool
 ) -> None:
     evaluator = "throughput" if metrics == ["throughput"] else "reidentification"
     attack = None if evaluator == "throughput" else choose("attacks", "chance", "smoke")
-    scheduler = SimpleNamespace(spec=SimpleNamespace(device=device, isolation=isolation))
-    found = _Graph._keeps(scheduler, choice("digits"), Planned(evaluator, attack, (*metrics,)))  # type: ignore[arg-type]
-    assert found is keeps
+    graph: Any = SimpleNamespace(spec=SimpleNamespace(isolation=isolation))
+    chosen: Any = choose("methods", method, "smoke") if method == "identity" else SimpleNamespace(origin="theirs.py")
+    assert _Graph._keeps(graph, choice("digits"), chosen, Planned(evaluator, attack, (*metrics,))) is keeps
 
 
 def test_the_same_spec_gives_the_same_figures(tmp_path: Path) -> None:

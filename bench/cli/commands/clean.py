@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from rich.filesize import decimal
 
-from bench import api
+from bench.api import boards, running
 from bench.cli.parameters import RESULTS, ResultsFolder, switch
 
 
@@ -23,7 +23,7 @@ def clean(
     yes: Annotated[bool, switch("remove them; without it, nothing is removed")] = False,
 ) -> int:
     """List, and with --yes remove; 1 if something is in use."""
-    found = api.clean(api.open_place(results), only)
+    found = boards.clean(running.open_place(results), only)
     sizes, counts = Counter[Path](), Counter[Path]()
     for item in found:
         sizes[item.path.parent] += item.size

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from rich.table import Table
 
-from bench import api
-from bench.api import Comparison
+from bench.api import boards, running
+from bench.api.boards import Comparison
 from bench.cli.parameters import RESULTS, ResultsFolder, completer, switch
 from bench.cli.terminal import to_stdout
 from bench.statistics.confidence_intervals import UNLIKELY
@@ -39,7 +39,7 @@ def compare(
     results: ResultsFolder = RESULTS,
 ) -> int:  # fmt: skip
     """Print a table a data set, preset and seed; 1 if nothing could be compared."""
-    found = api.compare(api.open_place(results).results, method, metric, attack)
+    found = boards.compare(running.open_place(results).results, method, metric, attack)
     for one in found:
         for ranks in one.ranks:
             to_stdout().print(_ranks(one, ranks))

@@ -9,7 +9,7 @@ from typing import Annotated
 from rich.progress import Progress
 from rich.table import Table
 
-from bench import api
+from bench.api import boards, running
 from bench.cli.parameters import WHERE, DataRoots, completer, read, switch
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
@@ -31,7 +31,7 @@ MaxPixels = Annotated[
 def list_datasets(*, data_root: DataRoots = ()) -> int:
     """Print every data set, and whether its files are on this machine."""
     table = Table("name", "what it is", "files", title="data sets", title_justify="left")
-    for row in api.data_list(api.open_place(data_roots=data_root)):
+    for row in boards.data_list(running.open_place(data_roots=data_root)):
         table.add_row(*row)
     to_stdout().print(table)
     print(
@@ -43,7 +43,7 @@ def list_datasets(*, data_root: DataRoots = ()) -> int:
 def info(name: Name, /, *, size: Size = None, data_root: DataRoots = ()) -> int:
     """Print what a data set is; 1 if its files are not on this machine."""
     check_side(size)
-    source = api.dataset(name)
+    source = boards.dataset(name)
     print(f"{source.name}: {source.title}")
     print(f"  source: {source.source}\n  licence: {source.licence}\n  public set: {source.public}")
     print(f"  shareable: {'yes' if source.shareable else 'no: its pixels stay on this machine'}")
@@ -52,7 +52,7 @@ def info(name: Name, /, *, size: Size = None, data_root: DataRoots = ()) -> int:
     print(f"  how to get it: {source.obtain}")
     try:
         size = size or source.default_size
-        scan = source.scan(api.open_place(data_roots=data_root).roots, size)
+        scan = source.scan(running.open_place(data_roots=data_root).roots, size)
         check_scan(source, scan, size)
     except DataError as error:
         print(f"  here: no\n{str(error).replace(source.obtain, '').rstrip()}")  # how to get it stands above
@@ -80,11 +80,11 @@ def prepare(
 ) -> int:
     """Prepare a data set, and print its fingerprint and folder."""
     check_side(size)
-    source, place = api.dataset(name), api.open_place(data_roots=data_root)
+    source, place = boards.dataset(name), running.open_place(data_roots=data_root)
     if download:
         root = place.roots[0] if place.roots else Path.cwd()
         source.download(root)
-        place = api.open_place(data_roots=[*data_root, root])
+        place = running.open_place(data_roots=[*data_root, root])
     start = time.perf_counter()
     found = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs)
     print(f"{found.name}: {len(found)} rows of shape {found.samples.shape[1:]}, {found.skipped} corrupt left out")
@@ -108,7 +108,7 @@ def verify(
     from bench.data.verification import check_current, checks
 
     check_side(size)
-    source, place = api.dataset(name), api.open_place(data_roots=data_root)
+    source, place = boards.dataset(name), running.open_place(data_roots=data_root)
     scan = source.scan(place.roots, size or source.default_size)
     found = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels)
     check_current(scan, found)
@@ -129,7 +129,7 @@ def _prepared(
 ) -> Prepared:  # fmt: skip
     with Progress(console=to_stdout(), transient=True) as progress:
         task = progress.add_task(f"prepare {source.name}", total=None)
-        return api.data_prepare(
+        return boards.data_prepare(
             source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs,
             report=lambda done, total: progress.update(task, completed=done, total=total),
         )  # fmt: skip

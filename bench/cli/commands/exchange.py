@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from bench import api
+from bench.api import boards, running
 from bench.cli.parameters import RESULTS, ResultsFolder, Trusted, goes_with, read, switch
 from bench.cli.terminal import to_stderr
 from bench.exchange.check import summary
@@ -42,7 +42,7 @@ def submit(
 ) -> int:  # fmt: skip
     """Pack a results folder into a bundle; 1 and the reasons if anything is not in order."""
     signer = SigningKey.read(sign) if sign else None
-    path, findings = api.submit(Results(folder.resolve()), out, signer=signer, disclose=disclose)
+    path, findings = boards.submit(Results(folder.resolve()), out, signer=signer, disclose=disclose)
     if findings:
         to_stderr(summary(findings), MOST_SHOWN)
         print(f"nothing was packed: {len(findings)} {'fault' if len(findings) == 1 else 'faults'}", file=sys.stderr)
@@ -67,7 +67,7 @@ def export(
     ] = False,
 ) -> int:  # fmt: skip
     """Copy what may leave into a folder; 1 if anything was refused."""
-    outcomes = api.export(api.open_place(results).results, folder, restricted=restricted)
+    outcomes = boards.export(running.open_place(results).results, folder, restricted=restricted)
     code = _print_outcomes(outcomes, f"exported to {folder}")
     print(
         "run secret, logs, plans, pages and prepared data stay here; carry the folder by rsync, rclone or aws s3 sync"
@@ -92,7 +92,7 @@ def merge(
     ] = None,
 ) -> int:  # fmt: skip
     """Join results folders; 1 if anything was refused."""
-    outcomes = api.merge([source, *sources], into, trusted=trusted, prefer=prefer, secret_of=secret_of)
+    outcomes = boards.merge([source, *sources], into, trusted=trusted, prefer=prefer, secret_of=secret_of)
     return _print_outcomes(outcomes, f"merged into {into.resolve()}")
 
 
@@ -131,8 +131,8 @@ def verify(
     if seal and results is None:
         raise UsageError("--seal writes records of your own: name their folder with --results")
     signer = SigningKey.read(sign) if sign else None
-    done = api.verify(
-        bundle, api.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
+    done = boards.verify(
+        bundle, running.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
         signer=signer, out=verdict,
     )  # fmt: skip
     _print_notes(done)
@@ -154,8 +154,8 @@ def verify(
 
 
 def _verify_folder(folder: Path, trusted: Sequence[Path]) -> int:
-    results = api.open_place(folder, trusted=trusted).results
-    problems = api.verify_folder(results)
+    results = running.open_place(folder, trusted=trusted).results
+    problems = boards.verify_folder(results)
     for name, reason in problems:
         print(plain(f"{name}: {results.bare(name, reason)}"), file=sys.stderr)
     known = "" if results.trusted is not None else "; signatures were not checked (--trusted names public keys)"

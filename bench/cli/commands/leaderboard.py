@@ -8,7 +8,7 @@ from typing import Annotated
 
 from annotated_types import Interval
 
-from bench import api
+from bench.api import boards, running
 from bench.cli.parameters import RESULTS, ResultsFolder, Trusted, read, switch
 from bench.wire.text import plain
 from leaderboard.downloads import WITHOUT_PARQUET
@@ -45,7 +45,7 @@ def serve(
 
 def _build(results: Path | None, site: Path | None, trusted: tuple[Path, ...]) -> tuple[Path, int]:
     print("making pages: a minute for thousands of records, the first time", file=sys.stderr, flush=True)
-    index, refused = api.build_board(results, site, trusted)
+    index, refused = boards.build_board(results, site, trusted)
     print(index)
     if not can_write_parquet():
         print(WITHOUT_PARQUET, file=sys.stderr)
@@ -61,7 +61,7 @@ def publish(
     to: Annotated[Path | None, switch("the published records (default: the project's own)", metavar="DIR")] = None,
 ) -> int:
     """Copy a results folder to the published records; 1 if anything is refused."""
-    done = api.publish(api.open_place(results, trusted=trusted), to)
+    done = boards.publish(running.open_place(results, trusted=trusted), to)
     for cell, count in done.rows.items():
         print(f"{'replaced' if cell in done.replaced else 'published'}: {cell}, {count} records")
     for name, reason in done.refused:
@@ -74,7 +74,7 @@ def ledger(
     *, renew: Annotated[bool, switch("write figures that differ anew; check their verdicts by hand")] = False
 ) -> int:
     """Print the ledger's verdicts; 1 if a figure differs from its source and was not renewed."""
-    found, wrong = api.ledger(renew=renew)
+    found, wrong = boards.ledger(renew=renew)
     for paper, table, row in found.rows():
         print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")
     print(", ".join(f"{sum(paper.count(verdict) for paper in found.papers)} {verdict}" for verdict in VERDICTS))

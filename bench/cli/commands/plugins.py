@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from rich.table import Table
 from rich.text import Text
 
-from bench import api
+from bench.api import running
 from bench.cli.parameters import Preset, switch
 from bench.cli.terminal import to_stdout
 from bench.plugins.groups import Group, Kind
@@ -22,7 +22,7 @@ Name = Annotated[str, switch("a plug-in's name or FILE.py:CLASS")]
 def list_plugins(group: Annotated[Group | None, switch("only this group")] = None, /) -> int:
     """Print a table a group; a broken plug-in is listed with the reason."""
     console = to_stdout()
-    for title, rows in api.list_plugins(group).items():
+    for title, rows in running.list_plugins(group).items():
         table = Table("name", "what it is", "from", "state", title=title, title_justify="left")
         for row in rows:
             table.add_row(row.name, row.about, row.origin, row.state)
@@ -32,7 +32,7 @@ def list_plugins(group: Annotated[Group | None, switch("only this group")] = Non
 
 def info(name: Name, /, *, preset: Preset = "quick") -> int:
     """Print what is known about every plug-in of that name."""
-    print(api.info(name, preset))
+    print(running.info(name, preset))
     return 0
 
 
@@ -44,7 +44,7 @@ def new(
     into: Annotated[Path, switch("the folder to write to", metavar="DIR")] = Path(),
 ) -> int:
     """Write the files and print the next command."""
-    texts = api.new(kind, name, into)
+    texts = running.new(kind, name, into)
     for path in texts:
         print(path)
     if kind == "package":

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rich.table import Table
 
-from bench import api
+from bench.api import boards, running
 from bench.cli.parameters import RESULTS, Preset, ResultsFolder, switch
 from bench.cli.terminal import to_stdout
 from bench.results.atomic_file import write_atomically
@@ -16,16 +16,17 @@ from leaderboard.entries import interval, number
 from leaderboard.reach import Rung, Step, dumps, rungs
 
 NAME, CELL = 34, 24  # characters of the columns with encoders and with an attack's figures
+SHIPPED = "first-look"  # the preset of the steps that come with this version
 
 
 def reach(
     *,
     results: ResultsFolder = RESULTS,
-    preset: Preset = "quick",
+    preset: Preset = SHIPPED,
     write: Annotated[Path | None, switch("also write what was measured to a JSON file", metavar="FILE")] = None,
 ) -> int:
     """Print tables of each data set: encoders down, as many attacks across as the terminal is wide."""
-    measured, known = api.reach(api.open_place(results).results, preset)
+    measured, known = boards.reach(running.open_place(results).results, preset)
     attacks = list(
         {(step.dataset, step.attack.name, str(step.attack.parameters)): step for step in reversed(known)}.values()
     )

@@ -8,23 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import api
-from bench.cli.parameters import (
-    RELEASED,
-    RESULTS,
-    SPREAD,
-    WHERE,
-    Config,
-    DataRoots,
-    Flags,
-    ResultsFolder,
-    Suite,
-    flags,
-    switch,
-)
+from bench.api import running
+from bench.cli.parameters import RELEASED, SPREAD, USUAL_FILES, WHERE, Files, Flags, flags, switch
 from bench.results.run_secret import ABOUT
 from bench.runs.publication import Published
-from bench.runs.request import Request
 from bench.wire.text import line
 
 if TYPE_CHECKING:
@@ -36,21 +23,18 @@ else:
 def release(
     *,
     chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
-    suite: Suite = None,
-    config: Config = None,
     out: Annotated[Path, switch("a new folder, to be published whole", metavar="DIR", group=WHERE)],
     key_out: Annotated[
         Path | None, switch("a new file for the secret (default: DIR-key.safetensors)", metavar="FILE", group=WHERE)
     ] = None,
-    results: ResultsFolder = RESULTS,
-    data_root: DataRoots = (),
+    files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:
     """Release one data set by one method, and say what leaves and what must not."""
-    request = Request((chosen.values() if chosen else {}) | {"attacks": "none"}, suite, config, "release")
+    request = files.request(chosen, "release", attacks="none")
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)
-        found = api.release(
-            request, api.open_place(results, data_root), out, key_out,
+        found = running.release(
+            request, files.place(), out, key_out,
             lambda stage, done, total: progress.update(task, description=stage, completed=done, total=total or None),
         )  # fmt: skip
     _print(found)

@@ -5,25 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bench import api
-from bench.cli.parameters import (
-    RELEASED,
-    RESULTS,
-    SPREAD,
-    WHAT,
-    WHERE,
-    Config,
-    DataRoots,
-    Flags,
-    ResultsFolder,
-    Suite,
-    flags,
-    read,
-    switch,
-)
+from bench.api import running
+from bench.cli.parameters import RELEASED, SPREAD, USUAL_FILES, WHAT, WHERE, Files, Flags, flags, read, switch
 from bench.plugins.option import Count
 from bench.runs.display import Display
-from bench.runs.request import Request
 
 if TYPE_CHECKING:
     ShowFlags = Flags
@@ -34,8 +19,6 @@ else:
 def show(
     *,
     chosen: Annotated[ShowFlags | None, SPREAD] = None,
-    suite: Suite = None,
-    config: Config = None,
     rows: Annotated[
         int | None,
         read(Count, "private images, spread over labels (default: 4, or one a class)", metavar="N", group=WHAT),
@@ -44,12 +27,10 @@ def show(
     confidential: Annotated[
         bool, switch("draw data that may not be shared: the file must stay on this machine", group=WHERE)
     ] = False,
-    results: ResultsFolder = RESULTS,
-    data_root: DataRoots = (),
+    files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:
     """Draw the picture and print where it lies."""
-    request = Request((chosen.values() if chosen else {}) | {"attacks": "none"}, suite, config, "show")
-    place = api.open_place(results, data_root)
-    picture = api.show(request, place, out, Display(), rows=rows, confidential=confidential)
+    request = files.request(chosen, "show", attacks="none")
+    picture = running.show(request, files.place(), out, Display(), rows=rows, confidential=confidential)
     print(f"Picture: {picture}")
     return 0

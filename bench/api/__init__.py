@@ -1,0 +1,6 @@
+"""The Python face of the harness: one function a command, which returns data.
+
+`running` holds runs and plug-ins, `boards` what is made of records and data; `bench.cli` prints what they return.
+"""
+
+__figures__ = False

@@ -1,0 +1,397 @@
+"""The Python face of runs and plug-ins: one function a command, which returns data. `bench.cli` prints them."""
+
+from __future__ import annotations
+
+__figures__ = False
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import platformdirs
+
+from bench.data.raw_files import resolve
+from bench.plugins import description
+from bench.plugins.groups import GROUPS, Group, Kind
+from bench.plugins.spec import UsageError, parse
+from bench.results.records import Record
+from bench.results.results import Results
+from bench.results.signing_key import SigningKey, read_public
+from bench.workbench.place import Place
+
+if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins needs no pages
+    from bench.runs.cost import EvaluatorCost
+    from bench.runs.display import Display
+    from bench.runs.engine import Engine, Executing
+    from bench.runs.plan import Standing
+    from bench.runs.publication import Published
+    from bench.runs.request import Request
+    from bench.runs.run import Summary
+    from bench.runs.run_spec import RunSpec
+
+
+def open_place(
+    results: Path = Path("results"), data_roots: Sequence[Path] = (), trusted: Sequence[Path] = ()
+) -> Place:  # fmt: skip
+    """The folders of a command: results, prepared data, and raw data.
+
+    Args:
+        results: The results folder, which need not exist yet.
+        data_roots: Folders above raw data, before those of BENCH_DATA and of the configuration file.
+        trusted: Files of public keys: records that none of them signed are refused; without any, none is.
+
+    Raises:
+        UsageError: `results` is a file, or lies below one.
+    """
+    if results.exists() and not results.is_dir():
+        raise UsageError(f"--results {results}: expected a folder, found a file")
+    above = next((place for place in results.absolute().parents if place.exists()), results)
+    if not above.is_dir():
+        raise UsageError(f"--results {results}: {above} is no folder; name a place elsewhere")
+    keys = frozenset(map(read_public, trusted)) if trusted else None
+    cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
+    folder = results.resolve()
+    found = Results(folder, trusted=keys)
+    if (folder / "rows").is_dir():
+        from leaderboard.packed_rows import published_results
+
+        found = published_results(folder, keys)
+    return Place(found, cache, resolve(data_roots))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One job of a plan.
+
+    Args:
+        part: The number of its part, from 1.
+        dataset, method, seed, evaluator: Which job.
+        standing: What is on record, and why it would run.
+        runs: Whether a run would do it.
+    """
+
+    part: int
+    dataset: str
+    method: str
+    seed: int
+    evaluator: str
+    standing: Standing
+    runs: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do: its parts, its jobs, and the attacks that no metric reads."""
+
+    specs: Sequence[RunSpec]
+    jobs: Sequence[Planned]
+    idle: Sequence[str]
+    absent: Mapping[str, str]
+
+
+def plan(request: Request, place: Place) -> Plan:
+    """The jobs that a run would do or keep, without doing any. Raises as `run`."""
+    from bench.runs.plan import plan_run, to_run
+
+    specs, absent = _present(request, place)
+    jobs: list[Planned] = []
+    seen = set[tuple[str, str]]()
+    for number, spec in enumerate(specs, 1):
+        for cell, states in plan_run(spec, place.results).cells.items():
+            for state in states:
+                evaluator = state.planned.name
+                if (cell.folder, evaluator) in seen:  # an earlier part has it
+                    continue
+                seen.add((cell.folder, evaluator))
+                names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator
+                jobs.append(Planned(number, *names, state, to_run(state, spec.overwrite)))
+    return Plan(specs, jobs, idle_attacks(specs), absent)
+
+
+@dataclass
+class RunResult:
+    """What a run came to.
+
+    Args:
+        parts: Each part with its summary.
+        summary: The whole.
+        absent: The reason for every data set that was left out, by name.
+        unsigned: Records that the signing key did not sign.
+        page: The index of the pages; None if none were written.
+        seconds: Of wall time.
+    """
+
+    parts: list[tuple[RunSpec, Summary]]
+    summary: Summary
+    absent: Mapping[str, str]
+    unsigned: int = 0
+    page: Path | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Observer:
+    """What a run tells while it works: lines to `display`, absent data and a part's records to functions."""
+
+    display: Display
+    absent: Callable[[str, str], None] = field(default=lambda name, reason: None)
+    part: Callable[[RunSpec, Summary], None] = field(default=lambda spec, summary: None)
+
+
+def run(
+    request: Request, place: Place, observer: Observer, *, signer: SigningKey | None = None,
+    secret: Path | None = None, site: Path | None = None, executor: Executing = "local", engine: Sequence[str] = (),
+) -> RunResult:  # fmt: skip
+    """Do what is missing of a run, and write its pages.
+
+    Args:
+        request: What to run.
+        place: Where.
+        observer: Hears what happens.
+        signer: Signs new records.
+        secret: A file with the run secret; None for the folder's own.
+        site: Folder of the pages; None writes none.
+        executor: The engine that runs the jobs.
+        engine: Options of an engine on other machines, each NAME=VALUE.
+
+    Raises:
+        UsageError: An option that cannot be taken, or none of the data is here.
+    """
+    from bench.results.run_secret import given
+    from bench.runs.plan import plan_run, work
+    from bench.runs.run import Summary
+    from bench.runs.run import run as run_spec
+
+    key = None if secret is None else given(secret)
+    specs, absent = _present(request, place)
+    for name, reason in absent.items():
+        observer.absent(name, reason)
+    start = time.perf_counter()
+    result = RunResult([], Summary(), absent)
+    is_counting_announced = False
+    with observer.display as display, _engine(request, place, display, executor, engine) as jobs_engine:
+        for text in announcements(specs, place):
+            display.message(text)
+        if key is not None:
+            place.results.keep_secret(key)
+        for number, spec in enumerate(specs, 1):
+            if result.summary.stopped is not None:
+                result.summary.planned += sum(map(len, work(spec).values()))
+                continue
+            if len(specs) > 1:
+                display.message(part_title(number, specs))
+            plan = plan_run(spec, place.results)
+            if not is_counting_announced and any(map(plan.again, plan.cells)):
+                is_counting_announced = True
+                for text in slow_counting():
+                    display.message(text)
+            summary = run_spec(plan, place, display, signer, jobs_engine)
+            result.parts.append((spec, summary))
+            result.summary.add(summary)
+    for spec, summary in result.parts:
+        if summary.records:
+            observer.part(spec, summary)
+    records = result.summary.records
+    result.unsigned = 0 if signer is None else sum(not record.signed_by(signer.public) for record in records)
+    if site is not None and any(record.limit is None for record in records):
+        from leaderboard.site import build
+
+        result.page = build(place.results, site)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+@contextmanager
+def _engine(
+    request: Request, place: Place, display: Display, executor: Executing, options: Sequence[str]
+) -> Iterator[Engine | None]:
+    """The engine on other machines that was asked for; None for this machine."""
+    from bench.runs.engine import Launch, remote_engine
+    from bench.runs.request import engine_options
+
+    if executor == "local":
+        yield None
+        return
+    jobs, memory = (cast("float | None", request.options.get(name)) for name in ("jobs", "memory"))
+    launch = Launch(
+        place.results, engine_options(options, request.config), None if jobs is None else int(jobs),
+        None if memory is None else int(memory * 2**30), display.progress,
+    )  # fmt: skip
+    with closing(remote_engine(executor, launch)) as made:
+        yield made
+
+
+def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping[str, str]]:
+    from bench.runs.plan import present
+    from bench.runs.request import run_specs
+
+    return present(run_specs(request), place)
+
+
+def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
+    """What all parts of a run share, a line each."""
+    from bench.sandbox import why_not
+
+    first = specs[0]
+    presets = ", ".join(dict.fromkeys(spec.preset for spec in specs))
+    device = "CUDA device" if first.device == "cuda" else "CPU"
+    yield f"preset {presets} on the {device}, {first.jobs} job(s) at a time; records in {place.results.root}"
+    if first.isolation == "none":
+        yield "methods and attacks run in the judge's own process: trust them, and keep the records off leaderboards"
+    elif first.isolation != "sandbox":
+        reason = why_not() or "asked for"
+        yield f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
+    yield from idle_attacks(specs)
+
+
+def slow_counting() -> Iterator[str]:
+    """A line if pair scores are counted without numba. Imports numba, so only a run with jobs left asks."""
+    from bench.pairs.sweep import engine
+
+    if engine() == "torch":
+        yield "pair scores are counted by torch, which is slower: numba is not installed, or cannot be imported"
+
+
+def idle_attacks(specs: Sequence[RunSpec]) -> list[str]:
+    """A line for each attack that was chosen and does not run."""
+    from bench.runs.plan import idle
+
+    names = dict.fromkeys(name for spec in specs for name in idle(spec))
+    return [f"the attack {name} does not run: none of the chosen metrics reads what it scores" for name in names]
+
+
+def part_title(number: int, specs: Sequence[RunSpec]) -> str:
+    """A part of a run in words: its number and its data."""
+    choices = specs[number - 1].choices
+    data = (f"{choice.dataset} at {choice.size} pixels" if choice.size else str(choice.dataset) for choice in choices)
+    return f"part {number} of {len(specs)}: {', '.join(dict.fromkeys(data))}"
+
+
+def release(
+    request: Request, place: Place, out: Path, key_out: Path | None = None,
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> Published:  # fmt: skip
+    """Write a release as files to publish, and its key to a separate file (`bench.runs.publication.release`)."""
+    from bench.runs import publication
+    from bench.runs.request import run_spec
+
+    return publication.release(run_spec(request), place, out, key_out, report)
+
+
+def show(
+    request: Request, place: Place, out: Path, display: Display, *, rows: int | None = None, confidential: bool = False
+) -> Path:
+    """Draw raw rows beside their released forms (`bench.runs.released_picture.draw`)."""
+    from bench.runs import released_picture
+    from bench.runs.request import run_spec
+
+    return released_picture.draw(run_spec(request), place, out, display, rows=rows, confidential=confidential)
+
+
+@dataclass(frozen=True)
+class JobState:
+    """How a job of a results folder stands: `state` in a word, and the reason."""
+
+    dataset: str
+    cell: str
+    evaluator: str
+    state: str
+    reason: str
+
+
+def status(results: Results, *, files: bool = False) -> list[JobState]:
+    """Every job of a results folder; `files` also runs files of Python that plans name.
+
+    Raises:
+        UsageError: There are no cells.
+    """
+    folders = list(results.journal.plans())
+    if not folders:
+        raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")
+    return [state for folder in folders for state in _states(folder, results, files=files)]
+
+
+def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]:
+    from bench.isolation import find_isolation
+    from bench.results.records import RecordError
+    from bench.runs.plan import data_key, read_plan, standing
+
+    dataset, _, name = folder.partition("/")
+    try:
+        cell, planned = read_plan(results.journal.plan(folder) or "", files=files)
+        data = results.journal.data(data_key(cell.choice))
+        found = {
+            evaluator: ("unknown", str(job))
+            if isinstance(job, UsageError)
+            else ((stands := standing(results, cell, job, data, find_isolation("auto"))).state, stands.reason)
+            for evaluator, job in planned.items()
+        }
+    except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found = {"all": ("unknown", f"the plan cannot be read any more: {error}")}
+    for evaluator, (state, reason) in found.items():
+        yield JobState(dataset, name, evaluator, state, reason)
+
+
+def costs(results: Results, rows: int) -> list[EvaluatorCost]:
+    """Hours of each evaluator at another number of private rows, from recorded seconds.
+
+    Raises:
+        UsageError: There are no records with seconds.
+    """
+    from bench.runs import cost
+
+    found = cost.costs(records_of(results), rows)
+    if not found:
+        raise UsageError(f"no records with seconds in {results.root}: run some at a small size first")
+    return found
+
+
+def records_of(results: Results) -> Iterator[Record]:
+    """The records of a folder that can be read."""
+    return (record for _, record in results.records() if isinstance(record, Record))
+
+
+def list_plugins(group: Group | None = None) -> dict[Group, list[description.Listed]]:
+    """Every registered plug-in by group, or those of one group; a broken one with the reason."""
+    return {each: description.listed(each) for each in ((group,) if group else GROUPS)}
+
+
+def info(name: str, preset: str = "quick") -> str:
+    """What is known about every plug-in of that name. Raises UsageError for an unknown name."""
+    return description.described(parse(name), preset, _expected)
+
+
+def _expected(method: str, preset: str) -> Iterator[str]:
+    """Figures of a method that the ledger quotes, each with what it was measured with."""
+    from leaderboard.reproduction import shipped, stated
+
+    found = shipped().of(method)
+    if found:
+        yield "  expected, of the papers' claims (`bench leaderboard ledger`):"
+    figures = [one for _, _, row in found for one in row.ours if one.value is not None]
+    if figures and not any(one.at(preset) for one in figures):
+        yield f"    none of the figures is of the preset {preset}; each says what it was measured with"
+    for paper, table, row in found:
+        yield f"    {paper.cited}, {table.place}, {row.what}: the paper says {row.says}: {row.verdict}"
+        yield from (f"      here {stated(one)}" for one in row.ours)
+
+
+def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:
+    """Write a plug-in to begin with and its test; the text of each file by its path.
+
+    Raises:
+        UsageError: The name cannot be taken, or a file of that name exists.
+    """
+    from bench.plugins.skeleton import files
+    from bench.results.atomic_file import make_folder, write_new
+
+    texts = {into / path: text for path, text in files(kind, name).items()}
+    if existing := [path for path in texts if path.exists() or path.is_symlink()]:
+        raise UsageError(f"{existing[0]} exists, and nothing is overwritten: name another folder with --into")
+    for path, text in texts.items():
+        make_folder(path.parent)
+        write_new(path, text.encode(), mode=0o644)
+    return texts
