@@ -7,19 +7,22 @@ by, a node with all that it does. Killed planners are started again, killed node
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import random
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import psutil
 from trial import MOST_SECONDS, Trial
 
-NODES, STARTS = 3, 5
+NODES, STARTS, START_SECONDS = 3, 5, 60.0
 VISIBLE = ("--engine", "visible=5")  # the folder is on this machine
 
 
@@ -132,18 +135,13 @@ class RayNodes:
         }
         from ray.cluster_utils import Cluster as RayCluster
 
-        self._cluster = RayCluster(
-            initialize_head=True,
-            head_node_args={"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_dashboard": False},
-        )
+        head = {"num_cpus": 0, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+        self._cluster = _retried("head", lambda: RayCluster(initialize_head=True, head_node_args=head))
         self._nodes = [self._node() for _ in range(NODES)]
         self.words: tuple[str, ...] = ("--executor", "ray", "--engine", f"address={self._cluster.address}", *VISIBLE)
 
     def _node(self) -> object:
-        for _ in range(STARTS - 1):  # Ray gives a node 30 s to start, which a busy machine may exceed
-            with contextlib.suppress(Exception):  # Ray raises the bare class
-                return self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
-        return self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+        return _retried("node", lambda: self._cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20))
 
     def nodes(self) -> list[str]:
         return [str(number) for number in range(len(self._nodes))]
@@ -160,6 +158,18 @@ class RayNodes:
 
     def close(self) -> None:
         self._cluster.shutdown()
+
+
+def _retried(what: str, start: Callable[[], Any]) -> Any:
+    """The started part of a Ray cluster; Ray fixes 30 s for a start, and a busy machine may take longer."""
+    for number in range(1, STARTS):
+        try:
+            return start()
+        except Exception as error:  # Ray raises the bare class
+            print(
+                f"ray: start {number} of a {what} failed and is repeated: {error!s:.120}", file=sys.stderr, flush=True
+            )
+    return start()
 
 
 ENGINES: Mapping[str, type[Cluster]] = {"local": Local, "slurm": SlurmNodes, "ray": RayNodes}
@@ -263,15 +273,30 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def have(name: str) -> bool:
-    """Whether an engine is here."""
+    """True if an engine is here; a SLURM that is installed and does not run is started."""
     if name == "slurm":
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            return subprocess.run(["sinfo"], capture_output=True, check=False, timeout=30).returncode == 0
-        return False
-    if name == "ray":
-        with contextlib.suppress(ImportError):
-            import ray
+        return _slurm_answers() or _slurm_starts()
+    return name != "ray" or importlib.util.find_spec("ray") is not None
 
-            return bool(ray.__version__)
+
+def _slurm_answers() -> bool:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        return subprocess.run(["sinfo"], capture_output=True, check=False, timeout=30).returncode == 0
+    return False
+
+
+def _slurm_starts() -> bool:
+    """Start the daemons of this machine's own configuration; True if the controller answers soon."""
+    if shutil.which("slurmctld") is None or os.geteuid():
         return False
+    print("slurm: its daemons do not run, and are started", file=sys.stderr, flush=True)
+    subprocess.run(["service", "munge", "start"], capture_output=True, check=False)
+    subprocess.run(["slurmctld"], check=False)
+    end = time.monotonic() + START_SECONDS
+    while not _slurm_answers():
+        if time.monotonic() > end:
+            return False
+        time.sleep(1)
+    for node in subprocess.check_output(["sinfo", "-hN", "-o", "%N"], text=True).split():
+        subprocess.run(["slurmd", "-N", node], check=False)
     return True
