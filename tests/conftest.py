@@ -85,10 +85,9 @@ def in_one_process() -> Iterator[None]:
 def networks_wait_in_the_fork_server() -> Iterator[None]:
     """Jobs of runs find timm and scikit-learn imported, which took each that trains Bob two seconds."""
     from bench.runs import local_engine
-    from bench.runs.local_engine import NETWORKS
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_engine, "PRELOADED", [NETWORKS, "sklearn.linear_model", *local_engine.PRELOADED])
+        patch.setattr(local_engine, "PRELOADED", ["timm", "sklearn.linear_model", *local_engine.PRELOADED])
         yield
 
 

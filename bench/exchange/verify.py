@@ -20,6 +20,7 @@ from bench.results.results import Results
 from bench.results.signing_key import SigningKey
 from bench.results.verdict import Judged, Tier
 from bench.runs.display import Display
+from bench.runs.plan import plan_run
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
 from bench.types import DataError
@@ -137,7 +138,7 @@ def run_again(records: Sequence[Record], secret: Secret, place: Place) -> dict[s
         cells.setdefault(record.cell, []).append(record)
     with Display() as display:
         for row in cells.values():  # together, to open the data and fit the method once
-            summary = run(_run_spec(row), place, display)
+            summary = run(plan_run(_run_spec(row), place.results), place, display)
             measured |= {f"{record.cell}/{record.evaluator}": record for record in summary.records}
     return measured
 

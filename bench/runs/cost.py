@@ -1,8 +1,7 @@
 """Estimated hours of a board at another size, from recorded seconds.
 
-The wall seconds of an evaluator grow as a power of the number of private rows. The power is fitted to records of
-several sizes and lies in [0, 2]; with one size only it is 1. The estimate starts from the median of the largest size.
-It is rough: a preset changes more than rows.
+Wall seconds grow as a power of the private rows: fitted to several sizes, in [0, 2]; 1 for a single size. The estimate
+starts from the median at the largest size, and is rough: a preset changes more than rows.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
+from statistics import linear_regression, median
 
 from bench.results.records import Record
 
@@ -19,17 +18,10 @@ _MOST_GROWTH = 2.0
 
 @dataclass(frozen=True)
 class EvaluatorCost:
-    """The cost of an evaluator's jobs.
+    """The cost of an evaluator's jobs, by the records of the largest size.
 
-    Args:
-        kind: The evaluator.
-        device: "cpu" or "cuda".
-        jobs: Number of records of the largest size, which is the number of the board's jobs.
-        rows: Private rows of those.
-        seconds: Their median, on the wall.
-        growth: The power of the rows that seconds grow with.
-        fitted: Whether the growth was fitted, or is taken for 1.
-        estimated: Seconds a job at the size that was asked for.
+    `rows` are their private rows, `seconds` the median on the wall, `growth` the power of the rows, which is `fitted`
+    or taken for 1, and `estimated` the seconds of a job at the size that was asked for.
     """
 
     kind: str
@@ -78,7 +70,5 @@ def _growth(by_rows: dict[int, list[float]]) -> float | None:
     points = [(math.log(rows), math.log(median(seconds))) for rows, seconds in by_rows.items()]
     if len(points) < 2:
         return None
-    x = sum(at for at, _ in points) / len(points)
-    y = sum(value for _, value in points) / len(points)
-    slope = sum((at - x) * (value - y) for at, value in points) / sum((at - x) ** 2 for at, _ in points)
+    slope = linear_regression(*zip(*points, strict=True)).slope
     return min(max(slope, 0.0), _MOST_GROWTH)

@@ -39,21 +39,18 @@ class Job:
 
     Args:
         name: For display.
-        work: Module-level function of no arguments but `argument`, which is pickled on its way.
-        argument: The argument of the function.
-        answer: The type of its result, which comes back as JSON and is checked: a pydantic model, or another type that
-            it checks.
+        work: Module-level function of `argument`, which is pickled on its way.
+        argument: Its argument.
+        answer: The type of its result, which comes back as JSON and is checked by pydantic.
         timeout: Seconds that it may work, as `bench.runs.job_process` counts them.
         log: File that takes what the worker prints.
-        keeps: The worker may do the next such job: its GPU context and libraries are costly to load, and all code that
-            it ran is this project's.
+        keeps: The worker may do the next such job: all code that it ran is this project's.
         alone: Run it while nothing else runs (timings).
-        prepares: Others wait for it: at most half of the workers do such jobs while others wait, so that figures come
-            early.
+        prepares: Others wait for it: at most half of the workers do such jobs, so that figures come early.
         restricted: Its data may not be shared: outcome and stages are reported by codes from fixed lists.
         heard: Exceptions that are reported in full all the same: those of the data set.
         device: "cpu" or "cuda".
-        key: Content key of everything that the result depends on; empty if an earlier result may not be taken for it.
+        key: Content key of all that the result depends on; empty if no earlier result may be taken for it.
     """
 
     name: str
@@ -95,13 +92,9 @@ class Outcome:
 
 @dataclass(eq=False)
 class Future:
-    """A job that was submitted, and its outcome once there is one.
+    """A job that was submitted, and its outcome; None while it waits or runs.
 
-    Args:
-        job: The job.
-        outcome: None while it waits or runs.
-        ran: False if the job never started: a job that it comes after gave no value, or the engine refused it.
-        refused: Why the engine did not take it, after several tries; None if it did.
+    `ran` is False if the job never started: one that it comes after gave no value, or the engine `refused` it.
     """
 
     job: Job
@@ -118,10 +111,8 @@ class Future:
 class Engine(ABC):
     """Runs jobs apart from each other: a failure touches no other job."""
 
-    at_a_time = 1
-    """Jobs on one machine at a time, for the record."""
-    keeps_outcomes = False
-    """Whether outcomes outlive this process, by the keys of their jobs."""
+    at_a_time = 1  # jobs on one machine, for the record
+    keeps_outcomes = False  # beyond this process, by the keys of jobs
 
     def __init__(self) -> None:
         self._held: list[tuple[list[Future], tuple[Future, ...]]] = []
@@ -188,8 +179,8 @@ class Launch:
 
     Args:
         results: The results folder, which all machines share.
-        options: Options of the engine, from `--engine` and the configuration file.
-        most: At most so many jobs at a time; None leaves it to the engine.
+        options: From `--engine` and the configuration file.
+        most: Most jobs at a time; None leaves it to the engine.
         memory: Bytes that a job may hold; None if `--memory` was not given.
         notify: Called with (name, stage, done, total).
     """
@@ -224,11 +215,7 @@ _TIME = re.compile(r"(?:(?P<days>[0-9]+)-)?(?P<parts>[0-9]+(?::[0-9]+){0,2})")
 class Needs:
     """A resource class: jobs with equal needs go into one array.
 
-    Args:
-        device: "cpu" or "cuda".
-        alone: Nothing else may run on the machine meanwhile (timings).
-        minutes: Most minutes of processor time.
-        memory: Bytes; None if `--memory` was not given.
+    `minutes` are of processor time, `memory` bytes; None if `--memory` was not given.
     """
 
     device: str
@@ -236,24 +223,10 @@ class Needs:
     minutes: int
     memory: int | None
 
-    @property
-    def name(self) -> str:
-        """The class in a word.
-
-        >>> Needs("cuda", True, 60, 16 * 2**30).name
-        'cuda-alone-60m-16g'
-        """
-        memory = "" if self.memory is None else f"-{self.memory / 2**30:g}g"
-        return f"{self.device}{'-alone' if self.alone else ''}-{self.minutes}m{memory}"
-
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Options by name, which may begin with a kind of job, `alone.`
-
-    Args:
-        values: As they were written.
-    """
+    """Options by name, as written; a name may begin with a kind of job, `alone.`"""
 
     values: Mapping[str, str]
 

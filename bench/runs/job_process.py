@@ -31,12 +31,10 @@ class JobProcess:
 
     Args:
         future: The job's future.
-        process: Its supervisor, which stands above the worker.
+        process: Its supervisor, which stands above the worker; `tree` once it is there.
         pipe, reader: Messages of the worker.
         more: Takes the next job for a worker that is kept.
-        started: When, on the run's clock.
-        clock: The clock of the job.
-        tree: The supervisor, once it is there.
+        started, clock: The beginning on the run's clock, and the clock of the job.
     """
 
     future: Future
@@ -149,11 +147,12 @@ _TICK = 1.0
 
 @dataclass
 class JobClock:
-    """The clock of a job.
+    """The clock of a job that may work `limit` seconds, and began at `started`.
 
-    Args:
-        limit: Seconds that it may work.
-        started: When it began, on the clock that `look` is given.
+    A loaded machine must not cost a job its result, so the wall is no measure. A job's time is the processor time of
+    all its processes, at most a second each second. Parallel threads make it shorter; waiting for a busy accelerator
+    counts, because it keeps a core busy. A job ends if its time is over its limit; if for `STILL_SECONDS` (or its
+    limit, if shorter) it neither used a thousandth of a core nor reported a stage; or after `WALLS` times its limit.
     """
 
     limit: float

@@ -20,12 +20,9 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from bench.memory.memory_budget import GIB, at_most, memory
-from bench.plugins import registry
-from bench.plugins.code_digest import definitions
 from bench.results.reason import ABSENT, Code, phase_of, status_of, withheld
 from bench.runs.engine import Engine, Future, Outcome
 from bench.runs.job_process import JobProcess
-from bench.runs.plan import Plan
 from bench.runs.tasks import Answer, Progress, allowed
 from bench.runs.worker import below
 from bench.wire.message import WireError
@@ -41,27 +38,6 @@ _LEAVE_SECONDS = 1.0
 _LAST_LOOKS = 32  # at what a pipe may still hold
 
 
-_RESNET = "bench.nets.convolutional_networks:resnet18"
-NETWORKS = "timm"
-"""What builds ResNets: importing it takes a job 1.7 s of processor time, as long as torch itself."""
-
-
-def preloaded(plan: Plan) -> list[str]:
-    """Modules to import before workers start, if several jobs train networks."""
-    names = [
-        each.planned.written
-        for cell in plan.cells
-        for each in plan.again(cell)
-        if each.planned.attack is None and each.record is None
-    ]
-    training = {name for name in set(names) if _trains(name)}
-    return [NETWORKS] if sum(name in training for name in names) > 1 else []
-
-
-def _trains(evaluator: str) -> bool:
-    return _RESNET in definitions(registry.load("evaluators", evaluator))
-
-
 class LocalEngine(Engine):
     """At most `jobs` worker processes on this machine.
 
@@ -70,12 +46,11 @@ class LocalEngine(Engine):
         memory: Bytes a worker, with what it started, may hold before it is stopped.
         notify: Called with (job name, stage, done, total) as workers report.
         threads: With which each job computes; None shares the cores among them.
-        imported: Modules that workers find imported beside those that all find so.
     """
 
     def __init__(
         self, *, jobs: int, memory: int, notify: Callable[[str, str, int, int], None],
-        threads: int | None = None, imported: Sequence[str] = (),
+        threads: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.at_a_time = jobs
@@ -86,7 +61,7 @@ class LocalEngine(Engine):
         if "forkserver" in methods:
             # Or else the server looks for modules in the working folder first: a bench.py there would end every worker.
             os.environ.setdefault("PYTHONSAFEPATH", "1")
-            self._context.set_forkserver_preload([*imported, *PRELOADED])
+            self._context.set_forkserver_preload(PRELOADED)
         self._waiting: deque[Future] = deque()
         self._running: list[JobProcess] = []
         self._kept: list[JobProcess] = []  # with their job done, and ready for the next

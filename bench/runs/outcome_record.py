@@ -44,13 +44,7 @@ from bench.workbench.machine import git_state, hardware, versions
 
 @dataclass(frozen=True, eq=False)
 class OutcomeRecord:
-    """A record with the files beside it.
-
-    Args:
-        record: Without a signature.
-        pictures: PNGs by name.
-        evidence: The data behind its figures; None if it may not be shared, or there is none.
-    """
+    """An unsigned record, its PNGs by name, and the data behind its figures; None if these may not be shared."""
 
     record: Record
     pictures: Mapping[str, bytes]
@@ -63,13 +57,7 @@ def outcome_record(
 ) -> OutcomeRecord:  # fmt: skip
     """The record of an evaluation; for restricted data, codes and figures only.
 
-    Args:
-        cell, data, planned: The cell, its data and the planned evaluator.
-        fitted: The result of the fit; None if nothing was fitted.
-        outcome: The result of the job.
-        commitment: To the run secret; None if there is none yet.
-        jobs: Number of jobs that ran at a time.
-        isolation: The isolation of plug-ins.
+    `fitted` is None if nothing was fitted; `commitment` is that to the run secret; so many `jobs` ran at a time.
     """
     inputs = record_inputs(cell, data, planned, commitment)
     result = outcome.value if isinstance(outcome.value, Evaluation) else Evaluation()
@@ -169,14 +157,7 @@ class _Stored(Part):
 
 
 def write_outcome(path: Path, kind: str, answer: type[object], outcome: Outcome) -> None:
-    """Write an outcome in one step.
-
-    Args:
-        path: The file.
-        kind: Names the job, and enters the digest.
-        answer: The type of its value.
-        outcome: The outcome to write.
-    """
+    """Write an outcome in one step; `kind` names the job, and `answer` is the type of its value."""
     value = None
     if outcome.value is not None:
         value = TypeAdapter(answer).dump_python(outcome.value, mode="json", warnings="error")
@@ -212,7 +193,10 @@ def restricted(
 ) -> Evaluation:
     """The evaluation without words of plug-ins; this process describes the machine.
 
-    `own_attack` and `own_method` as in `bench.results.disclosure_check.harmless`.
+    Names, words and numbers of a plug-in may hold data that it has seen: pixels, paths and identifiers have left in
+    notes, in the names of stages and of exceptions, and in texts that explain refusals. The figures stay with their
+    intervals. Their replicates go: they are enough numbers for an image, and reveal figures of single people to those
+    who know the resamples. `own_attack` and `own_method` as in `bench.results.disclosure_check.harmless`.
     """
     groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
     names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))

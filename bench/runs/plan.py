@@ -51,7 +51,7 @@ class Standing:
             "changed" if it is for other data, sizes, versions or metrics; "unreadable" if it was altered or is no
             record of this schema; "newer" if it is of a later schema, which is never overwritten.
         reason: In words.
-        record: The record; None if there is none, or none that can be read.
+        record: None if there is none that can be read.
         planned: What to run: with the metrics that its record already holds beside those asked for.
     """
 
@@ -156,10 +156,7 @@ def controls(roles: tuple[Role, ...], preset: str) -> tuple[Chosen[Method], ...]
 class Plan:
     """A run compared with the records; made once for each command.
 
-    Args:
-        spec: The wanted run.
-        known: For each choice of data, the data when they were last opened; None if they never were.
-        cells: The state of every evaluator.
+    `known` holds for each choice the data when they were last opened, None if never; `cells` every evaluator's state.
     """
 
     spec: RunSpec
@@ -178,20 +175,14 @@ class Plan:
 def plan_run(spec: RunSpec, results: Results) -> Plan:
     """Compare a run with the records. Raises as `work` does."""
     planned = work(spec)
-    choices = dict.fromkeys(cell.choice for cell in planned)
-    known = {choice: results.journal.data(data_key(choice)) for choice in choices}
-    return Plan(
-        spec,
-        known,
-        {cell: standings(results, cell, asked, known[cell.choice], spec.isolation) for cell, asked in planned.items()},
-    )
-
-
-def standings(
-    results: Results, cell: Cell, planned: Sequence[Planned], data: DatasetRecord | None, isolation: Isolation
-) -> tuple[Standing, ...]:
-    """The states of evaluators of a cell."""
-    return tuple(standing(results, cell, each, data, isolation) for each in planned)
+    known = {
+        choice: results.journal.data(data_key(choice)) for choice in dict.fromkeys(cell.choice for cell in planned)
+    }
+    cells = {
+        cell: tuple(standing(results, cell, each, known[cell.choice], spec.isolation) for each in asked)
+        for cell, asked in planned.items()
+    }
+    return Plan(spec, known, cells)
 
 
 def standing(
@@ -359,11 +350,9 @@ def parsed_plan(text: str) -> dict[str, Any]:
 
 
 def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planned | UsageError]]:
-    """The cell of a plan, and its evaluators or reasons.
+    """The cell of a plan in the journal, and its evaluators or reasons.
 
-    Args:
-        text: As the journal has it.
-        files: Whether plug-ins may come from files, which are run: anybody may have written a plan that names some.
+    `files` allows plug-ins from files, which are run: anybody may have written a plan that names some.
 
     Raises:
         UsageError: The cell's own method or data cannot be had any more, or come from a file that may not be run.

@@ -97,7 +97,7 @@ def release(
         place: The results folder holds fitted schemes.
         out: A new folder, to be published whole.
         key_out: A new file for the secret; None for DIR-key.safetensors beside `out`.
-        report: Hears the stage and its steps; of data that may not be shared, the phase alone.
+        report: Hears the stage and its steps; the phase alone if data may not be shared.
 
     Raises:
         UsageError: More than one cell, a path that exists, or a method that releases nothing here.

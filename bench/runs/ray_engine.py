@@ -64,7 +64,7 @@ class RayEngine(RemoteEngine["ObjectRef[int]"]):
     def _hand_over(self, needs: Needs, tasks: Sequence[Task], logs: Path) -> list[ObjectRef[int]]:
         options, names = self._launch.options, kinds(needs)
         remote = self._ray.remote(_run).options(
-            name=f"bench {needs.name}",
+            name="veil-bench",
             num_cpus=self._largest_node() if needs.alone else self._cores(needs),
             num_gpus=(options.count("gpus", names) or 1) if needs.device == "cuda" else 0,
             memory=int((options.memory(needs, names) or 0.0) * 2**30),

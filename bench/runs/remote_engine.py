@@ -43,14 +43,9 @@ class EngineError(Exception):
 
 @dataclass(eq=False)
 class Sent(Generic[Handle]):
-    """A job that the engine has.
+    """A job that the engine has: its file, the engine's name for it, and how often it was handed over.
 
-    Args:
-        future: The job's future.
-        task: The file of the job, and where its outcome will be.
-        handle: The engine's name for it.
-        tries: Number of times that it was handed over.
-        ended: When it was first seen to have ended, on the monotonic clock; None while it waits or runs.
+    `ended` is when it was first seen to have ended, on the monotonic clock; None while it waits or runs.
     """
 
     future: Future

@@ -41,8 +41,7 @@ class RemoteJob:
 
     Args:
         job: The job; memory and threads in its argument are set where it runs.
-        outcome: The file for its outcome.
-        kind: Under which the outcome proves itself (`bench.results.signed_json`).
+        outcome, kind: The file for its outcome, and under which this proves itself (`bench.results.signed_json`).
         lock: Held while the job runs, so that a second task of the same content waits and then finds the outcome.
         memory: Bytes that it may hold; None for most of the node's.
         cores: Threads; None for all of the node's.

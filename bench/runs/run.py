@@ -6,11 +6,11 @@ fits, releases and records are kept by content. Two commands on one folder share
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -29,21 +29,19 @@ from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
 from bench.runs.display import Display
 from bench.runs.engine import Engine, Future, Job, Outcome
-from bench.runs.local_engine import LocalEngine, preloaded
+from bench.runs.local_engine import LocalEngine
 from bench.runs.outcome_record import described, outcome_record, restricted_data, restricted_fit
 from bench.runs.plan import (
     Condition,
     Plan,
     Standing,
     data_key,
-    plan_run,
-    standings,
+    standing,
     title,
     to_run,
     unchanged,
     write_plan,
 )
-from bench.runs.run_spec import RunSpec
 from bench.runs.tasks import (
     EvaluateTask,
     Evaluation,
@@ -69,16 +67,14 @@ _WAIT_SECONDS = 1.0
 
 @dataclass
 class Summary:
-    """The records of a run, and how many were computed now.
+    """The records of a run, those that were there too, and how many were computed now.
 
     Args:
-        records: Those that were computed now, and those that were there.
-        computed: Number of records computed now.
-        kept: Counts by their condition those that were not computed now.
+        kept: Counts by their condition the records that were not computed now.
         unopened: Data that did not open, and why; they have no records but those of earlier runs.
-        refused: Jobs that the engine did not take, by name, and why; they have no new records either.
+        refused: Jobs that the engine did not take, and why; they have no new records either.
         planned: Number of records if all goes well.
-        stopped: The signal or Ctrl-C that ended the run early; None if it came to its end.
+        stopped: The signal or Ctrl-C that ended the run early.
     """
 
     records: list[Record] = field(default_factory=list)
@@ -106,49 +102,35 @@ class Summary:
 
 
 def run(
-    asked: RunSpec | Plan, place: Place, display: Display, signer: SigningKey | None = None,
-    engine: Engine | None = None,
-) -> Summary:  # fmt: skip
-    """Compute missing records, and return all; `signer` signs new ones.
+    plan: Plan, place: Place, display: Display, signer: SigningKey | None = None, engine: Engine | None = None
+) -> Summary:
+    """Compute missing records, and return all.
 
     A signal or Ctrl-C ends the jobs, and the summary holds it in place of an exception; the next one is raised.
 
     Args:
-        asked: The wanted run, or a plan of it.
+        plan: The wanted run beside what is on record.
         place: The place of its work.
         display: The user's display.
         signer: Signs new records; it never leaves this process.
         engine: Runs the jobs, and stays open; None for workers on this machine.
     """
-    plan = asked if isinstance(asked, Plan) else plan_run(asked, place.results)
-    try:
-        if engine is not None:
-            return execute(plan, place, display, engine, signer)
-        spec = plan.spec
-        more = preloaded(plan)
-        with closing(
-            LocalEngine(jobs=spec.jobs, memory=spec.memory, notify=display.progress, imported=more)
-        ) as workers:
-            return execute(plan, place, display, workers, signer)
-    finally:
-        remove_unused(place.results.rooms)  # of workers that were killed
-
-
-def execute(
-    plan: Plan, place: Place, display: Display, engine: Engine, signer: SigningKey | None = None
-) -> Summary:  # fmt: skip
-    """As `run`, on an engine that is there."""
-    graph = _Graph(plan, place, display, engine, signer)
-    try:
-        graph.start()
-        while (future := engine.next()) is not None or graph.go_on():
-            if future is not None:
-                graph.finished(future)
-    except KeyboardInterrupt as stopped:
-        graph.summary.stopped = stopped
-    finally:
-        graph.release()
-    return graph.summary
+    spec = plan.spec
+    with contextlib.ExitStack() as stack:
+        stack.callback(remove_unused, place.results.rooms)  # of workers that were killed
+        if engine is None:
+            workers = LocalEngine(jobs=spec.jobs, memory=spec.memory, notify=display.progress)
+            engine = stack.enter_context(contextlib.closing(workers))
+        graph = _Graph(plan, place, display, engine, signer)
+        stack.callback(graph.release)
+        try:
+            graph.start()
+            while (future := engine.next()) is not None or graph.go_on():
+                if future is not None:
+                    graph.finished(future)
+        except KeyboardInterrupt as stopped:
+            graph.summary.stopped = stopped
+        return graph.summary
 
 
 class _Graph:
@@ -248,8 +230,7 @@ class _Graph:
         """Submit the jobs of a cell, planned again if data changed."""
         found: Sequence[Standing] = self.plan.cells[cell]
         if again:
-            planned = [each.planned for each in found]
-            found = standings(self.results, cell, planned, data, self.spec.isolation)
+            found = [standing(self.results, cell, each.planned, data, self.spec.isolation) for each in found]
         wanted = [each for each in found if to_run(each, self.spec.overwrite)]
         if wanted and not self._locked(cell):
             if again or not any(each == cell for each, _ in self._taken):

@@ -203,6 +203,7 @@ def _printable(notes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 _WORDS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
 
+# Messages of a worker are JSON, checked field by field and never unpickled: plug-ins share its process.
 MESSAGE_CAP = 64 * 2**20
 MOST_ENTRIES = 2000
 MOST_STEPS = 2**53

@@ -26,7 +26,7 @@ from bench.results.verdict import Judged
 from bench.runs.display import Display
 from bench.runs.engine import Engine, Future, Job, Outcome
 from bench.runs.plan import evaluators, plan_run
-from bench.runs.run import execute
+from bench.runs.run import run as run_plan
 from bench.runs.run_spec import RunSpec
 from bench.types import NotApplicable
 from bench.workbench.cell import Planned
@@ -93,7 +93,7 @@ def spec(methods: Sequence[str], *, controls: bool, attacks: Sequence[str] = ATT
 def run(wanted: RunSpec, where: Place) -> None:
     """Measure in this process, and say that it was a sandbox's: what is tested here is what becomes of records."""
     display = Display(Console(file=io.StringIO()))
-    execute(plan_run(wanted, where.results), where, display, Inline())
+    run_plan(plan_run(wanted, where.results), where, display, engine=Inline())
     for _, record in list(where.results.records()):
         assert isinstance(record, Record), record
         if record.isolation == "none":

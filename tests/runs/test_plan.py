@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from made.cells import cell, place, records_of
 
 from bench.api.running import slow_counting
 from bench.cli import main
-from bench.runs.local_engine import NETWORKS, preloaded
-from bench.runs.plan import RUNS, Condition, Plan, Planned, Standing, standing, to_run
+from bench.runs.plan import RUNS, Planned, standing, to_run
 from bench.runs.run_spec import Overwrite
 from bench.workbench import inputs
 
@@ -58,24 +56,6 @@ def test_records_of_earlier_code_stay_and_are_shown_as_such(
 )
 def test_never_means_never_and_each_word_adds_to_the_one_before(overwrite: Overwrite, runs: set[str]) -> None:
     assert RUNS[overwrite] == runs
-
-
-@pytest.mark.parametrize(
-    ("planned", "found"),
-    [
-        ([Planned("utility", None, ())] * 2, [NETWORKS]),
-        ([Planned("utility", None, ()), Planned("learning-curve", None, ())], [NETWORKS]),
-        ([Planned("utility", None, ()), Planned("sets", None, ())], []),
-        ([], []),
-    ],
-)
-def test_what_several_jobs_import_waits_in_the_fork_server(planned: list[Planned], found: list[str]) -> None:
-    def plan(state: Condition) -> Plan:
-        spec = SimpleNamespace(overwrite="failed")
-        return Plan(spec, {}, {cell("identity"): tuple(Standing(state, "", None, each) for each in planned)})  # type: ignore[arg-type]
-
-    assert preloaded(plan("missing")) == found
-    assert preloaded(plan("done")) == []
 
 
 def test_a_stronger_isolation_is_offered_and_all_three_callers_of_the_planner_agree(

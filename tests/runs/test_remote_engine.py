@@ -59,7 +59,7 @@ class Fake(RemoteEngine[int]):
         if self.refuses and not needs.alone:
             self.refuses -= 1
             raise EngineError("too many jobs")
-        self.arrays.append((needs.name, len(tasks)))
+        self.arrays.append((needs.device + "-alone" * needs.alone, len(tasks)))
         handles = []
         for task in tasks:
             handles.append(len(self.over))
@@ -103,7 +103,7 @@ def test_each_stage_and_resource_class_is_one_array_and_a_stage_waits_for_its_in
     engine.submit([*(job(f"measure {name}") for name in "abcd"), job("timing", alone=True)], after=fits)
     engine.submit([job("gpu", device="cuda", prepares=True)])
     assert all(future.ok for future in outcomes(engine).values())
-    assert engine.arrays == [("cpu-30m", 3), ("cuda-30m", 1), ("cpu-30m", 4), ("cpu-alone-30m", 1)]
+    assert engine.arrays == [("cpu", 3), ("cuda", 1), ("cpu", 4), ("cpu-alone", 1)]
     assert list((tmp_path / "results/artefacts/tasks").iterdir()) == []
 
 
@@ -128,7 +128,7 @@ def test_an_outcome_that_a_killed_run_left_is_taken_over_and_a_failed_one_is_not
     engine = Fake(launch(tmp_path))
     engine.submit([job(name, key=name) for name in ("good", "bad", "moved")])
     assert all(future.ok for future in outcomes(engine).values())
-    assert engine.arrays == [("cpu-30m", 2)]
+    assert engine.arrays == [("cpu", 2)]
     assert list(tasks.iterdir()) == []
 
 
