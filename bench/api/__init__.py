@@ -1,4 +1,4 @@
-"""The Python face of the harness: one function a command, which returns data.
+"""The Python face of the harness: functions that return data.
 
 `running` holds runs and plug-ins, `boards` what is made of records and data; `bench.cli` prints what they return.
 """

@@ -1,4 +1,4 @@
-"""The Python face of boards, records and data: one function a command, which returns data."""
+"""Functions of boards, records and data sets, one a command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SITE = "board"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows of one data set, preset and seed compared: two of them figure by figure, or all with their ranks."""
+    """Two rows of a board's part, or all with their ranks."""
 
     dataset: str
     preset: str
@@ -55,14 +55,14 @@ class Comparison:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing could be compared."""
+        """True if nothing could be compared."""
         return not self.ranks and not any(figure.paired is not None for figure in self.figures)
 
 
 def compare(
     results: Results, methods: Sequence[str] = (), metrics: Sequence[str] = (), attack: str | None = None
 ) -> list[Comparison]:
-    """Compare two methods, or all of them, on the same people and keys.
+    """Compare two methods, or all, on the same people and keys.
 
     Raises:
         UsageError: No records, or a name that none of them has.
@@ -118,9 +118,9 @@ def _check_names(
 
 
 def _row_of(name: str, part: Sequence[Row]) -> Row | None:
-    """The row of a method as the command line writes it, first one with just these parameters; None if none fits.
+    """The row of a method as written; None if none fits.
 
-    Raises UsageError if several fit.
+    A row with exactly these parameters has precedence. Raises UsageError if several fit.
     """
     from leaderboard.names import unusual
 
@@ -139,7 +139,7 @@ def _fits(row: Row, spec: PluginSpec) -> bool:
 
 
 def _same(recorded: object, written: object) -> bool:
-    """Whether a parameter of a record is the value that was written, 20 for 20.0, too."""
+    """True if a recorded parameter is the written value (20 is 20.0)."""
     if isinstance(recorded, bool) or recorded is None:
         return str(recorded).lower() == str(written).lower()
     if isinstance(recorded, int | float):
@@ -151,7 +151,7 @@ def _same(recorded: object, written: object) -> bool:
 
 
 def reach(results: Results, preset: str) -> tuple[list[Step], list[Step]]:
-    """Steps of the ladder of breakable encoders: those of the folder's records, and all at the preset.
+    """Ladder steps of the folder's records, and all at the preset.
 
     Raises:
         UsageError: No attack was measured at the preset.
@@ -168,9 +168,9 @@ def reach(results: Results, preset: str) -> tuple[list[Step], list[Step]]:
 
 
 def clean(place: Place, only: Literal["artefacts", "cache"] | None = None) -> list[Regenerable]:
-    """What can be made again: artefacts of the results folder, prepared data and features of the user's cache.
+    """Artefacts and caches that can be made again.
 
-    Only folders with our CACHEDIR.TAG count, and of those only what was made there. `Regenerable.remove` removes one.
+    Only folders with our CACHEDIR.TAG count, and in them only files of ours. `Regenerable.remove` removes one.
 
     Raises:
         UsageError: Artefacts are asked for, and it is no results folder.
@@ -204,7 +204,7 @@ def _cached(cache: Path) -> Iterator[Regenerable]:
 
 
 def dataset(name: str) -> Source:
-    """A data set as `bench run` opens it. Raises UsageError for an unknown name."""
+    """A data set as `bench run` opens it. Raises UsageError."""
     spec = registry.canonical("datasets", parse(name), "quick")
     source = registry.build("datasets", spec, "quick")
     assert isinstance(source, Source)
@@ -212,7 +212,7 @@ def dataset(name: str) -> Source:
 
 
 def data_list(place: Place) -> list[tuple[str, str, str]]:
-    """Name, first line and place of every data set; the place may be a reason why it cannot be used."""
+    """Name, first line, and place or problem of every data set."""
     found = []
     for name, entry in sorted(registry.entries("datasets").items()):
         error = registry.inspect(entry).error
@@ -236,7 +236,7 @@ def data_prepare(
     source: Source, place: Place, *, size: int | None = None, skip_corrupt: bool = False,
     max_pixels: int | None = None, jobs: int | None = None, report: Callable[[int, int], None] | None = None,
 ) -> Prepared:  # fmt: skip
-    """Decode and resize a data set once; what is prepared already is opened. Raises DataError for absent files."""
+    """Decode and resize a data set unless prepared. Raises DataError."""
     import os
 
     from bench.data.prepare import prepare
@@ -287,7 +287,7 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
 
 
 def publish(place: Place, to: Path | None = None) -> Publication:
-    """Bring a results folder among the published records. Raises UsageError if it is none."""
+    """Copy a results folder to the published records. Raises UsageError."""
     from leaderboard import published
 
     if not (place.results.root / "cells").is_dir():
@@ -298,7 +298,9 @@ def publish(place: Place, to: Path | None = None) -> Publication:
 
 
 def ledger(*, renew: bool = False) -> tuple[Reproduction, list[Misquoted]]:
-    """What was reproduced of the papers, and the figures that differ from their source; `renew` writes these anew.
+    """The papers' reproduced figures, and those unlike their source.
+
+    `renew` writes the latter anew.
 
     Raises:
         UsageError: This is an installed package, or a figure has no source.
@@ -333,7 +335,7 @@ def _check_checkout(remedy: str) -> None:
 
 @dataclass(frozen=True)
 class Board:
-    """The rows of a run's records, the verdict of each row's panel of attacks by cell, and the limit of rows."""
+    """A run's rows, the verdict of each by cell, and the limit."""
 
     rows: Sequence[Row]
     verdicts: Mapping[str, str]
@@ -341,7 +343,7 @@ class Board:
 
 
 def board(summary: Summary, place: Place) -> Board:
-    """The board of a run's records; panels of attacks, which count all that is on record, are kept in the folder."""
+    """The board of a run's records; its panels enter the journal."""
     from leaderboard.board import rows
     from leaderboard.panel import dumps
 
@@ -363,7 +365,7 @@ AUDIT_METRIC = "empirical-epsilon"
 
 @dataclass(frozen=True)
 class AuditRow:
-    """An audited claim as text: epsilons claimed, derived and shown; whether the audit violates it."""
+    """An audited claim as text, and if the audit violates it."""
 
     method: str
     claimed: str = ""
@@ -451,7 +453,9 @@ def verify(
 
 
 def verify_folder(results: Results) -> list[tuple[str, str]]:
-    """Every file of a results folder that is not what was written, and why. Raises UsageError if it holds no record."""
+    """Altered files of a results folder, each with the reason.
+
+    Raises UsageError if it holds no record."""
     from leaderboard.site import altered
 
     if not results.root.is_dir():

@@ -1,4 +1,4 @@
-"""The Python face of runs and plug-ins: one function a command, which returns data. `bench.cli` prints them."""
+"""Functions of runs and plug-ins, one a command."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do: its parts, its jobs, and the attacks that no metric reads."""
+    """A run's parts and jobs, and attacks that no metric reads."""
 
     specs: Sequence[RunSpec]
     jobs: Sequence[Planned]
@@ -93,7 +93,7 @@ class Plan:
 
 
 def plan(request: Request, place: Place) -> Plan:
-    """The jobs that a run would do or keep, without doing any. Raises as `run`."""
+    """The jobs that a run would do or keep. Raises as `run`."""
     from bench.runs.plan import plan_run, to_run
 
     specs, absent = _present(request, place)
@@ -113,7 +113,7 @@ def plan(request: Request, place: Place) -> Plan:
 
 @dataclass
 class RunResult:
-    """What a run came to.
+    """The outcome of a run.
 
     Args:
         parts: Each part with its summary.
@@ -134,7 +134,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Observer:
-    """What a run tells while it works: lines to `display`, absent data and a part's records to functions."""
+    """Hears a run: its lines, absent data, and each part's records."""
 
     display: Display
     absent: Callable[[str, str], None] = field(default=lambda name, reason: None)
@@ -208,7 +208,7 @@ def run(
 def _engine(
     request: Request, place: Place, display: Display, executor: Executing, options: Sequence[str]
 ) -> Iterator[Engine | None]:
-    """The engine on other machines that was asked for; None for this machine."""
+    """The engine on other machines; None for this machine."""
     from bench.runs.engine import Launch, remote_engine
     from bench.runs.request import engine_options
 
@@ -232,7 +232,7 @@ def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping
 
 
 def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
-    """What all parts of a run share, a line each."""
+    """Lines on what all parts of a run share."""
     from bench.sandbox import why_not
 
     first = specs[0]
@@ -248,7 +248,7 @@ def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
 
 
 def slow_counting() -> Iterator[str]:
-    """A line if pair scores are counted without numba. Imports numba, so only a run with jobs left asks."""
+    """A line if pair scores are counted without numba, which it imports."""
     from bench.pairs.sweep import engine
 
     if engine() == "torch":
@@ -274,7 +274,7 @@ def release(
     request: Request, place: Place, out: Path, key_out: Path | None = None,
     report: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Published:  # fmt: skip
-    """Write a release as files to publish, and its key to a separate file (`bench.runs.publication.release`)."""
+    """Write a release, and its key to a separate file."""
     from bench.runs import publication
     from bench.runs.request import run_spec
 
@@ -293,7 +293,7 @@ def show(
 
 @dataclass(frozen=True)
 class JobState:
-    """How a job of a results folder stands: `state` in a word, and the reason."""
+    """The state of a job of a results folder, and the reason."""
 
     dataset: str
     cell: str
@@ -303,7 +303,9 @@ class JobState:
 
 
 def status(results: Results, *, files: bool = False) -> list[JobState]:
-    """Every job of a results folder; `files` also runs files of Python that plans name.
+    """Every job of a results folder.
+
+    `files` also runs files of Python that plans name.
 
     Raises:
         UsageError: There are no cells.
@@ -336,7 +338,7 @@ def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]
 
 
 def costs(results: Results, rows: int) -> list[EvaluatorCost]:
-    """Hours of each evaluator at another number of private rows, from recorded seconds.
+    """Hours of each evaluator at another number of private rows.
 
     Raises:
         UsageError: There are no records with seconds.
@@ -355,17 +357,17 @@ def records_of(results: Results) -> Iterator[Record]:
 
 
 def list_plugins(group: Group | None = None) -> dict[Group, list[description.Listed]]:
-    """Every registered plug-in by group, or those of one group; a broken one with the reason."""
+    """Every plug-in by group, or of one; a broken one's reason."""
     return {each: description.listed(each) for each in ((group,) if group else GROUPS)}
 
 
 def info(name: str, preset: str = "quick") -> str:
-    """What is known about every plug-in of that name. Raises UsageError for an unknown name."""
+    """A description of every plug-in of that name. Raises UsageError."""
     return description.described(parse(name), preset, _expected)
 
 
 def _expected(method: str, preset: str) -> Iterator[str]:
-    """Figures of a method that the ledger quotes, each with what it was measured with."""
+    """The ledger's figures of a method, each with its preset."""
     from leaderboard.reproduction import shipped, stated
 
     found = shipped().of(method)
@@ -380,7 +382,7 @@ def _expected(method: str, preset: str) -> Iterator[str]:
 
 
 def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:
-    """Write a plug-in to begin with and its test; the text of each file by its path.
+    """Write a plug-in to start from, and its test; texts by path.
 
     Raises:
         UsageError: The name cannot be taken, or a file of that name exists.

@@ -1,4 +1,6 @@
-"""The command line: arguments in, an exit code out. A verb's module is imported only if the verb is used.
+"""The command line: arguments in, an exit code out.
+
+A verb's module is imported only if the verb is used.
 
 Exit codes: 0 done; 1 something failed (a job, a check, a file); 2 wrong usage, or data that are missing. A signal gives
 128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
@@ -34,7 +36,7 @@ COMMANDS = "bench.cli.commands"
 
 @dataclass(frozen=True)
 class Verb:
-    """A command: what it does, two examples, and the function behind it as MODULE:NAME below `COMMANDS`."""
+    """A command's help, two examples, and MODULE:NAME below `COMMANDS`."""
 
     help: str
     examples: tuple[str, str]
@@ -231,7 +233,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def command_line(console: Console | None = None) -> App:
-    """The whole command line; `console` shows help pages in place of standard output."""
+    """The whole command line; `console` shows its help pages."""
     top = App(
         name="bench", help=HEADLINE, help_format="plaintext", version=_version, console=console,
         help_epilogue="New here? `bench run --suite quickstart` needs no data, no GPU and a few minutes.",
@@ -278,7 +280,7 @@ def _usage_message(error: CycloptsError) -> str:
 
 
 def _message(error: Exception) -> str:
-    """What went wrong, for a terminal: an error may quote a file of others."""
+    """An error's text, made plain: it may quote files of others."""
     from bench.results.disk_errors import OF_WRITING, unread, unwritable, why
     from bench.wire.text import plain
 

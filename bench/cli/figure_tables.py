@@ -1,4 +1,4 @@
-"""Tables of figures: brief ones while a run works, and the board at its end."""
+"""Tables of figures: brief ones meanwhile, and the board at the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PENDING = {"not-run": "…", "not-applicable": "n/a"}
 
 
 def interim(records: Sequence[Record], console: Console, lines: int) -> Table:
-    """The figures so far, a line a method: no more columns than fit the console, and no more methods than `lines`."""
+    """The figures so far, at most `lines` methods, in the console's width."""
     cells: dict[str, list[Record]] = {}
     for record in records:
         cells.setdefault(record.cell, []).append(record)
@@ -93,7 +93,7 @@ def print_board(board: Board) -> None:
 
 
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
-    """The figures of some rows in as many tables as it takes for each to fit the console's width."""
+    """The figures of some rows, in tables that fit the console."""
     wide = console.options.update(max_width=sys.maxsize)
     found: list[Table] = []
     taken: list[Column] = []
@@ -117,12 +117,12 @@ def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
 
 
 def senseless(column: Column, part: Sequence[Row]) -> bool:
-    """Whether the metric makes no sense for some of the rows."""
+    """True if the metric makes no sense for some rows."""
     return any(row.entries[column.name].status == "not-applicable" for row in part)
 
 
 def title(row: Row) -> str:
-    """What the rows of a table were scored on."""
+    """The data, preset and seed of a table's rows."""
     data = row.data
     if data is None:
         return f"{row.dataset}: its data could not be opened"
@@ -131,7 +131,7 @@ def title(row: Row) -> str:
 
 
 def parameters(row: Row, board: Sequence[Row]) -> list[str]:
-    """The parameters that tell a row from others: those unlike the preset's, or of many those that differ."""
+    """A row's parameters unlike the preset's; of many, those that differ."""
     own = unusual(row.records[0])
     shown = own if len(own) <= FEW else telling(row, board)
     return [f"{name}={text(cast(Parameter, value))}" for name, value in shown.items() if value is not None]

@@ -1,4 +1,4 @@
-"""Parameters of the verbs: those that several verbs share, and those that derive from the options of a dataclass."""
+"""Parameters of the verbs: shared ones, and those derived from dataclasses."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ SCORED = frozenset({"keys"})
 
 
 def switch(help: str, **rest: Any) -> Parameter:
-    """A parameter without a `--no-` or `--empty-` twin; its default is shown if `show_default` says so."""
+    """A parameter without a `--no-` or `--empty-` twin, nor a default."""
     return Parameter(**{"help": help, "negative": "", "show_default": False, **rest})
 
 
 def read(kind: Any, help: str, **rest: Any) -> Parameter:
-    """A parameter whose words pydantic reads as `kind`; a sequence of them if the parameter is a tuple."""
+    """A parameter whose words pydantic reads as `kind`, in a tuple each."""
 
     def convert(hint: Any, tokens: Sequence[Token]) -> object:
         values = tuple(_read(kind, token.value) for token in tokens)
@@ -63,7 +63,7 @@ def _read(kind: Any, word: str) -> object:
 
 
 def goes_with(whole: str, *, show: bool = False) -> Group:
-    """A group of parameters that need `whole`, which is in the group; `show` gives it a heading on the help page."""
+    """A group of parameters that need `whole`; `show` gives it a heading."""
 
     def check(arguments: ArgumentCollection) -> None:
         given = [argument for argument in arguments if argument.tokens]
@@ -75,7 +75,7 @@ def goes_with(whole: str, *, show: bool = False) -> Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """What was written of the options of dataclasses; `flags` derives a class with a field for each."""
+    """The written options of dataclasses, a field each (`flags`)."""
 
     def values(self) -> dict[str, object]:
         """The options that were written, by their names in a configuration file."""
@@ -92,7 +92,7 @@ SPREAD = Parameter(name="*")
 
 
 def flags(name: str, run: Collection[str], choice: Collection[str]) -> type[Flags]:
-    """The class of the named options of `RunSpec` and of `Choice`, in the order of these."""
+    """The class of the named options of `RunSpec` and `Choice`, in order."""
     known = {key: option for cls, names in ((RunSpec, run), (Choice, choice)) for key, option in options(cls).items()
              if key in names}  # fmt: skip
     fields: list[tuple[str, Any, Any]] = [
@@ -162,7 +162,7 @@ RESULTS = Path("results")
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Options of every command that works on methods and data: its request, and its folders."""
+    """Options of commands on methods and data: request and folders."""
 
     suite: Suite = None
     config: Config = None
@@ -176,7 +176,7 @@ class Files:
         return open_place(self.results, self.data_root)
 
     def request(self, chosen: Flags | None, verb: str, *, local: bool = True, **fixed: object) -> Request:
-        """What was written, with options that the command itself fixes."""
+        """The written options, with those that the command fixes."""
         from bench.runs.request import Request
 
         return Request((chosen.values() if chosen else {}) | fixed, self.suite, self.config, verb, local)
@@ -220,7 +220,10 @@ class RunFiles(Files):
         return self.executor == "local"
 
     def signer(self, request: Request) -> SigningKey | None:
-        """The key to sign with. Raises UsageError for what a run would refuse, so that a dry run refuses it, too."""
+        """The key to sign with.
+
+        Raises UsageError for what a run would refuse, so that a dry run refuses it, too.
+        """
         from bench.results.run_secret import given
         from bench.results.signing_key import SigningKey
         from bench.runs.request import engine_options

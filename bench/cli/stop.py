@@ -1,4 +1,7 @@
-"""TERM and HUP stop a command as Ctrl-C does: workers are ended, and what was finished is kept and shown."""
+"""TERM and HUP stop a command as Ctrl-C does.
+
+Workers are ended; finished results are kept and shown.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ SIGNALS = tuple(number for name in ("SIGTERM", "SIGHUP") if (number := getattr(s
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the command to stop; `code` is the exit code that tells which."""
+    """A signal asked the command to stop; `code` is its exit code."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by signal {number}")
@@ -22,13 +25,13 @@ class Stopped(KeyboardInterrupt):
 
 
 def code(stop: KeyboardInterrupt) -> int:
-    """The exit code of a command that was stopped: 128 and the signal's number."""
+    """The exit code of a stopped command: 128 + signal number."""
     return stop.code if isinstance(stop, Stopped) else 128 + signal.SIGINT
 
 
 @contextmanager
 def heeded() -> Iterator[None]:
-    """Raise `Stopped` on TERM and HUP; one that is ignored (under nohup) or handled by others stays so.
+    """Raise `Stopped` on TERM and HUP, unless ignored or handled by others.
 
     After the first they are ignored: neither the ending of workers nor the last table and page are to be cut short.
     Ctrl-C and kill -9 can.
@@ -55,7 +58,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _let_the_terminal_go() -> None:
-    """What is still said goes nowhere, where it went to the terminal: writing to one that is gone is an error."""
+    """Drop output to the terminal, which is gone: writing would fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Printing: results on standard output, messages on standard error, and letters that a terminal lacks.
+"""Printing: results on standard output, messages on standard error.
 
 >>> "ReID AUC ↓ 0.5 – 1 é".encode("ascii", SPELLED)
 b'ReID AUC v 0.5 - 1 ?'
@@ -30,18 +30,18 @@ codecs.register_error(SPELLED, _spell)
 
 
 def let_go() -> None:
-    """Drop later standard output, without a complaint of the interpreter at its end."""
+    """Drop later standard output, without a complaint at the end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def to_stdout() -> Console:
-    """A console for results, which go to standard output; progress goes to standard error."""
+    """A console for results, on standard output."""
     from rich.console import Console
 
     class Results(Console):
-        """A console whose reader may close the pipe, as `head` does: later output is dropped, and the work goes on."""
+        """A console whose reader may close the pipe, as `head` does."""
 
         def on_broken_pipe(self) -> None:
             """See `Console`, which would end the process with code 1."""
@@ -53,7 +53,7 @@ def to_stdout() -> Console:
 
 
 def to_stderr(lines: Iterable[str], most: int) -> None:
-    """Print at most so many lines to standard error, made plain first, for they may quote files of others."""
+    """Print at most so many lines, made plain, to standard error."""
     from bench.wire.text import plain
 
     found = list(lines)

@@ -190,13 +190,6 @@ def test_info_shows_what_is_chosen_in_brackets_and_refuses_what_cannot_be(capsys
     assert "dp-simple[scale] must be float or none, got 'abc'" in capsys.readouterr().err
 
 
-def test_info_on_an_unknown_name_gives_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", "gueswork"]) == 2
-    said = capsys.readouterr().err
-    assert "did you mean 'guesswork'" in said
-    assert said.count("learning-curve") == 1  # a metric and an evaluator
-
-
 def test_a_seed_that_no_table_holds_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["run", "--method", "blur", "--dataset", "digits", "--preset", "smoke", "--dry-run", "--seed"]
     assert main([*asked, str(2**63)]) == 2

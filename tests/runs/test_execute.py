@@ -201,7 +201,7 @@ def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[...,
             time.sleep(0.01)
         if noticed:
             above.wait()
-        second = done(job(who, "b", int, keeps=True, timeout=2.0))
+        second = done(job(who, "b", int, keeps=True, timeout=30.0))
         assert first != second
         assert psutil.pid_exists(second)
         done(job(who, "c", int, alone=True))

@@ -1,4 +1,7 @@
-"""`bench clean`: artefacts and caches that can be made again. Records, pictures, plans, logs and pages stay."""
+"""`bench clean`: artefacts and caches that can be made again.
+
+Records, pictures, plans, logs and pages stay.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bench compare`: two methods figure by figure, or all methods with intervals of their ranks."""
+"""`bench compare`: two methods by figure, or all by rank."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compare(
     ] = None,
     results: ResultsFolder = RESULTS,
 ) -> int:  # fmt: skip
-    """Print a table a data set, preset and seed; 1 if nothing could be compared."""
+    """Print a table a data set; 1 if nothing could be compared."""
     found = boards.compare(running.open_place(results).results, method, metric, attack)
     for one in found:
         for ranks in one.ranks:

@@ -1,4 +1,4 @@
-"""`bench data list | info | prepare | verify`: data sets and their files on this machine."""
+"""`bench data`: data sets and their files on this machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def list_datasets(*, data_root: DataRoots = ()) -> int:
 
 
 def info(name: Name, /, *, size: Size = None, data_root: DataRoots = ()) -> int:
-    """Print what a data set is; 1 if its files are not on this machine."""
+    """Describe a data set; 1 if its files are not here."""
     check_side(size)
     source = boards.dataset(name)
     print(f"{source.name}: {source.title}")
@@ -103,7 +103,7 @@ def verify(
     max_pixels: MaxPixels = None,
     data_root: DataRoots = (),
 ) -> int:
-    """Print a line a check; 1 if a checksum differs from the published one."""
+    """Print a line a check; 1 if a checksum differs."""
     from bench.data.prepare import verify as check_prepared
     from bench.data.verification import check_current, checks
 

@@ -1,4 +1,4 @@
-"""`bench leaderboard submit | verify | merge | export`: results carried to other machines and to the leaderboard."""
+"""`bench leaderboard submit | verify | merge | export`: records for others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def submit(
                "folder's releases"),
     ] = False,
 ) -> int:  # fmt: skip
-    """Pack a results folder into a bundle; 1 and the reasons if anything is not in order."""
+    """Pack a results folder into a bundle; 1 if it has faults."""
     signer = SigningKey.read(sign) if sign else None
     path, findings = boards.submit(Results(folder.resolve()), out, signer=signer, disclose=disclose)
     if findings:
@@ -125,7 +125,7 @@ def verify(
         switch("folder above the data sets (or BENCH_DATA)", name="--data-root", metavar="DIR", group=BUNDLE),
     ] = (),
 ) -> int:  # fmt: skip
-    """Judge a bundle again, or read a results folder whole; 1 if anything is refused."""
+    """Judge a bundle, or read a folder; 1 if anything is refused."""
     if bundle is None:
         return _verify_folder(results or RESULTS, trusted)
     if seal and results is None:

@@ -1,4 +1,4 @@
-"""`bench keys new | show`: a key pair to sign records, bundles and verdicts with."""
+"""`bench keys`: key pairs that sign records, bundles and verdicts."""
 
 from __future__ import annotations
 

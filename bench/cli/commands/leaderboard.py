@@ -1,4 +1,4 @@
-"""`bench leaderboard build | serve | publish | ledger`: pages, published records, and the papers' claims."""
+"""`bench leaderboard build | serve | publish | ledger`: pages and records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pages = Annotated[Path | None, switch("folder of the pages (default: RESULTS/sit
 
 
 def build(*, results: Records = None, site: Pages = None, trusted: Trusted = ()) -> int:
-    """Write the pages and print where they are; 1 if anything was refused."""
+    """Write the pages and print their place; 1 after a refusal."""
     return _build(results, site, trusted)[1]
 
 
@@ -60,7 +60,7 @@ def publish(
     trusted: Trusted = (),
     to: Annotated[Path | None, switch("the published records (default: the project's own)", metavar="DIR")] = None,
 ) -> int:
-    """Copy a results folder to the published records; 1 if anything is refused."""
+    """Copy results to the published records; 1 after a refusal."""
     done = boards.publish(running.open_place(results, trusted=trusted), to)
     for cell, count in done.rows.items():
         print(f"{'replaced' if cell in done.replaced else 'published'}: {cell}, {count} records")
@@ -73,7 +73,7 @@ def publish(
 def ledger(
     *, renew: Annotated[bool, switch("write figures that differ anew; check their verdicts by hand")] = False
 ) -> int:
-    """Print the ledger's verdicts; 1 if a figure differs from its source and was not renewed."""
+    """Print the ledger's verdicts; 1 if figures differ from their source."""
     found, wrong = boards.ledger(renew=renew)
     for paper, table, row in found.rows():
         print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")

@@ -20,7 +20,7 @@ Name = Annotated[str, switch("a plug-in's name or FILE.py:CLASS")]
 
 
 def list_plugins(group: Annotated[Group | None, switch("only this group")] = None, /) -> int:
-    """Print a table a group; a broken plug-in is listed with the reason."""
+    """Print a table a group; a broken plug-in shows its reason."""
     console = to_stdout()
     for title, rows in running.list_plugins(group).items():
         table = Table("name", "what it is", "from", "state", title=title, title_justify="left")
@@ -63,7 +63,7 @@ def check(
     *names: Name,
     device: Annotated[Literal["auto", "cpu", "cuda"], switch("the device to check on", show_default=True)] = "auto",
 ) -> int:
-    """Print a line a check, and the first cause with the author's line; 1 if any failed."""
+    """Print a line a check, and the first cause; 1 after failures."""
     from bench.conformance.isolated_check import PluginCheck, check_plugin
 
     failed: list[PluginCheck] = []

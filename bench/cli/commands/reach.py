@@ -1,4 +1,4 @@
-"""`bench reach`: the ladder of breakable encoders, as far as each attack gets."""
+"""`bench reach`: each attack's reach on the ladder of breakable encoders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reach(
     preset: Preset = SHIPPED,
     write: Annotated[Path | None, switch("also write what was measured to a JSON file", metavar="FILE")] = None,
 ) -> int:
-    """Print tables of each data set: encoders down, as many attacks across as the terminal is wide."""
+    """Print tables a data set: encoders down, attacks across."""
     measured, known = boards.reach(running.open_place(results).results, preset)
     attacks = list(
         {(step.dataset, step.attack.name, str(step.attack.parameters)): step for step in reversed(known)}.values()

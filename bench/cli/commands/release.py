@@ -1,4 +1,4 @@
-"""`bench release`: private rows as files to publish, and their key in a file of its own."""
+"""`bench release`: private rows as files to publish, and their key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def release(
     ] = None,
     files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:
-    """Release one data set by one method, and say what leaves and what must not."""
+    """Release a data set, and list files to publish and to keep."""
     request = files.request(chosen, "release", attacks="none")
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)

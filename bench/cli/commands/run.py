@@ -1,4 +1,4 @@
-"""`bench run`, and `bench audit`: a run that audits alone, with a table of claims."""
+"""`bench run`, and `bench audit`, a run that audits alone."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def audit(
     ] = 0.95,
     files: Annotated[RunFiles, SPREAD] = USUAL_RUN_FILES,
 ) -> int:
-    """Audit what is not audited yet; 1 if anything failed, a claim is violated, or noise is not as stated."""
+    """Audit unaudited claims; 1 after failures, violations or wrong noise."""
     if chosen is not None and chosen.values().get("public") == NO_PUBLIC:
         raise UsageError("an audit makes its inputs of public rows: leave --public none out, or name a public set")
     place, violated = files.place(), False
@@ -89,7 +89,7 @@ def audit(
 
 
 def _perform(files: RunFiles, request: Request, place: Place, show: Callable[[RunSpec, Summary], None]) -> int:
-    """Run, `show` each part, and print what it came to; a dry run prints the plan alone."""
+    """Run, `show` each part and summarise; or print the plan alone."""
     signer = files.signer(request)
     if files.dry_run:
         return _print_plan(running.plan(request, place))

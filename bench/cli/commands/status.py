@@ -1,4 +1,4 @@
-"""`bench status`: how every job of a results folder stands, or what its jobs cost at another size."""
+"""`bench status`: the state of every job, or hours at another size."""
 
 from __future__ import annotations
 
