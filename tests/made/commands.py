@@ -13,4 +13,5 @@ def request(words: Sequence[str]) -> Request:
     """What the words of a command ask for."""
     _, bound, _ = command_line().parse_args(words, exit_on_error=False, print_error=False)
     fixed = {} if words[0] in ("run", "audit") else {"attacks": "none"}
-    return bound.arguments.get("files", Files()).request(bound.arguments.get("chosen"), words[0], **fixed)
+    files: Files = bound.arguments.get("files", Files())
+    return files.request(bound.arguments.get("chosen"), words[0], **fixed)
