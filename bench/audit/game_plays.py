@@ -285,7 +285,7 @@ def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Datase
         _one_pixel(public) if claim.unit == "pixel" else [_like(witnesses, pair) for pair in _whole_rows(public)]
     )
     for pair in candidates:
-        if not _none(pair) and not any(_same(pair, other) for other in pairs):
+        if not torch.equal(pair.first.samples, pair.second.samples) and not any(_same(pair, other) for other in pairs):
             pairs.append(pair)
     return [
         Pair(pair.name, replace(pair.first, subjects=None),
@@ -304,11 +304,6 @@ def usual(public: Dataset) -> Dataset:
 def _same(one: Pair, other: Pair) -> bool:
     """True if both pairs have the same rows, labels aside."""
     return torch.equal(one.first.samples, other.first.samples) and torch.equal(one.second.samples, other.second.samples)
-
-
-def _none(pair: Pair) -> bool:
-    """True if both rows are equal."""
-    return torch.equal(pair.first.samples, pair.second.samples)
 
 
 def _like(witnesses: Sequence[tuple[Dataset, Dataset]], pair: Pair) -> Pair:

@@ -18,7 +18,7 @@ import torch
 
 from bench.contract.attributes import Attributes
 from bench.contract.source import PARTS, DataError
-from bench.data.sample_array import DIGEST_BYTES, digest
+from bench.data.sample_array import digest
 from bench.data.subjects import codes
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
@@ -168,11 +168,6 @@ def part_codes(parts: Sequence[str]) -> np.ndarray:
     return np.array([PARTS.index(part) if part else -1 for part in parts], dtype=np.int8)
 
 
-def digest_rows(samples: np.ndarray) -> np.ndarray:
-    """(n, 16) uint8 digests of the rows, read one at a time."""
-    return np.stack([digest(row) for row in samples]) if len(samples) else np.zeros((0, DIGEST_BYTES), np.uint8)
-
-
 def fingerprint(
     digests: np.ndarray,
     labels: np.ndarray,
@@ -270,7 +265,7 @@ def _marks(folder: Path) -> np.ndarray | None:
 
 def verify(prepared: Prepared) -> None:
     """Read every row and compare with the fingerprint; DataError if anything changed."""
-    fresh = digest_rows(prepared.samples)
+    fresh = np.stack([digest(row) for row in prepared.samples])
     changed = np.flatnonzero((fresh != prepared.digests).any(axis=1))
     meaning = _meaning(vars(prepared), prepared.samples)
     actual = fingerprint(fresh, prepared.labels, prepared.subjects, prepared.groups, prepared.attributes, meaning)

@@ -88,7 +88,8 @@ def split(
     rows, notes = _official(prepared, shares, chosen) if official else (cut(prepared.groups, shares, chosen), ())
     removed = 0
     if public is not None:
-        same = _shared_rows(public, prepared)
+        private = {row.tobytes() for row in prepared.digests}
+        same = np.array([row.tobytes() in private for row in public.digests], dtype=bool)
         removed = int(same.sum())
         rows["public"] = np.flatnonzero(~same)
     rows.setdefault("public", np.zeros(0, dtype=np.int64))
@@ -194,12 +195,6 @@ def _check_pair(prepared: Prepared, public: Prepared) -> None:
             f"{prepared.name} has samples of shape {prepared.samples.shape[1:]}, its public set {public.name} of "
             f"{public.samples.shape[1:]}. Prepare both at one size, or choose another --public."
         )
-
-
-def _shared_rows(public: Prepared, private: Prepared) -> np.ndarray:
-    """(n,) bool: public rows identical to a private one."""
-    known = {row.tobytes() for row in private.digests}
-    return np.array([row.tobytes() in known for row in public.digests], dtype=bool)
 
 
 def _check_filled(

@@ -14,7 +14,6 @@ from bench.contract.preset import Preset
 from bench.contract.seal import check
 from bench.evidence import TimingEvidence
 from bench.progress import stage
-from bench.randomness import Secret
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Rows, Scheme
 from bench.workbench.card import Ran, watched
 from bench.workbench.timing import WARM_UPS, Timing, repeat, timed_release
@@ -51,7 +50,7 @@ class Throughput(Evaluator[Workbench]):
             timing = _timed(bench, scheme, "timing", bench.private, repeats)
         # The cost of hashing rows, which binds noise to their content.
         secret, rows = bench.secret("binding"), bench.private.samples
-        binding = repeat(lambda: _bind(secret, rows), device=bench.device, repeats=repeats)
+        binding = repeat(lambda: secret.bound_to(rows), device=bench.device, repeats=repeats)
         details: dict[str, JsonValue] = {
             "binding_seconds": median(binding.seconds),
             "repeats": repeats,
@@ -114,7 +113,3 @@ def _running(ran: Ran, rate: float) -> dict[str, JsonValue]:
         "mean_power_w": round(ran.watts, 1), "mean_clock_mhz": round(ran.megahertz), "power_readings": ran.seen,
         "joules_per_image": ran.watts / rate,
     }  # fmt: skip
-
-
-def _bind(secret: Secret, rows: torch.Tensor) -> None:
-    secret.bound_to(rows)

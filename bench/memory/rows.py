@@ -64,7 +64,7 @@ def as_they_are(given: Iterable[object]) -> Callable[[], None]:
     versions = [
         (tensor, tensor._version)
         for tensor in given
-        if isinstance(tensor, torch.Tensor) and not isinstance(tensor, Lazy) and not tensor.is_inference()
+        if isinstance(tensor, torch.Tensor) and not isinstance(tensor, Rows) and not tensor.is_inference()
     ]
 
     def check() -> None:
@@ -82,8 +82,8 @@ else:
     Base = object  # every instance is a `RowsTensor`, but this module is imported without executing torch
 
 
-class Lazy(Base):
-    """Lazy operations on rows (n, ...); `bench.memory.rows.Rows` is a tensor as well."""
+class Rows(Base):
+    """Rows (n, ...) that are read where they are used; a tensor as well."""
 
     read: Read
     budget: Budget
@@ -132,6 +132,13 @@ class Lazy(Base):
 
         length = len(array) if index is None else len(index)
         return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        for _, rows in self.blocks():
+            yield from rows
+
+    def __repr__(self, **_: object) -> str:  # type: ignore[override]
+        return f"Rows(shape={tuple(self.shape)}, dtype={self.dtype}, device={self.device})"
 
     def at(self, index: torch.Tensor) -> Self:
         """Rows at int64 indices or a bool mask, read on use."""
@@ -241,17 +248,6 @@ def in_blocks(samples: torch.Tensor, most: int | None = None) -> Iterator[tuple[
         return samples.blocks(fitting if most is None else min(most, fitting))
     step = most or max(1, len(samples))
     return ((slice(at, min(at + step, len(samples))), samples[at : at + step]) for at in range(0, len(samples), step))
-
-
-class Rows(Lazy):
-    """Rows (n, ...) that are read where they are used."""
-
-    def __iter__(self) -> Iterator[torch.Tensor]:
-        for _, rows in self.blocks():
-            yield from rows
-
-    def __repr__(self, **_: object) -> str:  # type: ignore[override]
-        return f"Rows(shape={tuple(self.shape)}, dtype={self.dtype}, device={self.device})"
 
 
 ROWS = 256

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from inspect import Signature, signature
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 
-from bench.memory.rows import Lazy, Rows, as_they_are
-
-if TYPE_CHECKING:
-    from bench.memory.rows import Lazy
+from bench.memory.rows import Rows, as_they_are
 
 GATHERED = frozenset({"mean", "sum", "var", "std", "std_mean", "var_mean", "amin", "amax", "min", "max", "all", "any"})
 """What is gathered block by block."""
@@ -26,7 +23,7 @@ _EXTREMES: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = 
 }  # fmt: skip
 
 
-def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
+def gather(func: Callable[..., Any], rows: Rows, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
     """The reduction `func` in blocks, sums in float64; NotImplemented for all rows."""
     name, told = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
     first = "ord" if name == "linalg_vector_norm" else "dim"
@@ -65,14 +62,14 @@ def gather(func: Callable[..., Any], rows: Lazy, args: Sequence[Any], more: Mapp
     return tuple(map(shaped, found)) if isinstance(found, tuple) else shaped(found)
 
 
-def _along_rows(func: Callable[..., Any], rows: Lazy, more: Mapping[str, Any], name: str) -> Any:
+def _along_rows(func: Callable[..., Any], rows: Rows, more: Mapping[str, Any], name: str) -> Any:
     """Each row's own: small, and so an ordinary tensor."""
     if name in ("min", "max", "std_mean", "var_mean"):
         return NotImplemented
     return torch.cat([func(part, **more) for _, part in rows.blocks()])
 
 
-def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> torch.Tensor:
+def _extreme(name: str, rows: Rows, places: tuple[int, ...]) -> torch.Tensor:
     kind = torch.uint8 if rows.dtype == torch.uint8 else torch.bool  # as torch has it
 
     def of(part: torch.Tensor) -> torch.Tensor:
@@ -91,7 +88,7 @@ def _extreme(name: str, rows: Lazy, places: tuple[int, ...]) -> torch.Tensor:
     return found
 
 
-def _moments(name: str, rows: Lazy, places: tuple[int, ...], correction: int, kind: torch.dtype) -> Any:
+def _moments(name: str, rows: Rows, places: tuple[int, ...], correction: int, kind: torch.dtype) -> Any:
     """Mean, variance and so on, in two passes."""
     count = 1
     for axis in places:
@@ -142,7 +139,7 @@ WRITING = frozenset({"__setitem__", "__set__", "__delete__"})  # beside what end
 def refuse_writing(name: str, args: Sequence[Any], more: Mapping[str, Any]) -> None:
     """Raise TypeError for a function that would write into rows."""
     writes = name in WRITING or (name.endswith("_") and not name.endswith("__"))
-    if (writes and args and isinstance(args[0], Lazy)) or isinstance(more.get("out"), Lazy):
+    if (writes and args and isinstance(args[0], Rows)) or isinstance(more.get("out"), Rows):
         raise TypeError(f"rows that are read where they are used cannot be written to (by {name}): copy some first")
 
 
@@ -155,10 +152,10 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
         return _asked(_joined, args, more)
     if name == "equal":
         return _asked(_equal, args, more)
-    if first is not None and not isinstance(first, Lazy):
+    if first is not None and not isinstance(first, Rows):
         like = args[1] if name in LIKE and len(args) == 2 and not more else None
-        return first.to(like.device, like.dtype) if isinstance(like, Lazy) else NotImplemented
-    if not isinstance(first, Lazy):
+        return first.to(like.device, like.dtype) if isinstance(like, Rows) else NotImplemented
+    if not isinstance(first, Rows):
         return NotImplemented
     if name in SAME:
         return first
@@ -171,7 +168,7 @@ def answer(func: Callable[..., Any], name: str, args: Sequence[Any], more: Mappi
 
 def plain(value: object) -> object:
     """An ordinary tensor in place of rows (or TooLargeError); other values unchanged."""
-    return value.whole() if isinstance(value, Lazy) else value
+    return value.whole() if isinstance(value, Rows) else value
 
 
 def _asked(answers: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
@@ -189,15 +186,15 @@ def _signature(answers: Callable[..., Any]) -> Signature:
 
 
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """Lazy result of an elementwise function; tensors have n rows or one."""
-    rows = next((each for each in args if isinstance(each, Lazy)), None)
+    """Rows result of an elementwise function; tensors have n rows or one."""
+    rows = next((each for each in args if isinstance(each, Rows)), None)
     tensors = [each for each in args if isinstance(each, torch.Tensor)]
     if rows is None or not len(rows) or any(isinstance(each, torch.Tensor) for each in more.values()):
         return NotImplemented
     n, most = len(rows), max(each.ndim for each in tensors)
     own = [isinstance(each, torch.Tensor) and each.ndim == most and len(each) == n for each in args]
     for each, its_own in zip(args, own, strict=True):
-        if isinstance(each, Lazy) and not its_own:
+        if isinstance(each, Rows) and not its_own:
             return NotImplemented
         if isinstance(each, torch.Tensor) and not its_own and each.ndim == most and len(each) != 1:
             return NotImplemented
@@ -206,7 +203,7 @@ def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str
     def read(index: torch.Tensor) -> torch.Tensor:
         check()
         given = [
-            each if not its_own else each.read(index) if isinstance(each, Lazy) else each[index.to(each.device)]
+            each if not its_own else each.read(index) if isinstance(each, Rows) else each[index.to(each.device)]
             for each, its_own in zip(args, own, strict=True)
         ]
         return cast(torch.Tensor, func(*given, **more))
@@ -221,7 +218,7 @@ def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str
 
 def _joined(parts: Sequence[torch.Tensor], dim: int = 0) -> Any:
     """Rows of several sets, one after another."""
-    first = next(part for part in parts if isinstance(part, Lazy))
+    first = next(part for part in parts if isinstance(part, Rows))
     if dim != 0 or any(part.dtype != first.dtype or part.shape[1:] != first.shape[1:] for part in parts):
         return NotImplemented
     ends, check = torch.tensor([len(part) for part in parts]).cumsum(0), as_they_are(parts)
@@ -233,7 +230,7 @@ def _joined(parts: Sequence[torch.Tensor], dim: int = 0) -> Any:
         for number in sorted(set(part_numbers.tolist())):
             here, part = (part_numbers == number).nonzero()[:, 0], parts[number]
             places = index[here] - (int(ends[number]) - len(part))
-            some = part.read(places) if isinstance(part, Lazy) else part[places.to(part.device)]
+            some = part.read(places) if isinstance(part, Rows) else part[places.to(part.device)]
             rows[here.to(rows.device)] = some.to(rows.device)
         return rows
 
@@ -243,11 +240,11 @@ def _joined(parts: Sequence[torch.Tensor], dim: int = 0) -> Any:
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    rows, other = (a, b) if isinstance(a, Lazy) else (cast(Lazy, b), a)
+    rows, other = (a, b) if isinstance(a, Rows) else (cast(Rows, b), a)
     return all(torch.equal(part, other[place]) for place, part in rows.blocks())
 
 
-def _getitem(rows: Lazy, key: Any) -> Any:
+def _getitem(rows: Rows, key: Any) -> Any:
     if isinstance(key, tuple) and not key:
         return rows
     head, rest = (key[0], key[1:]) if isinstance(key, tuple) else (key, ())
@@ -277,23 +274,23 @@ def _leads(rest: Sequence[Any]) -> bool:
     return len(by) > 1 and by[-1] - by[0] >= len(by)
 
 
-def _split(rows: Lazy, split_size: int | Sequence[int], dim: int = 0) -> Any:
+def _split(rows: Rows, split_size: int | Sequence[int], dim: int = 0) -> Any:
     if dim != 0:
         return NotImplemented
     return tuple(rows.at(part) for part in torch.arange(len(rows)).split(split_size))  # type: ignore[no-untyped-call]
 
 
-def _matmul(rows: Lazy, other: torch.Tensor) -> Any:
-    if rows.ndim != 2 or not isinstance(other, torch.Tensor) or isinstance(other, Lazy) or other.ndim != 2:
+def _matmul(rows: Rows, other: torch.Tensor) -> Any:
+    if rows.ndim != 2 or not isinstance(other, torch.Tensor) or isinstance(other, Rows) or other.ndim != 2:
         return NotImplemented
     return rows.times(other)
 
 
-def _flatten(rows: Lazy, start_dim: int = 0, end_dim: int = -1) -> Any:
+def _flatten(rows: Rows, start_dim: int = 0, end_dim: int = -1) -> Any:
     return rows.map(lambda part: part.flatten(start_dim, end_dim)) if start_dim >= 1 else NotImplemented
 
 
-def _reshape(rows: Lazy, *shape: Any, **more: Any) -> Any:
+def _reshape(rows: Rows, *shape: Any, **more: Any) -> Any:
     if more or not shape or isinstance(shape[0], torch.dtype):
         return NotImplemented
     whole = torch.empty(tuple(rows.shape), device="meta").reshape(*shape).shape
@@ -302,18 +299,18 @@ def _reshape(rows: Lazy, *shape: Any, **more: Any) -> Any:
     return rows.map(lambda part: part.reshape(len(part), *whole[1:]))
 
 
-def _permute(rows: Lazy, *dims: Any) -> Any:
+def _permute(rows: Rows, *dims: Any) -> Any:
     order: Sequence[int] = dims[0] if len(dims) == 1 and isinstance(dims[0], Sequence) else dims
     return rows.map(lambda part: part.permute(*order)) if order and order[0] in (0, -rows.ndim) else NotImplemented
 
 
-def _transpose(rows: Lazy, dim0: int, dim1: int) -> Any:
+def _transpose(rows: Rows, dim0: int, dim1: int) -> Any:
     if {dim0, dim1} & {0, -rows.ndim}:
         return NotImplemented
     return rows.map(lambda part: part.transpose(dim0, dim1))
 
 
-def _to(rows: Lazy, *what: Any, **more: Any) -> Any:
+def _to(rows: Rows, *what: Any, **more: Any) -> Any:
     found = rows
     for each in (*what, *more.values()):
         if isinstance(each, torch.Tensor):

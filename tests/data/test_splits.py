@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bench.contract.source import DataError
-from bench.data.prepared import Prepared, connect, digest_rows, part_codes
+from bench.data.prepared import Prepared, connect, part_codes
+from bench.data.sample_array import digest
 from bench.data.scorable import FLOOR, balance, balanced_rows, equal_classes
 from bench.data.splits import SHARES, Splits, cut, draw, split
 
@@ -21,7 +22,7 @@ def pixels(contents: list[int]) -> np.ndarray:
 def made(subjects: list[int], contents: list[int], name: str = "made") -> Prepared:
     samples = pixels(contents)
     people = np.array(subjects, dtype=np.int64)
-    digests = digest_rows(samples)
+    digests = np.stack([digest(row) for row in samples])
     labels = np.zeros((len(samples), 1), dtype=np.float32)
     groups = connect(people, digests)
     return Prepared(
@@ -78,7 +79,7 @@ def test_no_person_and_no_image_stands_on_two_sides(
     contents = list(range(1000, 1000 + len(people)))
     for row, content in copies:
         contents[row] = content
-    assume(len(set(connect(np.array(people), digest_rows(pixels(contents))).tolist())) > 12)
+    assume(len(set(connect(np.array(people), np.stack([digest(row) for row in pixels(contents)])).tolist())) > 12)
     prepared = made(people, contents)
     public = None if own else plain(100, "other", first=40)
     parts = split(prepared, public, seed=seed, limit=None, public_limit=None)

@@ -1,8 +1,19 @@
+from dataclasses import fields
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 
+from bench.contract.attributes import Attributes
+from bench.contract.seal import ContractError
 from bench.contract.source import DataError
-from bench.data.subjects import people, person
+from bench.data.prepare import prepare, verify
+from bench.data.prepared import load
+from bench.data.sets.synth_cxr import SynthCXR
+from bench.data.splits import split
+from bench.data.subjects import BANDS, MOST_GROUPS, people, person, read_groups
+from bench.isolation.rpc_codec import pack
 
 
 @pytest.mark.parametrize(
@@ -89,3 +100,87 @@ def test_identifiers_that_are_no_text_are_refused_without_being_repeated(odd: st
 def test_notes_repeat_no_identifier() -> None:
     for note in people(["Zebedee", "zebedee", "", "nan"]).notes:
         assert "ebedee" not in note
+
+
+def groups(name: str, words: list[str]) -> list[str | None]:
+    found = read_groups({name: words})
+    assert found is not None
+    return [None if code < 0 else found.groups[0][code] for code in found.codes[:, 0].tolist()]
+
+
+def test_ages_become_bands_and_impossible_ages_are_unknown() -> None:
+    assert groups("age", ["0", "17", "18", "058Y", "79", "80", "411", "011M", "nan", " 40 "]) == [
+        BANDS[0], BANDS[0], BANDS[1], BANDS[2], BANDS[3], BANDS[4], None, BANDS[0], None, BANDS[2],
+    ]  # fmt: skip
+
+
+def test_words_that_differ_in_form_alone_are_one_group() -> None:
+    assert groups("sex", ["F", "female", " m ", "W", "?", "other"]) == [
+        "female",
+        "female",
+        "male",
+        "female",
+        None,
+        "other",
+    ]
+    assert groups("site", ["Ward 1", "ward  1", "WARD 1", ""]) == ["Ward 1"] * 3 + [None]
+
+
+@pytest.mark.parametrize("word", ["90+", ">89", "> 89", ">=90", "≥ 90", "80 +"])
+def test_ages_that_are_cut_off_at_the_top_are_of_the_last_band(word: str) -> None:
+    assert groups("age", [word]) == ["80 and over"]
+
+
+@pytest.mark.parametrize("word", ["60+", ">10", "<18", "++", "90+90"])
+def test_ages_of_which_only_a_bound_is_known_are_refused(word: str) -> None:
+    with pytest.raises(DataError, match="of row 1: expected an age") as refused:
+        read_groups({"age": [word]})
+    assert word not in str(refused.value)  # data may be confidential
+
+
+def test_an_identifier_and_an_age_that_is_no_number_are_refused() -> None:
+    with pytest.raises(DataError, match=f"33 different words, expected at most {MOST_GROUPS}"):
+        read_groups({"site": [f"s{number}" for number in range(33)]})
+    with pytest.raises(DataError, match="of row 1: expected an age as a number of years"):
+        read_groups({"age": ["old"]})
+
+
+def test_attributes_survive_preparation_and_count_in_the_fingerprint(tmp_path: Path) -> None:
+    source = SynthCXR(images=20)
+    made = prepare(source, roots=[], cache=tmp_path, size=32)
+    assert made.attributes is not None
+    verify(made)
+    assert made.attributes.names == ("sex", "age", "view")
+    codes = np.load(made.folder / "attributes.npy")
+    codes[0, 0] = 1 - codes[0, 0]
+    np.save(made.folder / "attributes.npy", codes)
+    with pytest.raises(DataError, match="labels, people or meta changed"):
+        verify(load(made.folder))
+
+
+def test_what_is_known_of_rows_stays_with_the_judge(tmp_path: Path) -> None:
+    made = prepare(SynthCXR(images=60), roots=[], cache=tmp_path, size=32)
+    splits = split(made, None, seed=0, limit=None, public_limit=None)
+    assert made.attributes is not None
+    assert set(splits.attributes) == {"private", "control", "test"}
+    for part, told in splits.attributes.items():
+        assert torch.equal(told.codes, made.attributes.codes[splits.rows[part]])
+    # What a plug-in is given are data sets, and no data set carries it, in whatever process the plug-in works.
+    for data in (splits.public, splits.private, splits.control, splits.test):
+        inside = [getattr(data, field.name) for field in fields(data)]
+        assert not any(isinstance(each, Attributes) for each in inside)
+        assert not any(isinstance(each, torch.Tensor) and each.shape == told.codes.shape for each in inside)
+    with pytest.raises(ContractError, match="got Attributes"):
+        pack(splits.attributes["private"], lambda tensor: 0)
+
+
+def test_attributes_of_other_groups_are_not_joined() -> None:
+    north, south = (Attributes(("site",), ((name,),), torch.zeros(2, 1, dtype=torch.int64)) for name in "ns")
+    assert len(north.followed_by(north)) == 4
+    with pytest.raises(ValueError, match="expected the attributes"):
+        north.followed_by(south)
+
+
+def test_codes_without_a_group_are_refused() -> None:
+    with pytest.raises(ValueError, match="the number of a group or -1"):
+        Attributes(("sex",), (("female",),), torch.tensor([[1]]))

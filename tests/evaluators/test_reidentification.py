@@ -1,4 +1,7 @@
-"""The attack evaluator on small made-up cells: what Eve sees, task by task, and what the record says."""
+"""The attack evaluator on small made-up cells: what Eve sees, task by task, and what the record says.
+
+Equal rows are found by their digests as by themselves.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
 from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
+from bench.leak_search import search
+from bench.leak_search.search import groups
 from bench.pairs.score_matrices import CosineScores
 from bench.pairs.sweep import engine
 from bench.randomness import Secret
@@ -378,3 +383,18 @@ def test_resamples_are_the_same_whatever_the_order_of_candidates(bench: Callable
         rows = torch.unique(evidence.images.links[:, 1])
         assert [len(owners) for owners in evidence.images.owners] == [len(rows)] * len(evidence.images.full)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_large_rows_fall_into_the_same_groups_by_their_digests(monkeypatch: pytest.MonkeyPatch, *, named: bool) -> None:
+    rows = torch.randn(700, 2, 3, generator=torch.Generator().manual_seed(0))
+    rows[500:] = rows[:200]
+    rows[0, 0, 0], rows[500, 0, 0] = 0.0, -0.0  # equal, but not to the last bit
+    subjects = torch.arange(700) // 2 if named else None
+    whole = groups(rows, subjects)
+    monkeypatch.setattr(search, "COMPARED", 0)
+    told = groups(rows, subjects)
+    assert (
+        len(torch.unique(told)) == len(torch.unique(whole)) == len(torch.unique(torch.stack((told, whole)), dim=1)[0])
+    )
+    assert len(torch.unique(torch.stack((told, whole), dim=1), dim=0)) == len(torch.unique(whole))

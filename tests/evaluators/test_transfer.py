@@ -1,4 +1,7 @@
-"""Which routes between original and released rows are taken, with which labels, and which are left out and why."""
+"""Which routes between original and released rows are taken, with which labels, and which are left out and why.
+
+Figure 4 of the CADP paper by its own classifier: it learns, and nothing else is tried.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,17 @@ from typing import ClassVar, cast
 
 import pytest
 import torch
-from made.cells import laid_out
+from made.cells import laid_out, opened
 from made.toy_methods import Keyed
 from torch import Tensor
 
-from bench.evaluators.transfer_learning import Transfer
+from bench.evaluators.transfer_learning import CADPClassifier, Transfer
 from bench.evaluators.utility import LearningCurve, Utility
 from bench.results.store import Store
 from bench.statistics.classification_scores import auc
 from bench.types import Classifier, Dataset, Evaluator, Key, NotApplicable, Release, State, paired
 from bench.workbench.workbench import Workbench
+from metrics.transfer import CADPClassifierAccuracy
 
 N, D = 60, 1  # a single column: any step in the right direction orders the rows as well as can be
 SEEN: list[Tensor | None] = []
@@ -174,3 +178,27 @@ def test_a_published_classifier_is_taken_in_place_of_bobs(bench: Workbench) -> N
     found = Utility().measure(replace(bench, method=Made("PublishingKey")))
     assert torch.equal(found.evidence[""].scores[0], bench.test.samples[:, :1])
     assert found.details["bob"] == []
+
+
+def test_one_network_is_trained_as_table_1_has_it(tmp_path: Path) -> None:
+    bench = opened(tmp_path, "identity")
+    plan = CADPClassifier().plan(bench)
+    assert (plan.architectures, plan.batch, plan.dropouts, plan.weight_decays) == (("strided",), 512, (0.5,), (0.0,))
+    (recipe,) = plan.recipes(bench.private.samples)
+    course = plan.course(recipe, 10_000, "float32")
+    assert (course.learning_rate, course.weight_decay, course.batch) == (5e-4, 0.0, 512)
+    assert CADPClassifier().plan(opened(tmp_path, "identity", "synth-cxr[images=48]")).batch == 64
+
+
+def test_it_gives_the_four_routes_and_their_accuracy(tmp_path: Path) -> None:
+    bench = opened(tmp_path, "identity")
+    found = CADPClassifier().measure(bench)
+    score = CADPClassifierAccuracy()(found.evidence[""])
+    assert set(score.parts) == {"o/o", "p/o", "o/p", "p/p"}
+    assert "trained/tested on p/o" in score.note
+    assert {trial["recipe"]["architecture"] for trial in found.details["bob"]["p"]["trials"]} == {"strided"}
+
+
+def test_tables_have_no_such_classifier(tmp_path: Path) -> None:
+    with pytest.raises(NotApplicable, match="reads images"):
+        CADPClassifier().measure(opened(tmp_path, "identity", "diabetes"))

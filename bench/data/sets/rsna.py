@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -139,12 +139,7 @@ class RSNA(FileSource):
         matches = {name: _NIH.fullmatch(image) for name, image in pairs.items()}
         if odd := sum(match is None for match in matches.values()):
             raise DataError(f"{path}: {odd} pairs have no NIH image such as 00000001_000.png. {self.obtain}")
-        return _patients(matches, names)
-
-
-def _patients(matches: Mapping[str, re.Match[str] | None], names: Sequence[str]) -> list[str]:
-    by_row = (matches.get(name) for name in names)
-    return ["" if match is None else match[1] for match in by_row]
+        return ["" if (match := matches.get(name)) is None else match[1] for name in names]
 
 
 def _kinds(targets: set[str], kinds: set[str] | None) -> set[str] | None:

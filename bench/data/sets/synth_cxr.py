@@ -20,37 +20,13 @@ from bench.progress import report
 from bench.validation import at_least
 
 CLINIC = Hospital(
-    name="synth-nih",
-    age=48.0,
-    ratio=0.480,
-    devices=0.08,
-    supine=0.25,
-    dose=1.3,
-    gamma=1.12,
-    contrast=1.0,
-    border=0.15,
-    marker="L",
-    shift=0.025,
-    angle=0.022,
-    zoom=0.02,
-    sickness=0.0,
-)
+    name="synth-nih", age=48.0, ratio=0.480, devices=0.08, supine=0.25, dose=1.3, gamma=1.12, contrast=1.0,
+    border=0.15, marker="L", shift=0.025, angle=0.022, zoom=0.02, sickness=0.0,
+)  # fmt: skip
 WARD = Hospital(
-    name="synth-mimic",
-    age=62.0,
-    ratio=0.467,
-    devices=0.18,
-    supine=0.6,
-    dose=0.9,
-    gamma=0.84,
-    contrast=1.06,
-    border=0.3,
-    marker="R",
-    shift=0.028,
-    angle=0.030,
-    zoom=0.025,
-    sickness=0.06,
-)
+    name="synth-mimic", age=62.0, ratio=0.467, devices=0.18, supine=0.6, dose=0.9, gamma=0.84, contrast=1.06,
+    border=0.3, marker="R", shift=0.028, angle=0.030, zoom=0.025, sickness=0.06,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,37 @@
+"""Equal rows have one number, however they are read."""
+
 from __future__ import annotations
 
 import pytest
 import torch
 
-from bench.rows.row_sets import same_but_rounding
+from bench.memory.memory_budget import Budget
+from bench.memory.rows import Rows
+from bench.rows.row_sets import distinct, originals, same_but_rounding
+from bench.types import NotApplicable
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_equal_rows_have_one_number_and_rows_with_nan_one_of_their_own(*, on_disk: bool) -> None:
+    nan = float("nan")
+    plain = torch.tensor([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0], [nan, 1.0], [nan, 1.0], [2.0, 3.0]])
+    rows = Rows.of(plain.numpy(), Budget(128 * 16)) if on_disk else plain  # two rows a block
+    first, number = distinct(rows)
+    assert number[0] == number[2]
+    assert number[1] == number[5]
+    assert len(set(number.tolist())) == len(first) == 4
+    assert number[first].tolist() == list(range(4))
+
+
+def test_every_released_row_gets_its_raw_row_whatever_the_order_of_the_links() -> None:
+    assert originals(torch.tensor([[4, 1], [7, 0], [4, 2]]), 3, "mine").tolist() == [7, 4, 4]
+
+
+@pytest.mark.parametrize("links", [None, [[0, 0]], [[0, 0], [1, 0]], [[0, 0], [1, 1], [2, 1]]])
+def test_rows_of_no_or_of_several_originals_are_not_applicable(links: list[list[int]] | None) -> None:
+    with pytest.raises(NotApplicable, match="mine does not release one row per raw row"):
+        originals(None if links is None else torch.tensor(links), 2, "mine")
+
 
 ROWS = torch.randn(600, 40, generator=torch.Generator().manual_seed(0))
 
