@@ -115,5 +115,4 @@ class _Plain(yaml.SafeLoader):
             )
         return int(node.value)
 
-
-_Plain.add_constructor("tag:yaml.org,2002:int", _Plain.whole)
+    yaml_constructors = yaml.SafeLoader.yaml_constructors | {"tag:yaml.org,2002:int": whole}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+__lookups__ = ("choose",)
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload

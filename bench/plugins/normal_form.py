@@ -1,414 +1,443 @@
-"""The normal form of a statement: its syntax tree as text, with gaps for top-level definitions of the project."""
+"""The normal form of a definition: its syntax tree as text, with gaps for other top-level definitions of the project.
+
+The text leaves out import lines, names of modules and of top-level definitions, comments, formatting, docstrings, words
+of errors, progress messages, `Column(...)` of metrics and pictures of evaluators. A reference to a definition of the
+project is a gap, in whatever file it stands and however it is imported; a name of another package is its dotted name.
+
+Modules of the project register nothing when they are imported: `tests/plugins/test_code_digest.py` holds it.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.util
 import re
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Literal, NamedTuple, cast
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from bench.plugins.parsed_module import WHOLE, Import, Module, Reference, Resolved, chain
+from bench.plugins.groups import GROUPS
 
-GAP = "\N{WHITE SQUARE}"
-DYNAMIC = re.compile(
-    r"^(__import__|eval|exec|globals|importlib\.import_module|runpy\.\w+|sys\.modules)\b", re.MULTILINE
-)
+PROJECT = ("bench", "methods", "attacks", "metrics")
+WHOLE = "*"
+"""Stands for all statements of a module."""
+DISPLAYED = frozenset({"pictures", "samples"})
+"""Methods of an evaluator that no figure comes from."""
+
+_MARKER = re.compile(r"^__(figures|messages|lookups)__(?:: [^=\n]+)? = (.*)$", re.MULTILINE)
+_DOTTED = re.compile(r"\w+(?:\.\w+)+(?::\w+)?")
+_DYNAMIC = re.compile(r"~(__import__|eval|exec|globals|importlib\.import_module|runpy\.\w+|sys\.modules)\b")
 """Ways to a definition that its text does not name: everything in the module counts."""
-FILES = re.compile(r"^(__file__|__path__|__spec__|importlib\.resources|pkgutil\.get_data)\b", re.MULTILINE)
-DISPLAYED = frozenset({"pictures", "samples"})  # methods of an evaluator that no figure comes from
-POSITIONS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
-FIRST = {ast.Assign: "value", ast.AnnAssign: "value", ast.NamedExpr: "value", ast.For: "iter", ast.AsyncFor: "iter"}
-"""Fields that Python evaluates before it binds names, and that are therefore written first."""
+_FILES = re.compile(r"~(__file__|__path__|__spec__|importlib\.resources|pkgutil\.get_data)\b")
+_POSITIONS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_IMPORTS = ast.Import | ast.ImportFrom
+_COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+class Import(NamedTuple):
+    """The target of an imported name; `name` is None for a module as such."""
+
+    module: str
+    name: str | None
+
+
+class Reference(NamedTuple):
+    """A top-level name of a module, or `WHOLE`."""
+
+    module: Module
+    name: str
 
 
 class Definition(NamedTuple):
-    """The normal form of a definition.
-
-    Args:
-        digest: Hex digits of its code, with gaps for `references`.
-        references: What the gaps stand for, in order.
-        strings: Its plain strings, which may be names of plug-ins.
-        hook: It keeps track of subclasses: its own if it is a class, those of its references otherwise.
-        looks_up: It finds plug-ins by name.
-    """
+    """The digest of a definition's text, and what its gaps stand for, in order."""
 
     digest: str
     references: tuple[Reference, ...]
-    strings: tuple[str, ...] = ()
-    hook: bool = False
-    looks_up: bool = False
 
 
-class _Scope:
-    """Names of a function, a class or a comprehension; `pending` are names that an outer scope may bind."""
-
-    def __init__(self, kind: Literal["module", "class", "function", "comprehension"], outer: _Scope | None) -> None:
-        self.kind, self.outer = kind, outer
-        self.bound: set[str] = set()
-        self.imports: dict[str, Import] = {}
-        self.elsewhere: dict[str, bool] = {}  # names declared global (True) or nonlocal (False)
-        self.pending: list[tuple[int, str, tuple[str, ...]]] = []
-
-    @property
-    def enclosing(self) -> _Scope:
-        """The next scope outwards in which a function finds names: classes are passed over."""
-        scope = self.outer
-        while scope is not None and scope.kind == "class":
-            scope = scope.outer
-        return self if scope is None else scope
+Names = Mapping[str, Import | None]
+"""Local names, with the targets of those that are imported."""
+Target = str | tuple[Reference, tuple[str, ...]]
+"""A text; a name of another package, after a tilde; or a definition of the project with the attributes that follow."""
 
 
-class Writer:
+@cache
+def locate(name: str) -> Path | None:
+    """The source file of a module; None if there is none. No package is imported in order to look into it."""
+    top, *inner = name.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ModuleNotFoundError, ValueError):
+        return None
+    if spec is None or not inner:
+        return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    # An imported package may have added folders to its path.
+    places = getattr(sys.modules.get(top), "__path__", spec.submodule_search_locations or ())
+    folders = [Path(place, *inner) for place in places]
+    files = (path for folder in folders for path in (folder / "__init__.py", folder.with_name(f"{folder.name}.py")))
+    return next(filter(Path.is_file, files), None)
+
+
+def package_of(path: Path) -> str:
+    """The dotted package that a file lies in; empty outside any."""
+    parts: list[str] = []
+    for folder in path.parents:
+        if not (folder / "__init__.py").exists():
+            break
+        parts.insert(0, folder.name)
+    return ".".join(parts)
+
+
+class Module:
+    """A Python file and the names that it binds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.package = path, package_of(path)
+        self.is_package = path.name == "__init__.py"
+        self.name = self.package if self.is_package else f"{self.package}.{path.stem}".removeprefix(".")
+        self.text = path.read_text(encoding="utf-8")
+
+    @cached_property
+    def markers(self) -> Mapping[str, Any]:
+        """`__figures__`, `__messages__` and `__lookups__` of a module of the project; others have none."""
+        is_ours = self.package.partition(".")[0] in PROJECT
+        return {name: ast.literal_eval(value) for name, value in _MARKER.findall(self.text) if is_ours}
+
+    @cached_property
+    def figures(self) -> bool:
+        """If figures depend on the module's code: its own `__figures__`, else that of the nearest package."""
+        if "figures" in self.markers or self.package.partition(".")[0] not in PROJECT:
+            return self.markers.get("figures") is not False
+        parent = locate(self.package.rpartition(".")[0] if self.is_package else self.package)
+        return parent is None or module(parent).figures
+
+    @cached_property
+    def statements(self) -> Sequence[ast.stmt]:
+        """The statements at the margin, with those for type checkers and without those of a script."""
+        return list(_statements(ast.parse(self.text).body))
+
+    @cached_property
+    def bindings(self) -> Mapping[str, Sequence[ast.stmt | Import]]:
+        """The statements that bind each name, and its imports. One that binds none counts for all definitions."""
+        bindings: dict[str, list[ast.stmt | Import]] = {}
+        acting = list[ast.stmt]()
+        for node in self.statements:
+            names = self.bound([node])
+            for name, target in names.items():
+                bindings.setdefault(name, []).append(target if target and isinstance(node, _IMPORTS) else node)
+            if not names and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+                acting.append(node)
+        for nodes in bindings.values():
+            nodes += () if isinstance(nodes[0], Import) else acting
+        return bindings
+
+    def bound(self, nodes: Iterable[ast.AST]) -> dict[str, Import | None]:
+        """The names that statements bind in their own scope, with the targets of imports."""
+        names: dict[str, Import | None] = {}
+        stack = list(nodes)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, _DEFINITIONS):
+                names.setdefault(node.name)
+            elif isinstance(node, _IMPORTS):
+                names |= self.import_targets(node)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id)
+            elif isinstance(node, _COMPREHENSIONS):
+                stack += [each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
+            elif isinstance(node, ast.ExceptHandler) and node.name:
+                names.setdefault(node.name)
+                stack += node.body
+            elif not isinstance(node, ast.Lambda):
+                stack += ast.iter_child_nodes(node)
+        return names
+
+    def import_targets(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Import]]:
+        """Each name that an import statement binds, with its target."""
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                yield bound, Import(alias.name if alias.asname else bound, None)
+            return
+        package = self.package.split(".")
+        parents = package[: len(package) - node.level + 1] if node.level else []
+        base = ".".join(filter(None, [*parents, node.module]))
+        for alias in node.names:
+            if alias.name == WHOLE:
+                yield WHOLE, Import(base, None)
+            elif base == self.name:  # a package imports a module of its own
+                yield alias.asname or alias.name, Import(f"{base}.{alias.name}", None)
+            else:
+                yield alias.asname or alias.name, Import(base, alias.name)
+
+    def resolve(self, name: str, attributes: tuple[str, ...] = ()) -> Target:
+        """What a name used in the module leads to."""
+        bindings = self.bindings.get(name)
+        if bindings is None:
+            return (Reference(self, WHOLE), ()) if WHOLE in self.bindings else ".".join([f"~{name}", *attributes])
+        if isinstance(bindings[0], Import) and len(set(bindings)) == 1:
+            return self.target(bindings[0], attributes)
+        return Reference(self, name), attributes
+
+    def target(self, target: Import, attributes: tuple[str, ...] = ()) -> Target:
+        """What an import of this module leads to, through modules that only re-export it."""
+        found = self.follow(target.module)
+        rest = attributes if target.name is None else (target.name, *attributes)
+        if found is None:
+            return ".".join([f"~{target.module}", *rest])
+        while rest:
+            if rest[0] in found.bindings:
+                return found.resolve(rest[0], rest[1:])
+            inner = found.follow(f"{found.name}.{rest[0]}") if found.is_package else None
+            if inner is None:
+                break
+            found, rest = inner, rest[1:]
+        return Reference(found, WHOLE), rest
+
+    def follow(self, name: str) -> Module | None:
+        """A module that is imported here, if it belongs to the project or to this module's own package or folder."""
+        top = name.partition(".")[0]
+        if top not in PROJECT and top != self.package.partition(".")[0]:
+            beside = None if self.package else locate(top)
+            if beside is None or not beside.resolve().is_relative_to(self.path.resolve().parent):
+                return None
+        path = locate(name)
+        return None if path is None else module(path)
+
+    def named(self, text: str) -> Target:
+        """What a text names, if it is `package.module` or `package.module:name` of the project; else the text."""
+        top, *rest = re.split("[.:]", text) if _DOTTED.fullmatch(text) else [""]
+        target = self.target(Import(top, None), tuple(rest)) if top in PROJECT else ""
+        return ascii(text) if isinstance(target, str) or target[1] else target
+
+    def data_files(self, names: Iterable[str]) -> list[str]:
+        """Digests of all data files of the package; outside packages, of files beside the module with these names."""
+        top = self.path.parents[self.package.count(".")]
+        beside = [self.path.parent / name for name in names if name and "\0" not in name]
+        paths = {path for path in (top.rglob("*") if self.package else beside) if path.is_file()}
+        data = [path for path in paths if path.suffix != ".py" and path.parent.name != "__pycache__"]
+        return sorted(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in data)
+
+
+@cache
+def module(path: Path) -> Module:
+    """The module in a file."""
+    return Module(path)
+
+
+@cache
+def definition(reference: Reference) -> Definition:
+    """The normal form of a name's definition, or of `WHOLE`."""
+    module, name = reference
+    return normal_form(module, module.statements if name == WHOLE else module.bindings[name])
+
+
+def normal_form(module: Module, nodes: Sequence[ast.stmt | Import]) -> Definition:
+    """The normal form of statements and imports at the margin of a module."""
+    writer = _Writer(module)
+    for node in nodes:
+        if isinstance(node, Import):
+            writer.put(module.target(node))
+        elif writer.counts(node):
+            writer.write(node)
+    foreign = [token for token in writer.text if token.startswith("~")]
+    references = writer.references
+    if any(map(_DYNAMIC.match, foreign)):
+        references.append(Reference(module, WHOLE))
+    if any(map(_FILES.match, foreign)):
+        writer.text += module.data_files(writer.strings)
+    searches = any(each.name in each.module.markers.get("lookups", ()) for each in references)
+    if searches or "~importlib.metadata.entry_points" in foreign:
+        references += own_plugins()
+    digest = hashlib.sha256("\x1f".join(writer.text).encode()).hexdigest()
+    return Definition(digest, tuple(references))
+
+
+@cache
+def own_plugins() -> Sequence[Reference]:
+    """The classes of the project's plug-ins, in the order of their names."""
+    points = sorted((point.name, point.value) for group in GROUPS for point in entry_points(group=f"bench.{group}"))
+    names = [value.partition(":") for _, value in points if value.partition(".")[0] in PROJECT]
+    return [Reference(module(path), attribute) for name, _, attribute in names if (path := locate(name)) is not None]
+
+
+class _Scope(NamedTuple):
+    names: Names
+    outer: Names
+    """What a function within sees: not the names of a class."""
+
+
+class _Writer:
     """Writes statements of one module."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.out: list[str] = []
-        self.gaps: dict[int, Reference] = {}
+        self.text: list[str] = []
+        self.references: list[Reference] = []
         self.strings: list[str] = []
-        self.foreign: set[str] = set()
-        self.root = self.scope = _Scope("module", None)
-        self.hook = self.wordless = self.annotation = False
-        self.tries = 0
-
-    def definition(self, extra: Sequence[Reference] = ()) -> Definition:
-        """What was written, as a definition that also refers to `extra`."""
-        for index, name, attributes in self.root.pending:
-            self.place(index, self.module.resolve(name, attributes))
-        references = [*(self.gaps[index] for index in sorted(self.gaps)), *extra]
-        foreign = "\n".join(self.foreign)
-        if DYNAMIC.search(foreign):
-            references.append(Reference(self.module, WHOLE))
-        if FILES.search(foreign):
-            self.out += self.module.data_files(self.strings)
-        looks_up = "importlib.metadata.entry_points" in self.foreign or any(
-            each.name in each.module.lookups for each in references
-        )
-        text = "\x1f".join(self.out).encode()
-        return Definition(hashlib.sha256(text).hexdigest(), tuple(references), tuple(self.strings), self.hook, looks_up)
-
-    def place(self, index: int, found: Resolved) -> None:
-        """Put a resolved name into the text."""
-        if isinstance(found, str):
-            self.out[index] = found
-            self.foreign.add(found[1:])
-        else:
-            self.gaps[index] = found[0]
-            self.out[index] = ".".join([GAP, *found[1]])
-
-    def imported(self, target: Import) -> None:
-        """What an import leads to."""
-        self.out.append("")
-        self.place(len(self.out) - 1, self.module.target(target))
+        self.root = self.scope = _Scope({}, {})
+        self.is_error = False
 
     def write(self, value: object) -> None:
-        """A node, a list of nodes or a plain value."""
-        WRITERS[value.__class__](self, value)
+        if isinstance(value, list):
+            self.text.append("[")
+            for each in value:
+                self.write(each)
+            self.text.append("]")
+        elif isinstance(value, ast.AST):
+            _WRITERS.get(value.__class__, _Writer.node)(self, value)
+        else:
+            self.text.append("-" if value is None else ascii(value))
 
-    def sequence(self, nodes: list[object]) -> None:
-        """A list of nodes."""
-        self.out.append("[")
-        for each in nodes:
-            WRITERS[each.__class__](self, each)
-        self.out.append("]")
-
-    def plain(self, value: object) -> None:
-        """A number, a text or nothing."""
-        self.out.append("-" if value is None else ascii(value))
-
-    def generic(self, node: ast.AST) -> None:
+    def node(self, node: ast.AST) -> None:
         """A node by its class and its fields; what is empty is left out, so that versions of Python agree."""
-        out = self.out
-        out.append(f"({node.__class__.__name__}")
-        for field in _fields(cast(type, node.__class__)):
+        self.text.append(f"({node.__class__.__name__}")
+        for field in node._fields:
             value = getattr(node, field, None)
-            if value is None:
-                continue
             if value.__class__ is list:
-                if value and isinstance(value[0], ast.stmt):
-                    value = [each for each in value if self.counts(each)]
-                if not value:
-                    continue
-            out.append(field)
-            WRITERS[value.__class__](self, value)
-        out.append(")")
+                value = [each for each in value if self.counts(each)] or None
+            if value is not None and field not in _POSITIONS:
+                self.text.append(field)
+                self.write(value)
+        self.text.append(")")
 
-    def counts(self, node: ast.stmt) -> bool:
-        """If a statement is more than a docstring, a progress message or an import."""
-        if isinstance(node, ast.Expr):
-            if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-                return False
-            return not (isinstance(node.value, ast.Call) and self._is_message(node.value.func))
-        if isinstance(node, ast.Import | ast.ImportFrom) and self.scope.kind != "module" and not self.tries:
-            self.import_(node)
-            return False
-        return not isinstance(node, ast.Pass)
+    def counts(self, node: object) -> bool:
+        """If a statement is more than a docstring, a progress message or an import, which is followed by its names."""
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            root, attributes = _chain(node.value.func)
+            target = self.find(root.id, attributes) if isinstance(root, ast.Name) else ""
+            return isinstance(target, str) or target[0].name not in target[0].module.markers.get("messages", ())
+        if isinstance(node, _IMPORTS):
+            return self.scope is self.root
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        return not is_text and not isinstance(node, ast.Pass)
 
-    def _is_message(self, function: ast.expr) -> bool:
-        root, attributes = chain(function)
-        if not isinstance(root, ast.Name):
-            return False
-        scope: _Scope | None = self.scope
-        while scope is not None:
-            if root.id in scope.imports:
-                found = self.module.target(scope.imports[root.id], attributes)
-                break
-            if root.id in scope.bound:
-                return False
-            scope = scope.outer
+    def find(self, name: str, attributes: tuple[str, ...] = ()) -> Target:
+        """What a name in the present scope leads to."""
+        if name not in self.scope.names:
+            return self.module.resolve(name, attributes)
+        target = self.scope.names[name]
+        return ".".join([name, *attributes]) if target is None else self.module.target(target, attributes)
+
+    def put(self, target: Target) -> None:
+        """What a name leads to, as a gap if it is a definition of the project."""
+        if isinstance(target, str):
+            self.text.append(target)
         else:
-            found = self.module.resolve(root.id, attributes)
-        return not isinstance(found, str) and not found[1] and found[0].name in found[0].module.messages
+            self.references.append(target[0])
+            self.text.append(".".join(["\N{WHITE SQUARE}", *target[1]]))
 
-    def name(self, name: str, attributes: tuple[str, ...] = (), *, binds: bool = False) -> None:
-        """A name with the attributes that follow."""
-        scope, index = self.scope, len(self.out)
-        self.out.append(".".join([name, *attributes]) if attributes else name)
-        if attributes and "__subclasses__" in attributes:
-            self.hook = True
-        if binds and scope is not self.root and name not in scope.elsewhere:
-            scope.bound.add(name)
-        if scope.kind == "class":
-            if name in scope.imports:
-                return self.place(index, self.module.target(scope.imports[name], attributes))
-            if name in scope.bound:
-                return None
-            scope = scope.enclosing
-        if name not in scope.bound or name in scope.imports:
-            scope.pending.append((index, name, attributes))
-        return None
+    def bind(self, name: str) -> None:
+        """A name that is bound: a gap at the margin of the module, else local."""
+        self.put(self.find(name) if self.scope is self.root else name)
 
-    def enter(self, kind: Literal["class", "function", "comprehension"]) -> _Scope:
-        """A new scope within the present one."""
-        self.scope = _Scope(kind, self.scope)
-        return self.scope
-
-    def leave(self) -> None:
-        """Settle the names of the present scope, and go on in the one around it."""
-        scope = self.scope
-        for index, name, attributes in scope.pending:
-            if name in scope.imports:
-                self.place(index, self.module.target(scope.imports[name], attributes))
-            elif name not in scope.bound:
-                beyond = self.root if scope.elsewhere.get(name) else scope.enclosing
-                beyond.pending.append((index, name, attributes))
-        assert scope.outer is not None
-        self.scope = scope.outer
-
-    def import_(self, node: ast.Import | ast.ImportFrom) -> None:
-        """An import within a statement; its target is written where it may fail or bind a name of the module."""
-        for name, target in self.module.import_targets(node):
-            if self.scope.kind == "module":
-                self.name(name, binds=True)
-            else:
-                self.scope.bound.add(name)
-                self.scope.imports[name] = target
-            if self.scope.kind == "module" or self.tries:
-                self.imported(target)
-
-    def try_(self, node: ast.Try) -> None:
-        """Imports that may fail count."""
-        self.tries += 1
-        self.generic(node)
-        self.tries -= 1
-
-    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """A function: decorators, defaults and annotations belong to the scope around it."""
-        self.out.append(f"({type(node).__name__}")
-        self.write(node.decorator_list)
-        self.write(node.args)
-        if node.returns is not None:
-            self.out.append("->")
-            self.annotated(node.returns)
-        self.name(node.name, binds=True)
-        self._body(node.args, node.body)
-
-    def lambda_(self, node: ast.Lambda) -> None:
-        """A lambda."""
-        self.out.append("(Lambda")
-        self.write(node.args)
-        self._body(node.args, node.body)
-
-    def _body(self, arguments: ast.arguments, body: list[ast.stmt] | ast.expr) -> None:
-        scope, tries, self.tries = self.enter("function"), self.tries, 0
-        each = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        scope.bound |= {argument.arg for argument in each if argument is not None}
-        self.write([each for each in body if self.counts(each)] if isinstance(body, list) else body)
-        self.leave()
-        self.tries = tries
-
-    def class_(self, node: ast.ClassDef) -> None:
-        """A class, without columns of metrics and pictures of evaluators."""
-        self.out.append("(ClassDef")
-        for field in (node.decorator_list, node.bases, node.keywords):
-            self.write(field)
-        names = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
-        metaclasses = [ast.unparse(each.value) for each in node.keywords if each.arg == "metaclass"]
-        self.hook |= "__init_subclass__" in names or any(not each.endswith("ABCMeta") for each in metaclasses)
-        evaluator = any(
-            isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "evidence" for each in node.body
-        )
-        self.name(node.name, binds=True)
-        self.enter("class")
-        self.write([each for each in node.body if self.counts(each) and not _is_display(each, evaluator=evaluator)])
-        self.leave()
-
-    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        """A comprehension: its first iterable belongs to the scope around it."""
-        self.out.append(f"({type(node).__name__}")
-        self.write(node.generators[0].iter)
-        self.enter("comprehension")
-        for number, each in enumerate(node.generators):
-            if number:
-                self.write(each.iter)
-            self.write(each.target)
-            self.write(each.ifs)
-            self.write(each.is_async)
-        self.write([node.key, node.value] if isinstance(node, ast.DictComp) else node.elt)
-        self.leave()
-
-    def walrus(self, node: ast.NamedExpr) -> None:
-        """An assignment within an expression binds beyond comprehensions."""
-        self.out.append("(NamedExpr")
-        self.write(node.value)
-        scope = self.scope
-        while scope.kind == "comprehension" and scope.outer is not None:
-            scope = scope.outer
-        if scope is not self.root and node.target.id not in scope.elsewhere:
-            scope.bound.add(node.target.id)
-        self.name(node.target.id)
-
-    def assignment(self, node: ast.AnnAssign) -> None:
-        """An annotated assignment; in a class, without a value it binds nothing."""
-        self.out.append("(AnnAssign")
-        self.annotated(node.annotation)
-        self.write(node.value)
-        if node.value is None and self.scope.kind == "class" and isinstance(node.target, ast.Name):
-            self.out.append(node.target.id)
+    def name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Load):
+            self.put(self.find(node.id))
         else:
-            self.write(node.target)
-
-    def argument(self, node: ast.arg) -> None:
-        """A parameter."""
-        self.out.append(node.arg)
-        if node.annotation is not None:
-            self.out.append(":")
-            self.annotated(node.annotation)
-
-    def annotated(self, node: ast.expr) -> None:
-        """A type, which may be written as a string."""
-        self.annotation, before = True, self.annotation
-        self.write(node)
-        self.annotation = before
-
-    def subscript(self, node: ast.Subscript) -> None:
-        """Strings of `Literal` and `Annotated` are no types."""
-        before, words = self.annotation, ast.unparse(node.value) if self.annotation else ""
-        self.annotation = before and words.rpartition(".")[2] not in {"Literal", "Annotated"}
-        self.generic(node)
-        self.annotation = before
-
-    def name_node(self, node: ast.Name) -> None:
-        """A name."""
-        self.name(node.id, binds=not isinstance(node.ctx, ast.Load))
+            self.bind(node.id)
 
     def attribute(self, node: ast.Attribute) -> None:
         """A chain of attributes: what it leads to, if it begins with a module."""
-        root, attributes = chain(node)
+        root, attributes = _chain(node)
         if isinstance(root, ast.Name):
-            self.name(root.id, attributes)
+            self.put(self.find(root.id, attributes))
         else:
-            self.hook |= "__subclasses__" in attributes
-            self.write(root)
-            self.out.append("." + ".".join(attributes))
+            self.write([root, *attributes])
+
+    def import_(self, node: ast.Import | ast.ImportFrom) -> None:
+        for _, target in self.module.import_targets(node):
+            self.put(self.module.target(target))
+
+    def try_(self, node: ast.Try) -> None:
+        """Imports that may fail count."""
+        for each in ast.walk(node):
+            if isinstance(each, _IMPORTS):
+                self.import_(each)
+        self.node(node)
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        """A function: decorators, defaults and annotations belong to the scope around it."""
+        self.text.append(f"({type(node).__name__}")
+        self.write(node.args)
+        if not isinstance(node, ast.Lambda):
+            self.write([*node.decorator_list, node.returns])
+            self.bind(node.name)
+        body: list[Any] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
+        parameters = {each.arg: None for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        self.inner({**self.module.bound(body), **parameters}, body)
+
+    def inner(self, names: Names, nodes: list[Any]) -> None:
+        """Nodes in a scope of their own, which binds these names."""
+        scope = self.scope
+        names = {**scope.outer, **names}
+        self.scope = _Scope(names, names)
+        self.write([each for each in nodes if self.counts(each)])
+        self.scope = scope
+
+    def class_(self, node: ast.ClassDef) -> None:
+        """A class, without columns of metrics and pictures of evaluators; a name is local once it is bound."""
+        self.text.append("(ClassDef")
+        self.write([*node.decorator_list, *node.bases, *node.keywords])
+        self.bind(node.name)
+        fields = [ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)]
+        scope, names = self.scope, dict(self.scope.outer)
+        self.scope = _Scope(names, scope.outer)
+        for each in node.body:
+            if self.counts(each) and not _is_display(each, evaluator="evidence" in fields):
+                self.write(each)
+            if not isinstance(each, ast.AnnAssign) or each.value is not None:
+                names |= self.module.bound([each])
+        self.scope = scope
+
+    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        """A comprehension: its first iterable belongs to the scope around it."""
+        first, *more = node.generators
+        self.text.append(f"({type(node).__name__}")
+        self.write(first.iter)
+        nodes = [first.target, *first.ifs, first.is_async, *more]
+        nodes += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self.inner(self.module.bound(each.target for each in node.generators), nodes)
 
     def constant(self, node: ast.Constant) -> None:
-        """A constant; a string may name a module or a definition of the project."""
-        value = node.value
-        if not isinstance(value, str):
-            self.out.append(ascii(value))
-        elif self.wordless:
-            self.out.append("''")
-        elif self.annotation and (parsed := _type(value)) is not None:
-            self.write(parsed)
+        """A constant; a string may name a module or a definition of the project. The words of an error do not count."""
+        if isinstance(node.value, str) and not self.is_error:
+            self.strings.append(node.value)
+            self.put(self.module.named(node.value))
         else:
-            self.strings.append(value)
-            self.out.append(ascii(value))
-            if (target := self.module.named(value)) is not None:
-                self.place(len(self.out) - 1, (target, ()))
+            self.text.append("''" if isinstance(node.value, str) else ascii(node.value))
 
     def joined(self, node: ast.JoinedStr) -> None:
-        """An f-string; neighbouring constants are one, as versions of Python differ."""
-        if self.wordless:
-            self.out.append("''")
-            return
-        self.out.append("(JoinedStr")
+        """An f-string; neighbouring constants are one, as versions of Python differ. Errors have none."""
         text = ""
-        for each in node.values:
+        for each in () if self.is_error else node.values:
             if isinstance(each, ast.Constant):
                 text += str(each.value)
-                continue
-            self.strings.append(text)
-            self.out.append(ascii(text))
-            self.generic(each)
-            text = ""
-        self.strings.append(text)
-        self.out += [ascii(text), ")"]
+            else:
+                self.constant(ast.Constant(text))
+                self.node(each)
+                text = ""
+        self.constant(ast.Constant(text))
 
     def raise_(self, node: ast.Raise) -> None:
-        """The words of an error do not count."""
-        self.wordless, before = True, self.wordless
-        self.generic(node)
-        self.wordless = before
-
-    def declaration(self, node: ast.Global | ast.Nonlocal) -> None:
-        """Names of an outer scope."""
-        for name in node.names:
-            self.scope.elsewhere[name] = isinstance(node, ast.Global)
-        self.out.append(f"({type(node).__name__}")
-
-    def binding(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar | ast.MatchMapping) -> None:
-        """A node that binds a name which it holds as text."""
-        name = node.rest if isinstance(node, ast.MatchMapping) else node.name
-        if name is not None and self.scope is not self.root:
-            self.scope.bound.add(name)
-        self.generic(node)
+        self.is_error, before = True, self.is_error
+        self.node(node)
+        self.is_error = before
 
 
-class _Writers(dict[type, Callable[..., None]]):
-    def __missing__(self, cls: type) -> Callable[..., None]:
-        self[cls] = Writer.generic if issubclass(cls, ast.AST) else Writer.plain
-        return self[cls]
-
-
-WRITERS = _Writers({
-    ast.AnnAssign: Writer.assignment, ast.AsyncFunctionDef: Writer.function, ast.Attribute: Writer.attribute,
-    ast.ClassDef: Writer.class_, ast.Constant: Writer.constant, ast.DictComp: Writer.comprehension,
-    ast.ExceptHandler: Writer.binding, ast.FunctionDef: Writer.function, ast.GeneratorExp: Writer.comprehension,
-    ast.Global: Writer.declaration, ast.Import: Writer.import_, ast.ImportFrom: Writer.import_,
-    ast.JoinedStr: Writer.joined, ast.Lambda: Writer.lambda_, ast.ListComp: Writer.comprehension,
-    ast.MatchAs: Writer.binding, ast.MatchMapping: Writer.binding, ast.MatchStar: Writer.binding,
-    ast.Name: Writer.name_node, ast.NamedExpr: Writer.walrus, ast.Nonlocal: Writer.declaration,
-    ast.Raise: Writer.raise_, ast.SetComp: Writer.comprehension, ast.Subscript: Writer.subscript, ast.Try: Writer.try_,
-    ast.TryStar: Writer.try_, ast.arg: Writer.argument, list: Writer.sequence,
-})  # fmt: skip
-
-
-@cache
-def _fields(cls: type) -> tuple[str, ...]:
-    names = cast("type[ast.AST]", cls)._fields
-    fields = [name for name in names if name not in POSITIONS]
-    return tuple(sorted(fields, key=lambda name: name != FIRST.get(cls)))
-
-
-@cache
-def _type(text: str) -> ast.expr | None:
-    try:
-        return ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
+_WRITERS: Mapping[type, Callable[..., None]] = {
+    ast.AsyncFunctionDef: _Writer.function, ast.Attribute: _Writer.attribute, ast.ClassDef: _Writer.class_,
+    ast.Constant: _Writer.constant, ast.DictComp: _Writer.comprehension, ast.FunctionDef: _Writer.function,
+    ast.GeneratorExp: _Writer.comprehension, ast.Import: _Writer.import_, ast.ImportFrom: _Writer.import_,
+    ast.JoinedStr: _Writer.joined, ast.Lambda: _Writer.function, ast.ListComp: _Writer.comprehension,
+    ast.Name: _Writer.name, ast.Raise: _Writer.raise_, ast.SetComp: _Writer.comprehension, ast.Try: _Writer.try_,
+    ast.TryStar: _Writer.try_,
+}  # fmt: skip
 
 
 def _is_display(node: ast.stmt, *, evaluator: bool) -> bool:
@@ -419,24 +448,19 @@ def _is_display(node: ast.stmt, *, evaluator: bool) -> bool:
     return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "Column"
 
 
-@cache
-def definition(reference: Reference) -> Definition:
-    """The normal form of a name's definition; of `WHOLE`; of `#N`, the statement N that acts at import."""
-    module, name = reference
-    if name == WHOLE:
-        targets = [module.resolve(each) for each in module.bindings]
-        references = {each[0] for each in targets if not isinstance(each, str)} - {reference}
-        references |= {Reference(module, f"#{number}") for number in range(len(module.acting))}
-        references |= {Reference(each, WHOLE) for each in module.stars}
-        ordered = sorted(
-            references,  # names decide between definitions that are alike, so that every process orders them alike
-            key=lambda each: ("" if each.name == WHOLE else definition(each).digest, each.name, each.module.name),
-        )
-        return Definition(WHOLE, tuple(ordered))
-    writer = Writer(module)
-    for node in [module.acting[int(name[1:])]] if name.startswith("#") else module.bindings[name]:
-        if isinstance(node, Import):
-            writer.imported(node)
-        else:
-            writer.write(node)
-    return writer.definition([Reference(each, WHOLE) for each in module.stars])
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        test = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+        if isinstance(node, ast.If) and test.rpartition(".")[2] == "TYPE_CHECKING":
+            yield from _statements([*node.body, *node.orelse])
+        elif not test.startswith("__name__ =="):
+            yield node
+
+
+def _chain(node: ast.expr) -> tuple[ast.expr, tuple[str, ...]]:
+    """The root of a chain of attributes, and the attributes."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.insert(0, node.attr)
+        node = node.value
+    return node, tuple(attributes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__lookups__ = ("build", "choose", "entries", "load")
+__lookups__ = ("build", "entries", "load", "own", "working")
 
 import dataclasses
 from collections.abc import Mapping

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import code_digest as digests
-from bench.plugins import parsed_module as sources
+from bench.plugins import normal_form as sources
 from bench.plugins.code_digest import code_digest, definitions, forget
 from bench.plugins.groups import GROUPS
-from bench.plugins.parsed_module import PROJECT
+from bench.plugins.normal_form import PROJECT
 from bench.workbench.inputs import JUDGE, RELEASE, SPLITS
 
 ROOT = Path(__file__).parents[2]
