@@ -343,18 +343,14 @@ class Board:
 
 
 def board(summary: Summary, place: Place) -> Board:
-    """The board of a run's records; its panels enter the journal."""
+    """The board of a run's records, with verdicts by all that is on record."""
     from leaderboard.board import rows
-    from leaderboard.panel import dumps
 
     # The pages refuse limited records; the person who asked for a limit still wants to see the figures.
     shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in summary.records]
     pool = list(records_of(place.results))
     found = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
-    # Controls that ran now change the panels of other cells, too.
-    panels = {row.cell: (row.panel, row.membership) for row in (*found, *rows(pool))}
-    for cell, panel in panels.items():
-        place.results.journal.keep_panel(cell, dumps(*panel))
+    panels = {row.cell: (row.panel, row.membership) for row in (*found, *rows(pool))}  # of all that is on record
     verdicts = {row.cell: "; ".join(panel.verdict for panel in panels[row.cell] if panel.members) for row in found}
     limits = [record.limit for record in summary.records if record.limit is not None]
     return Board(found, verdicts, min(limits, default=None))

@@ -1,4 +1,4 @@
-"""The journal of a results folder: plans, opened data, verdicts on attacks.
+"""The journal of a results folder: plans and opened data.
 
 Content that is not as it was written is refused by name.
 """
@@ -19,7 +19,7 @@ from bench.results.records import DatasetRecord, RecordError
 from bench.results.signed_json import AlteredError
 
 PLANS = f"{PRIVATE}plans/"
-DATA, PANELS = "data/", "panels/"
+DATA = "data/"
 
 
 class AlteredWarning(UserWarning):
@@ -93,16 +93,8 @@ class Journal:
         """The choices of data that were opened, as `data` takes them."""
         return self._below(DATA, "*", "json")
 
-    def keep_panel(self, cell: str, text: str) -> None:
-        """Keep the verdict on the attacks of a cell: a JSON object."""
-        self._keep_json(f"{PANELS}{cell}.json", signed_json.parsed(text.encode()))
-
-    def panel(self, cell: str) -> dict[str, JsonValue]:
-        """The verdict on a cell's attacks. Raises FileNotFoundError or RecordError."""
-        return self._read_json(f"{PANELS}{cell}.json")
-
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Every altered plan, data record and verdict, with the reason."""
+        """Every altered plan and data record, with the reason."""
         for cell in self.plans():
             try:
                 self.plan(cell)
@@ -113,11 +105,6 @@ class Journal:
                 warnings.simplefilter("always", AlteredWarning)
                 self.data(key)
             yield from ((f"{DATA}{key}.json", str(warning.message)) for warning in said)
-        for cell in self._below(PANELS, "*/*", "json"):
-            try:
-                self.panel(cell)
-            except (RecordError, OSError) as error:
-                yield f"{PANELS}{cell}.json", str(error)
 
     def _below(self, folder: str, pattern: str, ending: str) -> Iterator[str]:
         for name in self.storage.names(f"{folder}{pattern}.{ending}"):

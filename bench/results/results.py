@@ -146,7 +146,7 @@ class Results:
 
     @cached_property
     def journal(self) -> Journal:
-        """Notes of runs beside records: plans, opened data, verdicts on attacks."""
+        """Notes of runs beside records: plans and opened data."""
         return Journal(self.root, self._kept)
 
     @property

@@ -42,7 +42,6 @@ def fill(folder: Path, signer: SigningKey | None) -> Results:
     results.keep(made, {"release": png}, signer, evidence=evidence)
     write_plan(results, cell(), [Planned("sets", None, ("max-dispersion",))])
     results.journal.keep_data("abc", dataset())
-    results.journal.keep_panel("d/c", json.dumps({"attacks": {"a": {"reach": 0.5}}}))
     results.store.ensure("schemes", INPUTS, artefact)
     return results
 
@@ -136,7 +135,7 @@ def test_the_same_values_written_in_another_way_are_noticed(
             path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["cells/d/c/sets.json", "data/abc.json", "panels/d/c.json"])
+@pytest.mark.parametrize("name", ["cells/d/c/sets.json", "data/abc.json"])
 def test_a_file_in_the_place_of_another_is_noticed(whole: Results, tmp_path: Path, name: str) -> None:
     shutil.copytree(whole.root, tmp_path / "r")
     results, path = Results(tmp_path / "r"), tmp_path / "r" / name
