@@ -343,7 +343,7 @@ class Board:
 
 
 def board(summary: Summary, place: Place) -> Board:
-    """The board of a run's records, with verdicts by all that is on record."""
+    """The board of a run's records; verdicts use all on record."""
     from leaderboard.board import rows
 
     # The pages refuse limited records; the person who asked for a limit still wants to see the figures.

@@ -23,19 +23,9 @@ def write_atomically(
     """Write a file in one step: readers see old or new.
 
     The file and the folders that name it are on disk when this returns, unless `durable` is False: then a power cut may
-    leave it empty, which is for files that can be made again, and whose maker looks whether they are whole. The user's
-    umask narrows `mode`.
-
-    Args:
-        path: The file.
-        content: All of it.
-        mode: The mode of a new file.
-        still: Called when all but the name is written; False stops the writing.
-        sweep: Look for files of killed writers, which reads the whole folder.
-        durable: Wait for the disk.
-
-    Returns:
-        True if it was put there.
+    leave it empty, which is for files that can be made again. The user's umask narrows the `mode` of a new file.
+    `still` is asked when all but the name is written; False stops, and is returned. `sweep` looks for files of killed
+    writers, which reads the whole folder.
     """
     return _put(path, content, mode, os.replace, still=still, sweep=sweep, durable=durable)
 

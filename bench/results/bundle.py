@@ -139,12 +139,7 @@ class BundleError(Exception):
 
 
 class Manifest(Part):
-    """The content of a bundle.
-
-    Args:
-        made_by: The program and its version.
-        files: SHA-256 of every other file, by name.
-    """
+    """A bundle's program, and the SHA-256 of every other file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -157,11 +152,8 @@ class Manifest(Part):
 class Bundle:
     """A bundle, checked file by file to be as it was packed.
 
-    Args:
-        path: The file.
-        sha256: The hash of the whole file.
-        signer: The public key that signed its manifest; None if unsigned.
-        files: All but the manifest, by name.
+    `sha256` is that of the whole file; `signer` the public key that signed its manifest, None if unsigned; `files` are
+    all but the manifest.
     """
 
     path: Path
@@ -232,14 +224,7 @@ def _manifest(files: Mapping[str, bytes]) -> tuple[Manifest, str | None]:
 
 
 def pack(path: Path, files: Mapping[str, bytes], made_by: str, signer: SigningKey | None) -> None:
-    """Write a bundle: the same bytes for the same files and signer.
-
-    Args:
-        path: The new file.
-        files: By name, `PARTS` and the files below `cells/`.
-        made_by: The program and its version.
-        signer: Signs the manifest, and with it every file.
-    """
+    """Write a bundle: the same bytes for the same files and signer."""
     manifest = Manifest(made_by=made_by, files={name: hashlib.sha256(each).hexdigest() for name, each in files.items()})
     content: dict[str, JsonValue] = signed_json.attest(manifest.model_dump(mode="json", by_alias=True), KIND, signer)
     write_archive(path, {**files, MANIFEST: signed_json.written(content)})

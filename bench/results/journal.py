@@ -28,26 +28,15 @@ class AlteredWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Journal:
-    """The notes of a results folder.
-
-    Args:
-        root: The folder, as errors name it.
-        storage: Keeps them.
-    """
+    """The notes of a results folder, whose `root` errors name."""
 
     root: Path
     storage: Storage
 
     def keep_plan(self, cell: str, text: str, before: str | None) -> bool:
-        """Note the plan of a cell; it may hold paths.
+        """Note a cell's plan, which may hold paths, in place of `before`.
 
-        Args:
-            cell: Its folder.
-            text: The note.
-            before: The earlier note that this one replaces.
-
-        Returns:
-            True if it was noted; False if another run has noted something else since then.
+        False if another run has noted something else since then.
         """
         if text == before:
             return True

@@ -34,11 +34,9 @@ def is_gone(name: str) -> bool:
 
 
 def is_left(path: Path, made_by: str) -> bool:
-    """True if a process left `path` behind and ended.
+    """True if the process `made_by` left `path` behind and ended.
 
-    Args:
-        path: A file, or a folder, whose newest entry counts.
-        made_by: As `own_name` named it.
+    The newest entry of a folder counts.
     """
     if is_gone(made_by):
         return True

@@ -56,36 +56,21 @@ RANGES: Mapping[str, tuple[float, float]] = {"AUC": (0, 1), "share": (0, 1), "gu
 
 
 class PictureRecord(Part):
-    """A picture beside a record.
-
-    Args:
-        caption: Describes the picture.
-        sha256: The hash of the PNG file, 64 hex digits.
-    """
+    """A picture beside a record, with the hash of its PNG file."""
 
     caption: str
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 
 class EvidenceRecord(Part):
-    """The evidence beside a record, from which figures are recomputed.
-
-    Args:
-        sha256: The hash of the file, 64 hex digits.
-        bytes: Its size.
-    """
+    """Hash and size of the evidence that figures are recomputed from."""
 
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     bytes: Count
 
 
 class SignatureRecord(Part):
-    """A signature over all of a record but its digest.
-
-    Args:
-        public_key: The signer's Ed25519 public key, 64 hex digits.
-        value: The signature, 128 hex digits.
-    """
+    """An Ed25519 signature (hex) over a record without its digest."""
 
     public_key: str
     value: str
@@ -96,27 +81,16 @@ class Record(Part):
 
     Args:
         schema: The number of this schema; it rises whenever a field changes its meaning.
-        status: The outcome of the job.
-        reason: Why there are no figures, in words.
-        cell: The folder of the cell, below `cells`.
-        evaluator: The file of the record, without its ending: the kind, and the attack if there is one.
-        kind: The kind of evaluation.
+        cell, evaluator: The folder below `cells`, and the file without its ending: the kind, and the attack if any.
         method, attack: The plug-ins as they ran.
         dataset: The data; null in records of earlier versions whose data could not be opened.
         claim: The method's formal guarantee for these data; null if it makes none.
         threat_model: The knowledge of Eve, the attacker, in words.
-        preset: The size of the run.
-        seed: Decides the splits and all other draws.
-        keys: Keys that the figures are taken over.
-        scores: Figures by metric.
         details: Notes of evaluator, attack and method beside the figures.
-        seconds: By stage; of the whole job those on the wall, and by `cpu` those of the processor, by
-            `fit` those of the fit that all records of a cell share, whenever it was done.
-        isolation: The place of method and attack: in a sandbox, in processes of their own, or (none) in the judge's.
-        hardware: The machine, without its name.
+        seconds: By stage, on the wall; `cpu` on the processor, `fit` those of the fit that a cell's records share.
+        isolation: The place of method and attack: a sandbox, processes of their own, or (none) the judge's.
         versions: Of Python and of the packages that figures depend on.
         git: The commit, with `-dirty` if files were changed; null outside a checkout.
-        created: When, in UTC.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=True)

@@ -38,14 +38,7 @@ class Part(BaseModel):
 
 
 class PluginRecord(Part):
-    """A plug-in as it ran: parameters, paper and a source code hash.
-
-    Args:
-        name: As registered, or the file's name and the class.
-        parameters: Every one, those at their defaults too.
-        source: The paper.
-        code: The hash.
-    """
+    """A plug-in as it ran: parameters, paper and a code hash."""
 
     name: str
     written: str = Field(description="as the command line takes it; capitals stand for what is confidential")
@@ -62,14 +55,7 @@ Extent = Annotated[Count, Field(ge=1)]
 class FeatureRecord(Part):
     """An extractor as it ran, and a fingerprint of its features.
 
-    Args:
-        name: As registered.
-        parameters: Every one, but none that is a path.
-        source: The paper.
-        code: A hash of its source and of what it imports from here.
-        origin: The distribution or file that provided it.
-        dimensions: Numbers in a vector.
-        notes: Notes of the fitted extractor on itself.
+    `parameters` are all but paths, `dimensions` the numbers in a vector, and `notes` its own words on itself.
     """
 
     name: str
@@ -86,15 +72,8 @@ class FeatureRecord(Part):
 class DatasetRecord(Part):
     """The scored data: counts and fingerprints, never pixels, paths or identifiers.
 
-    Args:
-        name: The data set, with the parameters that make it another set.
-        parameters: Every one, but none that is a path.
-        fingerprint: A hash of the prepared rows.
-        public, public_fingerprint: The public set; "none" for both if there are no public rows.
-        shape: Of a row: channels, height and width, or columns.
-        findings: Names of the label columns.
-        shareable: Whether pixels may leave the machine.
-        notes: Notes on the data for readers.
+    `name` holds the parameters that make it another set, and `parameters` all but paths. `public` and its fingerprint
+    are "none" if there are no public rows; `shape` is of a row: channels, height and width, or columns.
     """
 
     name: str
@@ -135,14 +114,11 @@ class ClaimRecord(Part):
     """A formal privacy claim: stated and derived bounds, null if not finite.
 
     Args:
-        unit: The part that differs between neighbours.
-        epsilon: The bound that the method's authors state.
-        derived: The bound that follows from the mechanism as it runs here.
+        unit, units: The part that differs between neighbours, and how many of it at most.
+        epsilon, derived: The bound that the authors state, and that of the mechanism as it runs here.
         delta: The failure probability of both.
-        assumptions: The conditions of the claim.
         basis: The source of the claim, and the derivation of its bound.
-        neighbours: The difference of neighbours: in the content of a unit, or by one unit more or less.
-        units: Most units in which they differ.
+        neighbours: They differ in the content of a unit, or by one unit more or less.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -184,14 +160,7 @@ def claim_record(claim: PrivacyClaim | None) -> ClaimRecord | None:
 
 
 class MetricRecord(Part):
-    """A metric's column in tables, with its unit and wanted direction.
-
-    Args:
-        title: The header of the column.
-        meaning: The meaning of the figure, in a sentence.
-        better: The direction that is better for the data owner.
-        unit: What the figure counts.
-    """
+    """A metric's column, unit, and better direction for the data owner."""
 
     written: str = Field(description="the metric as the command line takes it; of a file its name alone")
     title: str
@@ -229,8 +198,8 @@ class ReplicatesRecord(Part):
 
     Args:
         by_key: The figure of each key on all people.
-        resampled: The figure of each key (rows) on each resample of the people (columns): a table of 32-bit floats,
-            little-endian, in base64. The resamples are the same for every record of the same rows.
+        resampled: The figure of each key (rows) on each resample of the people (columns), alike for every record of
+            the same rows: 32-bit floats, little-endian, in base64.
         degrees: Degrees of freedom of the spread over resamples.
         people: A hash of the resamples: figures are compared if it is the same.
         scale: The scale on which the figure is nearly normal.
@@ -281,19 +250,14 @@ def replicates_record(found: Replicates | None) -> ReplicatesRecord | None:
 
 
 class ScoreRecord(Part):
-    """A figure, its chance level, 95 % intervals, and its wanted direction.
+    """A figure, its chance level, and 95 % intervals.
 
     Args:
-        value: The figure.
-        low, high: The 95 % confidence interval of the estimated figure, over people and keys; null if none can
-            be given, and `note` says why.
-        prediction_low, prediction_high: The 95 % prediction interval of the figure under one further key; null if
-            fewer than two keys were looked at.
-        null_low, null_high: The 95 % interval of the chance level.
+        low, high: Confidence interval over people and keys; null if none can be given, and `note` says why.
+        prediction_low, prediction_high: Prediction interval under one further key; null for fewer than two keys.
         better: The direction that is better for the data owner.
         unit: What the figure counts.
-        note: The origin of the interval, or the reason for its absence.
-        parts: The same figure by finding, class or level, if there are several.
+        parts: The same figure by finding, class or level.
     """
 
     value: float

@@ -122,7 +122,7 @@ class Results:
         root: On this machine: artefacts and logs always lie here.
         storage: Keeps everything else; None stands for the same folder.
         trusted: Public keys: records that none of them signed are refused. None reads unsigned records too.
-        began_under: The commitment of the run secret that jobs of a run began under; None if no run is on.
+        began_under: The commitment that jobs of a run began under; None if no run is on.
     """
 
     root: Path
@@ -260,18 +260,16 @@ class Results:
         """Write a record with its pictures and evidence, replacing earlier ones.
 
         Files beside it are named after their content, so that a crash on the way leaves the earlier record whole. Of
-        two runs that make the same record at once, the one that comes first is kept, and a failure of the other
-        changes nothing.
+        two runs that make the same record at once the first is kept, and a failure of the other changes nothing.
 
         Args:
-            record: The record.
-            pictures, evidence: Files that it names.
+            record, pictures, evidence: The record, and files that it names.
             signer: Signs it.
             before: The digest of the record that was there when the work began, which is replaced; None if there
                 was none, `ANY` for whatever is there now.
 
         Returns:
-            The record that is there now, with its digest and, by `signer`, its signature.
+            The record that is there now, with its digest and signature.
 
         Raises:
             NewerRecordError: A record of a later schema is there, and stays.

@@ -57,12 +57,7 @@ def parsed(text: bytes) -> dict[str, JsonValue]:
 
 
 def check(content: Content, text: bytes, kind: str) -> None:
-    """Compare with what was written, byte by byte.
-
-    Args:
-        content: As `parsed` read it.
-        text: The text that it was read from.
-        kind: As it was attested.
+    """Compare `parsed` content with the written text, byte by byte.
 
     Raises:
         AlteredError: It carries no digest or another one, it is written in another way, or its signature is wrong.

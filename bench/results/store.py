@@ -53,12 +53,7 @@ from bench.wire.tensor_file import checksum_of, read_tensors, stored_as, write_t
 
 @dataclass(frozen=True)
 class Unstored:
-    """Tensors that found no room.
-
-    Args:
-        sha256: As `checksum_of` gives it.
-        size: As `size_of` gives it.
-    """
+    """Tensors that found no room: their `checksum_of` and `size_of`."""
 
     sha256: str
     size: int
@@ -75,10 +70,7 @@ class Unstored:
 
 
 def has_room(folder: Path, size: int, copies: int | None) -> bool:
-    """True if the copies take at most half of the free space.
-
-    Always true for `copies` None.
-    """
+    """True if copies take at most half the free space (or None)."""
     return copies is None or copies * size <= shutil.disk_usage(folder).free // 2
 
 
@@ -123,15 +115,9 @@ class Store:
     def ensure(self, kind: str, inputs: Inputs, make: Callable[[], Artefact], *, copies: int | None = None) -> Artefact:
         """The artefact for `inputs`, from the store if intact, else from `make`.
 
-        Two processes that make the same thing at once get the one that was there first.
-
-        Args:
-            kind: The folder that it lies in.
-            inputs: All that it depends on.
-            make: Makes it.
-            copies: Number of artefacts of this size that are expected. If they would take more than half of the free
-                space, the tensors are not stored but made again on each use, until there is room. None: they are
-                always stored.
+        Two processes that make the same thing at once get the one that was there first. If so many `copies` of this
+        size would take more than half of the free space, the tensors are not stored but made again on each use, until
+        there is room; None always stores them.
 
         Raises:
             ContractError: Tensors that were made again differ.
@@ -318,13 +304,7 @@ ARTEFACT = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Regenerable:
-    """A folder, or a file, that may go.
-
-    Args:
-        path: The folder or file.
-        size: Bytes in it.
-        lock: Held by processes that make or read it; None if they need no lock.
-    """
+    """A folder or file that may go, unless its `lock` is held."""
 
     path: Path
     size: int

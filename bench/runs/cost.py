@@ -18,7 +18,7 @@ _MOST_GROWTH = 2.0
 
 @dataclass(frozen=True)
 class EvaluatorCost:
-    """The cost of an evaluator's jobs, by the records of the largest size.
+    """The cost of an evaluator's jobs, by records of the largest size.
 
     `rows` are their private rows, `seconds` the median on the wall, `growth` the power of the rows, which is `fitted`
     or taken for 1, and `estimated` the seconds of a job at the size that was asked for.

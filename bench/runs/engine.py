@@ -92,7 +92,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class Future:
-    """A job that was submitted, and its outcome; None while it waits or runs.
+    """A submitted job, and its outcome; None while it waits or runs.
 
     `ran` is False if the job never started: one that it comes after gave no value, or the engine `refused` it.
     """
@@ -226,7 +226,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Options by name, as written; a name may begin with a kind of job, `alone.`"""
+    """Options as written, by name, which may begin with `alone.`"""
 
     values: Mapping[str, str]
 

@@ -147,7 +147,7 @@ _TICK = 1.0
 
 @dataclass
 class JobClock:
-    """The clock of a job that may work `limit` seconds, and began at `started`.
+    """The clock of a job that may work `limit` seconds.
 
     A loaded machine must not cost a job its result, so the wall is no measure. A job's time is the processor time of
     all its processes, at most a second each second. Parallel threads make it shorter; waiting for a busy accelerator

@@ -44,7 +44,7 @@ from bench.workbench.machine import git_state, hardware, versions
 
 @dataclass(frozen=True, eq=False)
 class OutcomeRecord:
-    """An unsigned record, its PNGs by name, and the data behind its figures; None if these may not be shared."""
+    """An unsigned record, its PNGs by name, and its evidence or None."""
 
     record: Record
     pictures: Mapping[str, bytes]
@@ -157,7 +157,7 @@ class _Stored(Part):
 
 
 def write_outcome(path: Path, kind: str, answer: type[object], outcome: Outcome) -> None:
-    """Write an outcome in one step; `kind` names the job, and `answer` is the type of its value."""
+    """Write the outcome of the job `kind`, whose value is an `answer`."""
     value = None
     if outcome.value is not None:
         value = TypeAdapter(answer).dump_python(outcome.value, mode="json", warnings="error")

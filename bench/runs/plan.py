@@ -350,7 +350,7 @@ def parsed_plan(text: str) -> dict[str, Any]:
 
 
 def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planned | UsageError]]:
-    """The cell of a plan in the journal, and its evaluators or reasons.
+    """The cell of a journal's plan, and its evaluators or reasons.
 
     `files` allows plug-ins from files, which are run: anybody may have written a plan that names some.
 

@@ -43,7 +43,7 @@ class EngineError(Exception):
 
 @dataclass(eq=False)
 class Sent(Generic[Handle]):
-    """A job that the engine has: its file, the engine's name for it, and how often it was handed over.
+    """A job that the engine has, handed over `tries` times.
 
     `ended` is when it was first seen to have ended, on the monotonic clock; None while it waits or runs.
     """

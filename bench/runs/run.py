@@ -67,7 +67,7 @@ _WAIT_SECONDS = 1.0
 
 @dataclass
 class Summary:
-    """The records of a run, those that were there too, and how many were computed now.
+    """The records of a run, and how many were computed now.
 
     Args:
         kept: Counts by their condition the records that were not computed now.
@@ -378,7 +378,7 @@ class _Graph:
             lock.release()
 
     def _keeps(self, choice: Choice, method: Chosen[Method] | None = None, planned: Planned | None = None) -> bool:
-        """True if the worker may do another job: all code that it ran is this project's."""
+        """True if all code that the worker runs is this project's."""
         parts: list[Chosen[Any] | None] = [choice.dataset, choice.beside, choice.extractor]
         if self.spec.isolation == "none":  # else these work in processes of their own
             parts += [method, None if planned is None else planned.attack]
