@@ -229,13 +229,10 @@ class CADPClassifierEvidence(TransferEvidence):
 
 @dataclass(frozen=True, eq=False)
 class ProbeEvidence:
-    """Detector scores of real releases with and without a mark.
+    """Detector scores of releases, and raw rows, with and without a mark.
 
-    The detector was trained on releases that Eve made herself.
-
-    Args:
-        released: By probe, scores (n, 1) of released rows against whether the raw row carried the mark.
-        original: The same for raw rows: what there was to hide.
+    The detector was trained on releases that Eve made herself. By probe, scores (n, 1) beside whether the raw row
+    carried the mark.
     """
 
     released: Mapping[str, UtilityEvidence]

@@ -150,14 +150,9 @@ ALONE = 3  # pairs also played alone if rows of a release may interact
 
 @dataclass(frozen=True)
 class Played:
-    """The result of an audit.
+    """The result of an audit: counted decisions, and the games behind them.
 
-    Args:
-        calls: Of the counted releases.
-        inputs, statistic: Names of the counted game and its statistic.
-        thresholds: Below the first a coin is called second, above the other first; None for no such call.
-        games: Names of all games played for the choice.
-        one_run: As in `bench.evidence.AuditEvidence`.
+    Below the first threshold a coin is called second, above the other first; None for no such call.
     """
 
     calls: Calls
@@ -171,11 +166,8 @@ class Played:
 def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret) -> Played:
     """The chosen test and its counted decisions.
 
-    Args:
-        scheme, claim: The scheme and its claim.
-        public: Rows of the kind the scheme reads, to make inputs from.
-        trials: Releases of each half; fewer if each needs a key of its own.
-        secret: Decides keys and coins.
+    `trials` releases are made for each half; fewer if each needs a key of its own. Inputs are made of `public`
+    rows.
     """
     published = canaries.published(scheme, claim, public, secret.derive("what it publishes"))
     if published is not None:

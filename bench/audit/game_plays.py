@@ -31,13 +31,10 @@ Layout = Literal["in sets", "alone", "beside its twin", "before a second release
 
 @dataclass(frozen=True, eq=False)
 class Tosses:
-    """Coins and the releases made as they fell.
+    """Coins (k,), True for the first input, and releases made of them.
 
-    Args:
-        first: (k,) bool: the coin fell on the first input.
-        release: The coins' rows in their order; or whole images with a coin per pixel.
-        beside: Comparison rows of the same shape: the twin, the same place of a second release, or the mean of the
-            other rows under the key. None for none.
+    `beside` are rows to compare with: the twin, the same place of a second release, or the mean of the other rows
+    under the key.
     """
 
     first: torch.Tensor
@@ -69,13 +66,7 @@ class Play(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """The releasing side of an audit.
-
-    Args:
-        scheme: The audited scheme.
-        secret: Decides keys and coins.
-        single: Every release holds one coin; required with a delta.
-    """
+    """The releasing side of an audit; `single` releases hold one coin."""
 
     scheme: Scheme
     secret: Secret

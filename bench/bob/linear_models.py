@@ -42,13 +42,7 @@ LEAST = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """One model of a path: logits are rows @ weights + bias.
-
-    Args:
-        strength: Of its penalty.
-        weights: (d, k) float32.
-        bias: (k,) float32.
-    """
+    """One model of a path: logits are rows @ weights + bias."""
 
     strength: float
     weights: torch.Tensor
@@ -58,16 +52,10 @@ class LinearModel:
 def logistic_path(
     rows: torch.Tensor, labels: torch.Tensor, *, exclusive: bool, strengths: tuple[float, ...] = STRENGTHS
 ) -> list[LinearModel]:
-    """A model for each strength, in their order.
+    """A model for each strength, best from strong to weak.
 
-    Args:
-        rows: (m, d) float32.
-        labels: (m, k) in [0, 1], soft or hard; NaN is unknown.
-        exclusive: Each row has exactly one class (softmax over the k); else k separate findings.
-        strengths: Best from strong to weak.
-
-    Raises:
-        ValueError: No row has a known label.
+    Labels (m, k) in [0, 1] may be soft, NaN is unknown. Exclusive classes have a softmax, others are separate
+    findings. Raises ValueError if no row has a known label.
     """
     known = ~labels.isnan()
     rows_used = (known.all(dim=1) if exclusive else known.any(dim=1)).nonzero()[:, 0]
@@ -178,14 +166,7 @@ Decode = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class LinearProbe:
-    """A trained probe.
-
-    Args:
-        network: Standardisation and one layer.
-        exclusive: Predictions are a softmax over classes; else one sigmoid per finding.
-        epochs: Epochs trained; `best` (from 1) gave the weights.
-        loss: The validation loss of that epoch.
-    """
+    """A trained probe; epoch `best` gave the weights and the `loss`."""
 
     network: torch.nn.Module
     exclusive: bool
@@ -209,16 +190,10 @@ def train_probe(
 ) -> LinearProbe:
     """Train a probe, on the device of the stored rows.
 
-    Args:
-        stored: Released rows. Their columns' means and deviations standardise all rows; constant columns are centred.
-        dev: Rows as they reach the probe, with real labels; their loss stops the training and chooses the epoch.
-        exclusive: Each row has exactly one class.
-        seed: Orders the stored rows. Same seed, same probe.
-        fresh: Rows of an epoch (from 1) in place of the stored ones, in their order.
-        decode: Predictions back to the real classes; None leaves them.
-
-    Raises:
-        ValueError: No stored row or no dev row has a known label, or the validation loss is never a number.
+    Stored rows' means and deviations standardise all rows; `dev` rows, as they reach the probe, stop the training
+    and choose the epoch. `fresh` gives an epoch's rows (from 1) in place of the stored ones; `decode` takes
+    predictions to the real classes. Raises ValueError if either side has no known label, or the loss is never a
+    number.
     """
     for kind, (_, labels) in (("released", stored), ("validation", dev)):
         if not len(labelled(labels)):

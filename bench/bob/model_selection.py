@@ -73,15 +73,9 @@ Decode = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Bob:
-    """The chosen models.
+    """The models chosen by dev rows, and by held-out released rows.
 
-    Args:
-        model: Chosen by dev rows.
-        dev_auc: Its mean AUC on them.
-        outsider: Chosen by held-out released rows; None if none were held out or they could not choose.
-        trials: All trials.
-        shortlist: Recipes for further keys.
-        precision: Arithmetic of networks.
+    `outsider` is None if no rows were held out or they could not choose.
     """
 
     model: Model
@@ -114,18 +108,9 @@ def train_bob(
 ) -> Bob:
     """Train on the release; choose by AUC on dev and held-out rows.
 
-    Args:
-        release: With labels (m, k) in [0, 1], soft or hard; NaN is unknown. Balance beforehand. Works on its device.
-        dev_samples: (n, ...) as `Key.query` gives them.
-        dev_labels: (n, k) real labels; NaN is unknown.
-        exclusive: Each row has exactly one class.
-        plan: Recipes to try.
-        seed: Same seed, same Bob.
-        decode: `Key.decode`; None leaves predictions as they are.
-        shortlist: Of another key's Bob: only its recipes are trained, on all rows. None tries the whole plan.
-
-    Raises:
-        NotApplicable: The release has no labels, no architecture fits its rows, or no dev finding has both classes.
+    Labels of the release (m, k) are in [0, 1], balanced beforehand; `dev_samples` are as `Key.query` gives them,
+    with real labels. A `shortlist` of another key's Bob replaces the whole plan. Raises NotApplicable if the
+    release has no labels, no architecture fits its rows, or no dev finding has both classes.
     """
     if release.labels is None:
         raise NotApplicable("utility needs labels: none were released")

@@ -30,12 +30,9 @@ CHECKS = 10
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A model at one point of its training.
+    """A model at one point of training, and judged rows' logits.
 
-    Args:
-        at: The point; see `Choice.at`.
-        network: From rows (n, ...) to logits (n, k). The module changes afterwards: copy it to keep it.
-        logits: Its logits for each of the judged sets of rows.
+    The network changes afterwards: copy it to keep it.
     """
 
     at: float
@@ -54,17 +51,7 @@ def moments(
     precision: Precision,
     seed: int,
 ) -> Iterator[Moment]:
-    """The models of one training.
-
-    Args:
-        recipe: The recipe to train.
-        samples, labels: Released rows; NaN labels are unknown.
-        judged: Sets of rows (n, ...) that every model is judged on.
-        exclusive: Each row has exactly one class.
-        plan: Sizes and courses.
-        precision: Of networks.
-        seed: Same seed, same models.
-    """
+    """The models of one training, each judged on sets of rows."""
     recipe_seed = derive(seed, "bob", str(recipe))
     if recipe.architecture == "linear":
         yield from _path(recipe, samples, labels, judged, exclusive=exclusive)

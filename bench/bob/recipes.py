@@ -330,15 +330,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Trial:
-    """One training.
-
-    Args:
-        recipe: The trained recipe.
-        dev: Its best on dev rows.
-        held_out: Its best on held-out released rows; None if none were held out.
-        stopped: Ended early, being behind.
-        seconds: Duration.
-    """
+    """One training: its best on dev and held-out rows, and its end."""
 
     recipe: Recipe
     dev: Best
@@ -349,14 +341,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained model.
-
-    Args:
-        choice: Where it comes from.
-        network: From rows to logits, its view or standardisation included.
-        exclusive: Predictions are a softmax over classes; else one sigmoid per finding.
-        precision: Arithmetic of a network; linear models are always float32.
-    """
+    """A trained model, its view or standardisation included; linear ones are float32."""
 
     choice: Choice
     network: torch.nn.Module

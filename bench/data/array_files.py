@@ -23,15 +23,10 @@ _BLOCK = 128
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
-    """Read an .npy file, or a member of an .npz.
+    """Read an .npy file, or member of an .npz, of `size` bytes.
 
-    Args:
-        file: At its start.
-        size: How many bytes it holds.
-
-    Raises:
-        DataError: It holds Python objects, more than this machine's memory, or less than it declares.
-        OSError, ValueError, EOFError: It is cut short or no such file; so says what reads it.
+    Raises DataError for Python objects, or for more than this machine's memory or the file holds; OSError,
+    ValueError or EOFError, as what reads it, for other damage.
     """
     version = np.lib.format.read_magic(file)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -64,16 +59,10 @@ class Stored:
 
 
 def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> Stored:
-    """The array `images` of a file.
+    """The array `images` (n, h, w[, 3]) of an HDF5 file, resized.
 
-    Args:
-        path: The file; it holds (n, h, w) or (n, h, w, 3) uint8.
-        n: How many images there must be.
-        channels: 1 or 3: grey images become three equal channels; colours become grey as Pillow makes them.
-        size: Side in pixels; None leaves images as they are.
-
-    Raises:
-        DataError: The file is something else, damaged, or holds another number of images; the text does not name it.
+    Grey images become three equal channels; colours become grey as Pillow makes them. Raises DataError for another
+    or damaged file, or another number of images.
     """
     import h5py  # only if there is such a file
 

@@ -66,18 +66,8 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV table as text; the index is the line number.
 
-    Blank cells are "". The header is line 1.
-
-    Args:
-        path: A .csv or .csv.gz file with a header.
-        columns: Columns that must be there.
-        optional: Columns that may be there.
-        rest: Keep the other columns too.
-        obtain: How to get the right file, for messages.
-
-    Raises:
-        DataError: If the file is not such a table, a column is missing, or spelled otherwise, or a row has too few or
-            too many cells, or control characters.
+    Blank cells are "". `optional` columns may be there; `rest` keeps the others too. Raises DataError for missing
+    or misspelt columns, rows of another length, and control characters.
     """
     try:
         if wrong := impostor(path):

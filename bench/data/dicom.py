@@ -56,17 +56,10 @@ def is_dicom(path: Path) -> bool:
 
 
 def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
-    """The one grey image in a DICOM file.
+    """The grey image in a DICOM file of at most `pixels` pixels.
 
-    Args:
-        path: The file.
-        pixels: Most pixels that it may have.
-        bits: How many bits of a stored value count if no window says what to show; None: as many as are stored.
-
-    Raises:
-        RefusedError: It holds colours, several frames, too many pixels, a value that needs more than `bits`, or is
-            packed in a way that nothing here opens.
-        DataError: It is cut short or damaged.
+    `bits` of a stored value count if no window says what to show; None: as many as are stored. Raises RefusedError
+    for colours, several frames, larger values or unknown packing, DataError for damage.
     """
     from pydicom import dcmread  # only if there are such files: it takes a third of a second
     from pydicom.errors import BytesLengthException, InvalidDicomError
@@ -286,16 +279,9 @@ class Grey:
 
 
 def eight_bits(image: ImageFile.ImageFile, path: Path, bits: int | None, stored: str) -> Grey:
-    """An open image as one of eight bits a channel.
+    """An open image as one of eight bits; RefusedError if impossible.
 
-    Args:
-        image: As Pillow opened it.
-        path: Its file.
-        bits: How many bits of a value count if the file has more than eight; None if not stated.
-        stored: How the file stores values, as `how_stored` says.
-
-    Raises:
-        RefusedError: The values cannot be mapped.
+    `bits` of a value count if the file has more than eight; `stored` is as `how_stored` says.
     """
     if image.mode == "F":
         raise RefusedError(FLOATING)

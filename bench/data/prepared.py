@@ -140,14 +140,7 @@ class Prepared:
 
 
 def connect(subjects: np.ndarray | None, digests: np.ndarray) -> np.ndarray:
-    """(n,) int64 group numbers for what a split keeps together.
-
-    Rows of one person, or of identical content, directly or through others, share a number.
-
-    Args:
-        subjects: (n,) int64 or None.
-        digests: (n, 16) uint8.
-    """
+    """(n,) int64 group numbers: rows of one person or content share one."""
     n = len(digests)
     contents = codes([row.tobytes() for row in digests])
     links = [contents] if subjects is None else [contents, np.unique(subjects, return_inverse=True)[1]]

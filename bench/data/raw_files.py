@@ -42,13 +42,8 @@ def resolve(
 ) -> tuple[Path, ...]:
     """The data roots in search order: --data-root, BENCH_DATA, configuration file.
 
-    Args:
-        values: Folders named on the command line.
-        environment: None stands for the process's own. BENCH_DATA separates folders as PATH does.
-        config: None stands for `config_path()`; the file need not exist.
-
-    Raises:
-        DataError: If the config file is not the YAML it should be.
+    None stands for the process's environment and for `config_path()`. Raises DataError if that is not the YAML it
+    should be.
     """
     environment = os.environ if environment is None else environment
     named = [str(value) for value in values]
@@ -60,15 +55,8 @@ def resolve(
 def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers: Sequence[str], obtain: str) -> Path:
     """The first folder that holds one of the `markers`.
 
-    Args:
-        roots: Data roots; each is tried itself and with each of `folders` below it.
-        name: The data set, for the message.
-        folders: Usual names of its folder, relative to a root.
-        markers: Files that are not empty, or folders, relative to the folder; one must be there.
-        obtain: How to get the data, for the message.
-
-    Raises:
-        DataError: If no folder holds a marker; the text names every place looked at.
+    Each root is tried itself and with each of `folders` below it; a marker is a folder, or a file that is not
+    empty. Raises DataError with every place looked at.
     """
     tried = [root / folder for root in roots for folder in ("", name, *folders)]
     empty = list[Path]()
@@ -337,18 +325,9 @@ class Present:
 
 
 def present(paths: Sequence[Path], *, name: str, where: str, obtain: str) -> Present:
-    """Find the listed files on this machine.
+    """Find the listed files on this machine; DataError if there are none.
 
     Folders are listed once; every file of a folder that may not be read counts as present.
-
-    Args:
-        paths: As listed, one a row.
-        name: The data set, for the message.
-        where: The expected place of images, for the message.
-        obtain: How to get them.
-
-    Raises:
-        DataError: None of them is.
     """
     known = dict(_listings({path.parent for path in paths}))
     listings = (known[path.parent] for path in paths)

@@ -123,16 +123,8 @@ def fill(
 ) -> Decoded:
     """Write the rows of `scan` into a new .npy file, in blocks.
 
-    Args:
-        target: The file; n rows of (c, size, size) uint8, or of the table as it is.
-        scan: What to write.
-        size: Side in pixels; None keeps samples as they are.
-        workers: Decoding processes; 0 decodes in this process.
-        report: Called with (rows done, n).
-        pixels: Most pixels of an image file.
-
-    Returns:
-        The outcome of all rows.
+    Rows are (c, size, size) uint8 (as they are if `size` is None), or of the table. 0 `workers` decode in this
+    process.
     """
     n = len(scan.labels)
     digests = np.zeros((n, DIGEST_BYTES), dtype=np.uint8)

@@ -83,10 +83,7 @@ def balanced_rows(labels: torch.Tensor, seed: int) -> torch.Tensor:
 def scorable(splits: Splits, seed: int, *, balanced: bool) -> tuple[Splits, list[str]]:
     """Splits without findings that have too few cases, and notes on those.
 
-    Args:
-        splits: Of the data.
-        seed: Decides which labels are withheld.
-        balanced: Whether private and control labels are balanced as in Syfer.
+    `balanced` balances private and control labels as in Syfer, by `seed`.
     """
     parts = (splits.private, splits.control, splits.test)
     columns = [

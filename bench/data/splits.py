@@ -113,13 +113,7 @@ def split(
 def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
     """Deal groups, in random order, to the part furthest below its share.
 
-    Args:
-        groups: (n,) int64 group numbers.
-        shares: Share of the rows that each part should get; they sum to 1.
-        seed: Decides the order.
-
-    Returns:
-        Sorted int64 row indices of each part; a part may be empty.
+    The sorted row indices of a part may be empty.
     """
     numbers, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     names = list(shares)

@@ -46,16 +46,7 @@ from bench.workbench.workbench import Workbench
 
 @dataclass(frozen=True)
 class RatioPlan:
-    """Size and training of the two flows.
-
-    Args:
-        steps: Most training steps of a flow.
-        depth: Flow steps a level.
-        width: Channels inside a coupling's network.
-        passes: Most passes over the images.
-        batch: Images a training step.
-        learning_rate: Peak rate.
-    """
+    """Most steps and passes of the two flows, and their sizes."""
 
     steps: int
     depth: int
@@ -103,16 +94,8 @@ def train_ratio(
 ) -> tuple[LikelihoodRatio, Mapping[str, normalising_flow.FlowFit]]:
     """The ratio learned from public images, and each flow's fit.
 
-    Args:
-        samples: (n, c, h, w) float32 in [0, 1], 8 bits deep.
-        normal: (n,) bool.
-        held_out: (n,) bool: not trained on. There must be normal images on both sides.
-        plan: Sizes.
-        seed: Same seed, same ratio on a CPU.
-
-    Raises:
-        FlowDiverged: Training failed.
-        NotApplicable: Image sides that cannot be halved.
+    There must be `normal` images on both sides of `held_out`. Same seed, same ratio on a CPU. Raises FlowDiverged,
+    or NotApplicable for sides that cannot be halved.
     """
     flows, fits = {}, {}
     for name, rows in (("normal", normal), ("mixture", torch.ones_like(normal))):

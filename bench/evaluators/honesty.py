@@ -233,10 +233,7 @@ def held(
 ) -> tuple[HonestyEvidence, dict[str, JsonValue]]:
     """A release checked against its method's promises, and record details.
 
-    Args:
-        question, sealed: The release.
-        again: Its key's releases, in another process, of the private rows and of each of `question.parts`.
-        order: Secret that the release was sealed with.
+    `again` are its key's releases, in another process, of the private rows and of each of `question.parts`.
     """
     linked = sealed.links is not None
     searched, compared = question.searches(again[1:] if linked else [])

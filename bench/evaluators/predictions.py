@@ -57,12 +57,9 @@ def released_labels(bench: Workbench, release: Release) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Bob after training under one key.
+    """Bob's models under one key, and their decoded predictions (n, k).
 
-    Args:
-        scores: Decoded predictions (n, k) for the test rows, by the model that dev rows chose.
-        outsider: Those by the model that held-out released rows chose; None if none were held out.
-        bob: His models.
+    Dev rows chose the model of `scores`, held-out released rows, if any, that of `outsider`.
     """
 
     scores: torch.Tensor
@@ -159,14 +156,7 @@ def mixed(bench: Workbench, data: Dataset) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class SamplePredictions:
-    """Random predictions for `Evaluator.samples`, of 48 rows of 16 people.
-
-    Args:
-        many: Two findings under two keys.
-        one: The same under one key, without subjects.
-        exclusive: Of two exclusive classes, under one key.
-        single: Of one finding, under one key.
-    """
+    """Random predictions for `Evaluator.samples`, of 48 rows of 16 people."""
 
     many: UtilityEvidence
     one: UtilityEvidence

@@ -68,13 +68,7 @@ MARKS: Mapping[str, Mark] = {"block marker": paint_block, "flip": flip}
 
 @dataclass(frozen=True, eq=False)
 class Marked:
-    """Raw or released rows; some carry the mark.
-
-    Args:
-        rows: The rows, with the labels and people of their raw rows.
-        carried: (n, 1) float32: 1 with the mark, 0 without.
-        origin: (n,) int64: the raw row of each.
-    """
+    """Raw or released rows, some with the mark; their raw rows."""
 
     rows: Dataset
     carried: torch.Tensor

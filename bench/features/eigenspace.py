@@ -62,11 +62,8 @@ class Eigenspace(Extractor):
 class Coefficients(Embedding):
     """Images minus the public mean, projected.
 
-    Args:
-        images: (3,) int64, their shape.
-        mean: (p,) float64, p pixels.
-        basis: (d, p) float64, orthonormal rows, the one of most variance first.
-        variances: (d + 1,) float64, of each component over the public images, then of all pixels together.
+    Float64: `basis` (d, p) has orthonormal rows, the one of most variance first; `variances` (d + 1,) are those of
+    the components, then of all pixels together.
     """
 
     images: torch.Tensor

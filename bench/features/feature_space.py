@@ -56,14 +56,7 @@ class VectorCache:
     def vectors(
         self, rows: np.ndarray, images: Callable[[np.ndarray], torch.Tensor], read: Read, *, block: int
     ) -> torch.Tensor:
-        """The vectors (m, d) float32 of some rows, on the CPU.
-
-        Args:
-            rows: (m,) int64 indices in the prepared data set.
-            images: Gives images (b, c, h, w) by index.
-            read: Computes missing vectors.
-            block: Images in memory at a time.
-        """
+        """Vectors (m, d) of some rows; `read` computes missing ones."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         tag_cache(self.folder.parent)
         with FileLock(self.folder.with_suffix(".lock")):
@@ -117,16 +110,10 @@ class VectorCache:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """A fitted extractor.
+    """A fitted extractor on a device.
 
-    Args:
-        shown: Its name in names of data sets, without confidential parameters.
-        extractor: The plug-in.
-        state, notes: Of the fitted extractor.
-        dimensions: Length of its vectors.
-        inputs: All that its vectors depend on besides the images.
-        origin: The source of the plug-in.
-        device: The device that computes vectors.
+    `shown` is its name without confidential parameters, `inputs` are all that its vectors depend on besides the
+    images.
     """
 
     shown: str
@@ -162,15 +149,7 @@ def open_space(
 ) -> Space:
     """The extractor fitted on the public images, from the cache or fresh.
 
-    Args:
-        chosen: The extractor.
-        public: The public images, on the device that computes vectors.
-        rows: Identifies those rows.
-        seed: For training.
-        cache: Folder of prepared data.
-
-    Raises:
-        DataError: The extractor cannot read such rows, or its weights are not available; the text gives the reason.
+    `rows` identifies these images. Raises DataError if the extractor cannot read them, or has no weights.
     """
     extractor = chosen.plugin
     device = public.samples.device
@@ -209,17 +188,7 @@ def open_space(
 def read_splits(
     space: Space, splits: Splits, *, private: Prepared, public: Prepared, cache: Path
 ) -> tuple[Splits, FeatureRecord]:
-    """The splits with vectors in place of images, on the CPU.
-
-    Args:
-        space: The fitted extractor.
-        splits: Of images.
-        private, public: The prepared data that the rows come from.
-        cache: Folder of prepared data.
-
-    Raises:
-        DataError: The extractor gives numbers that are not finite.
-    """
+    """The splits with vectors in place of images; DataError if not finite."""
     stage(f"features {space.extractor.name}")
     sources = {"public": public, "private": private, "control": private, "test": private}
     parts: dict[str, Dataset] = {}

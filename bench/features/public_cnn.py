@@ -96,13 +96,7 @@ class PublicCNN(Extractor):
 
 @dataclass(frozen=True, eq=False)
 class PooledStage(Embedding):
-    """A trained network without its last layer.
-
-    Args:
-        learned: The state: weights, `shape` (c, h, w) and `labelled`, the number of training rows.
-        network: Images (n, c, h, w) to (n, d), in evaluation mode.
-        shape: Of the images.
-    """
+    """A trained network without its last layer; `learned` is its state."""
 
     learned: State
     network: torch.nn.Module

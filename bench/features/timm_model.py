@@ -121,16 +121,7 @@ def _sha256(path: Path, size: int, changed: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PretrainedFeatures(Embedding):
-    """A timm model without its classifier.
-
-    Args:
-        network: Images (n, channels, *side), normalised, to (n, d); in evaluation mode.
-        channels, side: Of its input.
-        mode: The interpolation.
-        mean, std: (channels, 1, 1), for normalisation.
-        loaded: The outcome of loading the weights.
-        batch: Images at a time.
-    """
+    """A timm model without its classifier, and how its input is prepared."""
 
     network: torch.nn.Module
     channels: int

@@ -170,19 +170,10 @@ class Loaded:
 def load_checked(
     network: torch.nn.Module, tensors: Mapping[str, torch.Tensor], *, heads: tuple[str, ...], what: str
 ) -> Loaded:
-    """Load the tensors into the network.
+    """Load the tensors into the network, their classifier's `heads` aside.
 
-    If they do not fit, timm's own conversion for that kind of network is tried: it knows the names of other projects
-    and resizes position embeddings.
-
-    Args:
-        network: A timm model.
-        tensors: By name.
-        heads: Names of the classifier's layers, which are ignored.
-        what: The name of the file in messages.
-
-    Raises:
-        DataError: They do not fit, or hold NaN or infinity.
+    If they do not fit, timm's own conversion for that kind of network is tried: it knows the names of other
+    projects and resizes position embeddings. Raises DataError if they do not fit, or hold NaN or infinity.
     """
     own = {name: tensor for name, tensor in network.state_dict().items() if not name.endswith(UNREAD)}
     fitting = _without(tensors, heads, own)

@@ -261,20 +261,11 @@ def by_blocks(
     like: torch.Tensor | None = None,
     draws: bool = False,
 ) -> torch.Tensor:
-    """Rows made from rows (n, ...), block by block, in order.
+    """Rows made from rows by `make`, in order, in blocks of `size`.
 
-    Each row may depend on its own row alone.
-
-    Args:
-        samples: The rows. make: From rows (b, ...), an ordinary tensor if they fit, to as many rows; only the last
-        block is smaller. If the
-            device's memory does not suffice, blocks are halved from then on.
-        size: Rows at a time. None: all of an ordinary tensor, `ROWS` of `Rows`.
-        like: If these are `Rows`, so is a result that does not fit as an ordinary tensor. None stands for `samples`.
-        draws: `make` draws random numbers or works on its rows together: blocks are never repeated or halved.
-
-    Raises:
-        ValueError: `size` below 1, or blocks that are not of one kind and shape, or not as many rows.
+    Each row may depend on its own row alone. If the device's memory does not suffice, blocks are halved from then
+    on, unless `make` draws random numbers. If `like` (None: `samples`) are `Rows`, so is a result that does not
+    fit. Raises ValueError for a size below 1, or blocks of other kinds, shapes or lengths.
     """
     if size is not None and size < 1:
         raise ValueError(f"size must be at least 1, got {size}")
@@ -325,15 +316,9 @@ def by_even_blocks(samples: torch.Tensor, make: Callable[[torch.Tensor], torch.T
 
 
 def kept(parts: Iterator[torch.Tensor], length: int, budget: Budget | None) -> torch.Tensor:
-    """The parts of `length` rows in one.
+    """The parts of `length` rows in one, in memory without budget.
 
-    Args:
-        parts: (b, ...) each, in order; at least one.
-        length: The sum of b.
-        budget: None keeps them in memory.
-
-    Raises:
-        ValueError: Parts that are not of one kind and shape, or not that many rows.
+    Raises ValueError for parts that are not of one kind and shape, or not that many rows.
     """
     first = next(parts)
     shape, kind = (length, *first.shape[1:]), first.dtype

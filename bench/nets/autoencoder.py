@@ -93,14 +93,7 @@ def _transposed(entering: int, leaving: int, size: tuple[int, int], *, last: boo
 
 @dataclass(frozen=True)
 class ReconstructionCourse:
-    """Training of an autoencoder.
-
-    Args:
-        steps: Gradient steps of Adam.
-        batch: Images a step, at least 2 (batch norm); all of them where there are fewer.
-        learning_rate: Peak rate.
-        precision: Arithmetic of the network; loss, weights and reconstructions stay float32.
-    """
+    """Adam's steps, images a step (at least 2) and peak rate; precision."""
 
     steps: int
     batch: int

@@ -83,16 +83,8 @@ class Shuffle(nn.Module):
 class CINN(Flow):
     """A conditional flow for images (c, h, w) or vectors (d,).
 
-    Under a condition of k numbers, 0 for none.
-
-    Args:
-        shape: Of one row.
-        conditions: k.
-        sizes: As above.
-
-    Raises:
-        NotApplicable: The levels do not divide the image, or a share leaves a level without channels, or the flat
-            couplings with a single element.
+    Conditions hold k numbers, 0 for none. Raises NotApplicable for levels that do not divide the image, shares that
+    leave no channels, and fewer than two elements.
     """
 
     mean: Tensor

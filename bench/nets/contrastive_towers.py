@@ -63,13 +63,7 @@ SMALLEST_DEVIATION_OF_SIGNATURE = 1e-5
 
 
 class Relations(nn.Module):
-    """Rows of one set to embeddings (n, width) of their signatures.
-
-    Args:
-        shape: Of one row: (c, h, w), cut into patches, or (d,), a single patch.
-        width: Of the embedding.
-        patch_size: Side of a square patch in pixels; None makes one patch of a whole row.
-    """
+    """Rows (images or vectors) of one set to embeddings of their signatures."""
 
     def __init__(self, shape: tuple[int, ...], *, width: int, patch_size: int | None) -> None:
         super().__init__()
@@ -89,16 +83,10 @@ class Relations(nn.Module):
 
 
 def signatures(rows: Tensor, patch_size: int | None) -> Tensor:
-    """(n, locations, 33) per patch, and per row if several patches.
-
-    Centred over the set.
+    """Centred signatures (n, locations, 33) per patch, and per row if several.
 
     16 quantiles of the inner products with the other rows, 16 of the cosines, and the logarithm of the square norm.
     Memory grows with the rows, not with their square. A set of one row has no others: its quantiles are 0.
-
-    Args:
-        rows: (n, c, h, w) or (n, d), float32.
-        patch_size: As of `Relations`.
     """
     patches = (rows.flatten(1).unsqueeze(1) if patch_size is None else cut(rows, patch_size)).transpose(0, 1)
     patches = patches - patches.mean(dim=1, keepdim=True)
@@ -184,14 +172,10 @@ class Tower(nn.Module):
 
 
 class PieceTower(nn.Module):
-    """A network from one set's rows to unit embeddings, by pieces.
+    """A network from rows to unit embeddings, by pieces and their mean.
 
-    A network per piece of each row, the mean over pieces, a network per row.
-
-    Args:
-        describe: Rows (n, ...) to the features of their pieces (n, p, `features`).
-        features, width: Of a piece; of the networks and the embeddings.
-        places: p, if a piece's place says which part of the row it is; None for sets of pieces.
+    `describe` gives the features (n, p, `features`) of pieces; `places` is p if a piece's place says which part of
+    the row it is, None for sets of pieces.
     """
 
     def __init__(self, describe: Callable[[Tensor], Tensor], features: int, width: int, *, places: int | None) -> None:
@@ -241,13 +225,7 @@ class Towers(nn.Module):
         return self.raw(*raw_inputs), self.released(*released_inputs)
 
     def match(self, raw: Tensor, released: Tensor, links: Tensor) -> Tensor:
-        """Mean negative log-likelihood of the links, both ways; log(n) at chance.
-
-        Args:
-            raw: (n, width) embeddings of one set.
-            released: (m, width) embeddings of one release of it.
-            links: (p, 2) int64, raw row and released row; at least one link.
-        """
+        """Mean negative log-likelihood of the links (p, 2); log(n) at chance."""
         scale = self.log_scale.exp().clamp(max=LARGEST_SCALE)
         logits = scale * raw @ released.T
         place = links[:, 0] * logits.shape[1] + links[:, 1]

@@ -102,16 +102,10 @@ def usual_depth(height: int, across: int) -> int:
 def strided_cnn(
     shape: tuple[int, ...], outputs: int, *, depth: int | None = None, dropout: float = DROPOUT, norm: Norm = "batch"
 ) -> torch.nn.Sequential:
-    """Network from images (n, c, h, w) to logits (n, outputs).
+    """Network from images (n, c, h, w), by 100 features, to logits.
 
-    By way of features (n, 100).
-
-    Args:
-        shape: (c, h, w) of an image.
-        outputs: Classes or findings.
-        depth: Blocks; None takes `usual_depth`.
-        dropout: Share of the maps of a block that are dropped in training.
-        norm: Batch norm; or "group", the norm of all channels of a row together, where no row may see another.
+    Blocks are `usual_depth` unless told. Norm "group" is that of all channels of a row together, where no row may
+    see another.
     """
     at_least(1, outputs=outputs, depth=depth)
     channels, height, across = shape
@@ -142,12 +136,9 @@ def check_private_width(width: int) -> None:
 
 
 def private_cnn(shape: tuple[int, ...], outputs: int, *, width: int) -> torch.nn.Sequential:
-    """Linear head: logits (n, outputs) of standardised rows, starting at zero.
+    """Convolution and linear head of standardised rows; logits start at zero.
 
-    Args:
-        shape: (c, h, w) of an image, or (d,) of a table's row, which has no layer but the last.
-        outputs: Classes or findings.
-        width: Channels of the convolution, a multiple of `GROUPS`.
+    A table's row (d,) has no layer but the last. `width` is a multiple of `GROUPS`.
     """
     check_private_width(width)
     if len(shape) == 1:

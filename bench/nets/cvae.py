@@ -43,14 +43,7 @@ def decoder(d: int, c: int, *, hidden: int, latent: int) -> nn.Sequential:
 
 
 class ConditionalVAE(nn.Module):
-    """Autoencoder of rows (n, d) in [0, 1] with conditions (n, c).
-
-    Args:
-        d: Columns of a row.
-        c: Numbers of a condition.
-        hidden: Width of the one hidden layer of encoder and decoder.
-        latent: Numbers of a latent.
-    """
+    """Autoencoder of rows (n, d) in [0, 1] with conditions (n, c)."""
 
     def __init__(self, d: int, c: int, *, hidden: int, latent: int) -> None:
         super().__init__()
@@ -94,20 +87,10 @@ def train_cvae(
     network: ConditionalVAE, rows: Tensor, condition: Tensor, course: CVAECourse, *, judged: tuple[Tensor, Tensor],
     secret: Secret,
 ) -> CVAEFit:  # fmt: skip
-    """Train `network` in place; leave it without gradients.
+    """Train `network` in place on rows (n, d) in [0, 1].
 
-    On rows (n, d) in [0, 1] of its device.
-
-    Args:
-        network: On the device of the rows.
-        rows: (n, d) float32, n at least 1.
-        condition: (n, c) float32.
-        course: Steps and rates.
-        judged: Rows and condition by whose loss training is stopped.
-        secret: Decides batches and noise. Same secret, same bits on a CPU.
-
-    Raises:
-        FloatingPointError: The loss is no longer finite.
+    Training stops by the loss of `judged` rows; `secret` decides batches and noise, the same bits on a CPU. Raises
+    FloatingPointError if the loss is no longer finite.
     """
     n, device = len(rows), rows.device
     order, noise = secret.stream("rows"), secret.stream("noise")

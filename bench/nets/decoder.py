@@ -27,16 +27,10 @@ Shape = tuple[int, int, int]
 
 
 class Decoder(nn.Module):
-    """Released images to raw images by a SAU.
+    """Released images to raw images: a map by location, a SAU.
 
-    A map in for each location, a SAU, a map out.
-
-    Args:
-        released: Shape (c, h, w) of a released image.
-        raw: Shape (c, h, w) of a raw image.
-        patch_size: Side of a square patch of the raw image; it must divide both sides. None takes the largest up to 16
-            that leaves two patches a side, or the whole image where none does.
-        width, depth: Of the SAU.
+    `patch_size` divides both sides of the raw image; None takes the largest up to 16 that leaves two patches a
+    side, or the whole image.
     """
 
     def __init__(
@@ -82,22 +76,10 @@ def train_decoder(
     width: int = 128,
     learning_rate: float = 2e-3,
 ) -> nn.Module:
-    """Train a decoder of released images on pairs, by squared error.
+    """Train a decoder of released images on raw images, by squared error.
 
-    Args:
-        released: (n, c, h, w) float32, all under one key.
-        raw: (n, c, h, w) float32 in [0, 1]; row i is what released row i was made from.
-        steps: Gradient steps of Adam, whose rate falls to zero along a cosine.
-        seed: Same seed, same module.
-        batch: Rows a step, at most n.
-        width: Of the SAU.
-        learning_rate: Peak rate.
-
-    Returns:
-        A module in evaluation mode on the device of the images: (b, c, h, w) released to (b, c, h, w) raw, unbounded.
-
-    Raises:
-        ValueError: Tensors that are not images row by row, no rows, or no steps.
+    Row i of both is one image, released under one key. Adam's rate falls to zero along a cosine. The module is in
+    evaluation mode, its output unbounded. Raises ValueError for tensors that are not images row by row.
     """
     if released.ndim != 4 or raw.ndim != 4 or len(released) != len(raw) or not len(raw):
         raise ValueError(

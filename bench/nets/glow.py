@@ -137,17 +137,10 @@ class Level(nn.Module):
 
 
 class Glow(Flow):
-    """An unconditional flow for images of one shape.
+    """An unconditional flow for images of one shape (c, h, w).
 
-    Args:
-        shape: (c, h, w) of an image.
-        levels: Squeezes; 2 ** levels must divide both sides.
-        depth: Steps a level.
-        width: Channels inside a coupling's network.
-        precision: Arithmetic of the couplings' networks in training mode; in evaluation mode all is float32.
-
-    Raises:
-        ValueError: A size below 1, or sides that the levels do not divide.
+    2 ** `levels` must divide both sides, or ValueError. `precision` is that of the couplings' networks in training
+    mode; in evaluation mode all is float32.
     """
 
     def __init__(self, shape: Shape, *, levels: int, depth: int, width: int, precision: Precision = "float32") -> None:

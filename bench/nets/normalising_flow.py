@@ -138,14 +138,7 @@ class FlowCourse:
 
 @dataclass(frozen=True)
 class FlowFit:
-    """Fit of a trained flow to held-out rows.
-
-    Args:
-        steps: Gradient steps done.
-        rows: Held-out rows.
-        nats_per_dim: Mean of -log density / d, in the units of the rows (images: with uniform noise added).
-        bits_per_dim: For images: the same as bits for a pixel of 8 bits, -log2 density / d + log2 255. None for tables.
-    """
+    """Fit to held-out rows, in nats and (images) bits of 8-bit pixels."""
 
     steps: int
     rows: int
@@ -164,16 +157,8 @@ def train_flow(
 ) -> FlowFit:
     """Train `flow` in place; leave it in evaluation mode.
 
-    Args:
-        flow: On the device of the rows.
-        samples: (n, ...) float32, public.
-        condition: (n, k) float32, or None for an unconditional flow.
-        course: Steps, rates, noise.
-        held_out: Rows and condition that it is judged on, in evaluation mode.
-        seed: Same seed, same bits on a CPU.
-
-    Raises:
-        FlowDiverged: The loss or a gradient is no longer finite, or the loss has exploded.
+    It is judged on `held_out` rows and condition. Same seed, same bits on a CPU. Raises FlowDiverged if loss or
+    gradient are no longer finite, or the loss has exploded.
     """
     device, d = samples.device, samples[0].numel()
     order, random = generator(derive(seed, "rows"), device), generator(derive(seed, "noise"), device)

@@ -57,18 +57,9 @@ Draw = Callable[..., Tensor]  # takes a shape, one number an argument; gives sta
 
 
 def draw_layer(draw: Draw, *, locations: int, inputs: int, width: int) -> Tensor:
-    """Standard normal float32 weights (locations, inputs + 1, width).
+    """Standard normal float32 weights (locations, inputs + 1, width), by `draw`.
 
-    On the device of `draw`; the last row is a bias.
-
-    Args:
-        draw: Where the random numbers come from: a secret's stream for keys, torch's own numbers for training.
-        locations: Patches an image, each with a map of its own.
-        inputs: Numbers a token that comes in.
-        width: Numbers a token that goes out.
-
-    Raises:
-        ValueError: A size below 1.
+    The last row is a bias. Raises ValueError for a size below 1.
     """
     at_least(1, locations=locations, inputs=inputs, width=width)
     return draw(locations, inputs + 1, width).float()
@@ -84,19 +75,10 @@ def draw_layers(draw: Draw, *, locations: int, inputs: int, width: int, layers: 
 
 
 def random_layer(tokens: Tensor, weights: Tensor) -> Tensor:
-    """Tokens (b, t, inputs) through one layer: LayerNorm(SELU(x W + b)).
+    """Tokens (b, t, inputs) through LayerNorm(SELU(x W + b)), by location.
 
-    One map per location.
-
-    Args:
-        tokens: (b, t, inputs), one token a location.
-        weights: (t, inputs + 1, width) as `draw_layer` gives them.
-
-    Returns:
-        (b, t, width); every token has mean 0 and variance 1. A token depends on the same token of the same row only.
-
-    Raises:
-        ValueError: Tokens that do not fit the weights.
+    Every token (b, t, width) has mean 0 and variance 1 and depends on the same token alone. Raises ValueError for
+    tokens that do not fit the weights.
     """
     locations, rows, width = weights.shape
     if tokens.ndim != 3 or tokens.shape[1:] != (locations, rows - 1):
@@ -207,16 +189,9 @@ class Losses:
 
 
 def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int) -> Losses:
-    """Train `obfuscator` in place; return the final losses.
+    """Train `obfuscator` in place on public images; return the final losses.
 
-    Args:
-        obfuscator: On the device of the images.
-        images: (n, c, h, w) float32, public; at least 2.
-        opponents: Sizes and weights.
-        seed: Same seed, same bits on a CPU.
-
-    Raises:
-        FloatingPointError: A loss is no longer finite.
+    Same seed, same bits on a CPU. Raises FloatingPointError if a loss is no longer finite.
     """
     device, batch = images.device, min(opponents.batch, len(images))
     c, h, w = images.shape[1:]
@@ -262,15 +237,10 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
 
 
 def agreement(first: Tensor, second: Tensor) -> Tensor:
-    """Agreement of relations between rows across keys.
+    """Agreement of relations between rows across keys, from 1 to 0.
 
-    1 if unchanged, near 0 if none survives.
-
-    The mean over locations, and over whole rows, of the squared correlation between the Gram matrices of two encodings
-    of the same rows, without the diagonals: what `relational` matches by.
-
-    Args:
-        first, second: (n, t, d) float32 tokens of the same n rows, n at least 3.
+    The mean over locations, and over whole rows, of the squared correlation between the Gram matrices of two
+    encodings (n, t, d), n at least 3, without the diagonals: what `relational` matches by.
     """
     apart = 1 - torch.eye(len(first), device=first.device)  # a boolean index would make a GPU wait
     sides = []

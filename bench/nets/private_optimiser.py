@@ -26,15 +26,7 @@ SHORTER = 1 - 2.0**-30  # float64 errs by far less in the norm and the product o
 
 
 class PrivateOptimiser(DPOptimizer):  # type: ignore[misc]
-    """Opacus' optimiser whose noise is that of `stream`.
-
-    Args:
-        optimiser: What steps along the noisy gradient.
-        stream: Of the noise, from which nothing else is drawn.
-        noise_multiplier: Standard deviation of the noise in units of `max_grad_norm`.
-        max_grad_norm: The longest gradient that a row can have.
-        expected_batch_size: What the sum of gradients is divided by.
-    """
+    """Opacus' optimiser whose noise is that of `stream`, used for nothing else."""
 
     def __init__(
         self, optimiser: torch.optim.Optimizer, stream: Stream, *, noise_multiplier: float, max_grad_norm: float,

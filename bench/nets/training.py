@@ -36,13 +36,8 @@ class ReplayWarning(UserWarning):
 class Replay:
     """A step whose work differs only in the numbers of inputs.
 
-    Args:
-        step: Tensors on one device to a tensor; it may change networks and optimisers, does not wait for the
-            device, and draws random numbers (dropout) from torch's own generator alone, which a graph goes on drawing
-            from.
-
-    Batches that fill up and those that do not are captured each, `SHAPES` in all; inputs of other shapes run as they
-    are. The tensor that comes back is that of the latest call.
+    `step` does not wait for the device, and draws random numbers from torch's own generator alone. `SHAPES` shapes
+    of inputs are captured, others run as they are. The tensor that comes back is that of the latest call.
     """
 
     def __init__(self, step: Callable[..., torch.Tensor]) -> None:

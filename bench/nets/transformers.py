@@ -115,15 +115,7 @@ class Tokens(nn.Module):
 
 
 class InstanceSAU(nn.Module):
-    """Images (n, c, h, w) or vectors (n, d) to embeddings.
-
-    (n, width): the mean over the tokens of a SAU.
-
-    Args:
-        shape, patch_size, sizes: As of `Tokens`.
-        width, depth, heads: Of the SAU.
-        dropout: Share of the numbers dropped before the mean.
-    """
+    """Rows to embeddings (n, width): the mean over a SAU's tokens."""
 
     def __init__(
         self,
@@ -168,12 +160,8 @@ def vit(
 ) -> nn.Module:
     """A ViT from images (n, c, h, w) to embeddings (n, width).
 
-    Args:
-        shape: Channels, height and width of an image.
-        width: Numbers a token and an embedding; a multiple of 4, the number of heads.
-        depth: Transformer blocks.
-        patch_size: Side of a square patch in pixels; None makes one token of a whole image.
-        sizes: Tell the network the size of each patch; see `Tokens`.
+    `width` is a multiple of 4, the number of heads; None as `patch_size` makes one token of an image; `sizes` as of
+    `Tokens`.
     """
     if width < 1 or width % HEADS or depth < 1:
         raise ValueError(f"width must be a multiple of {HEADS} and depth at least 1, got {width} and {depth}")

@@ -118,13 +118,7 @@ LARGEST = 1 << 40
 
 
 def discrete_laplace(draw: Bytes, more: Words, scale: Fraction, count: int) -> Whole:
-    """(count,) int64: k with probability proportional to exp(-|k| / scale).
-
-    Args:
-        draw, more: The next bytes, and words, of a stream.
-        scale: Above 0 and at most 2^40.
-        count: How many.
-    """
+    """(count,) int64: P(k) proportional to exp(-|k| / scale), scale <= 2^40."""
     _check("scale", scale)
     digits = _digits(scale)
     found = np.empty(count, dtype=np.int64)
@@ -135,15 +129,7 @@ def discrete_laplace(draw: Bytes, more: Words, scale: Fraction, count: int) -> W
 
 
 def discrete_gaussian(draw: Bytes, more: Words, sigma: Fraction, count: int) -> Whole:
-    """(count,) int64, k with probability proportional to exp(-k^2 / (2 sigma^2)).
-
-    The paper's algorithm 3.
-
-    Args:
-        draw, more: The next bytes, and words, of a stream.
-        sigma: Above 0 and at most 2^40.
-        count: How many.
-    """
+    """(count,) int64, P(k) proportional to exp(-k^2 / (2 sigma^2)), by algorithm 3."""
     _check("sigma", sigma)
     scale = Fraction(math.floor(sigma) + 1)
     found = np.empty(count, dtype=np.int64)

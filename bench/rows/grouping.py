@@ -112,16 +112,10 @@ def labelled(labels: torch.Tensor) -> torch.Tensor:
 def class_groups(
     labels: torch.Tensor | None, released: torch.Tensor | None, n: int, m: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Index sets (int64) of n and of m rows to compare.
+    """Index sets of n and m rows to compare within a class.
 
-    Rows are compared within a class: the same labels, NaN included. A row is compared with all m if its class is not
-    released, if either side has no labels, or if the label columns differ in number. Each of the n rows is in one
-    group.
-
-    Args:
-        labels: (n, k) float32 or None.
-        released: (m, k) float32 or None.
-        n, m: Rows.
+    A class has the same labels, NaN included. A row is compared with all m if its class is not released, if either
+    side has no labels, or if the label columns differ in number. Each of the n rows is in one group.
     """
     if labels is None or released is None or labels.shape[1:] != released.shape[1:]:
         yield torch.arange(n), torch.arange(m)

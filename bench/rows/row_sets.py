@@ -42,13 +42,7 @@ def drawn(sealed: Release, draws: int, seed: int) -> Release:
 def originals(links: torch.Tensor | None, m: int, method: str) -> torch.Tensor:
     """The raw row (m,) int64 behind each of m released rows.
 
-    Args:
-        links: (p, 2) int64: raw row, released row; or None.
-        m: Released rows.
-        method: Its name, for the message.
-
-    Raises:
-        NotApplicable: A released row has no raw row behind it, or several.
+    Raises NotApplicable if a released row has no raw row behind it by the `links` (p, 2), or several.
     """
     if links is None or len(links) != m or len(torch.unique(links[:, 1])) != m:
         raise NotApplicable(f"{method} does not release one row per raw row, so a row's original is undefined")
@@ -58,13 +52,7 @@ def originals(links: torch.Tensor | None, m: int, method: str) -> torch.Tensor:
 def in_order(release: Release, links: torch.Tensor | None, data: Dataset, method: str) -> tuple[Dataset, torch.Tensor]:
     """Released rows in raw-row order with true labels; the raw rows' indices.
 
-    Args:
-        release: Of `data`, in any order.
-        links, method: As in `originals`.
-        data: The raw rows.
-
-    Raises:
-        NotApplicable: As in `originals`.
+    `links` and NotApplicable as in `originals`.
     """
     rows, order = originals(links, len(release), method).sort()
     return replace(data.take(rows), samples=release.samples[order]), rows

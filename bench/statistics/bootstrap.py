@@ -99,14 +99,7 @@ NOTE = "95 % basic bootstrap over rows, which allows for the bias of a distance;
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Distances of two samples in c respects.
-
-    Args:
-        values: (c,) float64 distances, none below 0.
-        drawn: (draws, c), the distances of samples drawn from the two with replacement.
-        null: (draws, c), the distances after rows were exchanged between the two.
-        n: Rows of the first.
-    """
+    """Distances (c,), of resamples (draws, c), and after rows were exchanged."""
 
     values: torch.Tensor
     drawn: torch.Tensor
@@ -139,11 +132,7 @@ class Comparison:
 def compare(figure: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], *, n: int, m: int, seed: int) -> Comparison:
     """Distances of two samples, of their resamples, and after exchanges.
 
-    Args:
-        figure: Takes how often each of the n + m pooled rows stands in the first sample and in the second, (n + m,)
-            int64 with sums n and m, and gives (c,) float64.
-        n, m: The first n of the pooled rows are the first sample.
-        seed: For draws and exchanges.
+    `figure` takes how often each of the n + m pooled rows stands in either sample, (n + m,) int64, and gives (c,).
     """
     ours = (torch.arange(n + m) < n).to(torch.int64)
     random = generator(derive(seed, "rows"))
@@ -176,13 +165,9 @@ CONSTANT = 1e-12
 
 
 def correlations(rows: torch.Tensor, times: torch.Tensor | None = None) -> torch.Tensor:
-    """Pearson correlations (d, d) float64 of the columns of (n, d).
+    """Pearson correlations (d, d) of the columns of (n, d).
 
-    A constant column has correlation 0 with all, itself included.
-
-    Args:
-        rows: (n, d).
-        times: (n,) how often each row counts; None stands for once.
+    `times` (n,) counts rows, None once each. A constant column has correlation 0 with all, itself included.
     """
     units = standard(rows)
     shares = torch.full((len(rows),), 1 / len(rows), dtype=torch.float64) if times is None else times / times.sum()

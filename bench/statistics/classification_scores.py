@@ -125,11 +125,8 @@ def _beside_chance(evidence: UtilityEvidence, findings: Sequence[str], score: Sc
 def over_test_people(score: Score, by_key: torch.Tensor, drawn: torch.Tensor, fewer: Sequence[int], name: str) -> Score:
     """A share's score with its interval over test people and keys.
 
-    Args:
-        score: Its value is the mean over keys.
-        by_key, drawn: (keys,) figures, and (keys, draws) of them on resamples of the people; NaN where undefined.
-        fewer: `fewer_people` of each finding.
-        name: `name_of` the resamples.
+    `by_key` (keys,) and `drawn` (keys, draws) are its figures, NaN where undefined; `fewer` are the `fewer_people`
+    of each finding, `name` is `name_of` the resamples.
     """
     defined = drawn[:, ~drawn.isnan().any(dim=0)]
     if defined.shape[1] < FEWEST:
@@ -182,13 +179,7 @@ def finding_figure(
 def ranked(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Positive and negative rows scoring at least each distinct score.
 
-    Cumulative counts, from the highest score down.
-
-    Args:
-        scores, labels, weights: As of `Figure`.
-
-    Returns:
-        Two (b, levels) int64; rows with one score stand or fall together.
+    Cumulative counts (b, levels) int64, from the highest score down; arguments as of `Figure`.
     """
     level = torch.unique(-scores, return_inverse=True)[1]
     count = int(level.max()) + 1

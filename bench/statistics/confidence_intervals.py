@@ -171,10 +171,7 @@ def around(value: float, width: float, scale: Scale) -> tuple[float, float]:
 def with_interval(score: Score, replicates: Replicates, *, over: str) -> Score:
     """The score with the interval and prediction range of its replicates.
 
-    Args:
-        score: Its value is the mean over keys; its note comes after that of the interval.
-        replicates: Kept in the score.
-        over: The resampled units, in words: "test people".
+    Its note comes after that of the interval; `over` are the resampled units, in words: "test people".
     """
     parts = components(replicates)
     low, high = around(score.value, parts.width(), replicates.scale)

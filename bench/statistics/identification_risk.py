@@ -79,10 +79,6 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
     """The worst person's rate beyond luck, with bounds and null.
 
     The distribution over people is in the parts.
-
-    Args:
-        risk: People found by the attack.
-        seed: For resamples of people and the null's draws.
     """
     people, trials = risk.found.shape[1], risk.trials.sum(dim=0).double()
     hits, keys = risk.found.sum(dim=0).double(), int(trials.median())
@@ -124,14 +120,9 @@ def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bou
 
 
 def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) -> Score:
-    """Mean rate of some people (P,) bool, over people and keys.
+    """Mean rate of `members` (P,) bool; part "worst" is the largest.
 
-    Its part "worst" is the largest rate among them.
-
-    Args:
-        risk: People found by the attack.
-        members: The people to average.
-        weights: (b, P) int64, times each person occurs in each of b resamples.
+    `weights` (b, P) are the times each person occurs in each of b resamples.
     """
     found, asked, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
     concerned = asked.sum(dim=1) > 0  # a key may concern no one of a small group
@@ -194,15 +185,8 @@ class Named:
 def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
     """People whom Eve's first guesses identify, by key.
 
-    A person is found if Eve names the person for at least one of their released rows.
-
-    Args:
-        named: By key.
-        raw: The n raw rows; without subjects every row is its own person.
-        attributes: Groups of these rows; None if unknown.
-
-    Returns:
-        The risk of all people with a released row, over the keys under which they have one, by person number.
+    A person is found if Eve names the person for at least one of their released rows. All people with a released
+    row count, over the keys under which they have one.
     """
     n = len(raw)
     person = persons_of(raw)

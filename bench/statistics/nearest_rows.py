@@ -33,16 +33,8 @@ def standardise(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Both sets flattened, float64, standardised by the original set.
 
-    Columns constant in the original are only centred.
-
-    Args:
-        original: (n, ...).
-        released: (m, ...), rows of the same shape.
-        floor: Columns whose deviation is below this share of the largest are left out; 0 keeps all.
-
-    Raises:
-        NotApplicable: The sets have rows of different shapes.
-        ValueError: A row is not finite (the row is named).
+    Columns constant in the original are only centred; those with a deviation below the share `floor` of the largest
+    are left out. Raises NotApplicable for rows of different shapes, ValueError for one that is not finite.
     """
     if original.shape[1:] != released.shape[1:]:
         raise NotApplicable(

@@ -126,22 +126,12 @@ def first_hit_within(guesses: int, pairs: int, links: int) -> float:
 
 
 def simulate_guesswork(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
-    """Exact draws of mean guesswork over data samples under random scores.
+    """Exact draws of mean guesswork of one key under random, distinct scores.
 
-    For one key and distinct scores.
-
-    Drawn are the links' scores, the number of unlinked pairs above the lowest first hit of any sample (binomial), their
-    places between first hits, and the samples that hold them (an unlinked pair is drawn twice with probability
-    1 / (n m)). The work depends on the number of links, not on n m.
-
-    Args:
-        layout: Links and data samples. Batches of `TOGETHER` samples share links and their scores, but draw
-            their unlinked pairs separately.
-        seed: The same seed gives the same draws.
-        draws: Number of draws.
-
-    Returns:
-        (draws,) float64.
+    Drawn are the links' scores, the number of unlinked pairs above the lowest first hit of any sample (binomial),
+    their places between first hits, and the samples that hold them (an unlinked pair is drawn twice with
+    probability 1 / (n m)). The work depends on the number of links, not on n m. Batches of `TOGETHER` samples share
+    links and their scores.
     """
     random = np.random.default_rng(seed)
     samples = len(layout.rows)
@@ -215,15 +205,10 @@ def two_sided(draws: torch.Tensor, value: float) -> float:
 def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, seed: int) -> float:
     """Two-sided permutation p of a mean over keys.
 
-    Under chance a key's own figure and its permuted figures are exchangeable, so the test is exact for any scores. The
-    null takes one of these figures for each key: `MEANS` random choices, with the observed mean as one more, so p errs
-    upwards. If no choice is as extreme, p is a bound in closed form if that is lower: after correction for several
-    tests, 2 / (1 + `MEANS`) may be too coarse.
-
-    Args:
-        own: One figure a key.
-        permuted: For each key, its figures under exchanged links, as many for every key.
-        seed: For the random choices.
+    Under chance a key's own figure and its permuted figures are exchangeable, so the test is exact for any scores.
+    The null takes one of these figures for each key: `MEANS` random choices, with the observed mean as one more, so
+    p errs upwards. If no choice is as extreme, p is a bound in closed form if that is lower: after correction for
+    several tests, 2 / (1 + `MEANS`) may be too coarse.
     """
     table = torch.tensor([[first, *others] for first, others in zip(own, permuted, strict=True)], dtype=torch.float64)
     chosen = torch.randint(table.shape[1], (len(own), MEANS), generator=generator(seed))
@@ -263,11 +248,8 @@ def from_people(
 ) -> Replicates:
     """Replicates by people drawn with replacement.
 
-    Args:
-        evidence, level: The counts.
-        rows: Results (c,) of the released rows with a link, from one key's counts.
-        over: The figure over rows; not finite if no row with a link was drawn.
-        scale: As in `Replicates`.
+    `rows` gives results (c,) of the released rows with a link, `over` the figure over them, not finite if none was
+    drawn.
     """
     people = int(evidence.persons.max()) + 1
     weights = draw_weights(None, people, RESAMPLES, seed=evidence.draws)
@@ -285,15 +267,8 @@ def pair_score(
 ) -> Score:
     """Mean over keys of a figure of the whole release, beside chance.
 
-    p is exact for any scores (`permutation_p`): the figure of the true links is ranked among those of links with people
-    exchanged (rows, if the subjects are unknown).
-
-    Args:
-        evidence, level: The counts.
-        figure: Of one key's counts.
-        replicates: Of the figure.
-        chance: Of random scores on the same links.
-        seed: For the permutation test.
+    p is exact for any scores (`permutation_p`): the figure of the true links is ranked among those of links with
+    people exchanged (rows, if the subjects are unknown).
     """
     p = None
     if level.permuted:
