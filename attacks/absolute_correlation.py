@@ -42,6 +42,7 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.eve.gram_matching import log_rank
+from bench.eve.own_releases import true_links
 from bench.eve.unmixing import Dictionary, Effort, Explained, above_mean, build, explain
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.randomness import Secret
@@ -205,13 +206,12 @@ def _read(samples: torch.Tensor, public: torch.Tensor, reading: Reading) -> torc
 
 def _some_of(release: Release, seed: int) -> Release:
     """Some rows of a release under a key of Eve's own."""
-    if release.links is None or not len(release.links):
-        raise NotApplicable("absolute-correlation looks for raw rows: none stands in a row of this release")
+    every = true_links(release, "absolute-correlation looks for raw rows", main=False)
     chosen = torch.randperm(len(release), generator=generator(derive(seed, "probe")))[:PROBE_ROWS]
-    chosen = chosen.to(release.links.device)
+    chosen = chosen.to(every.device)
     place = torch.full((len(release),), -1, dtype=torch.int64, device=chosen.device)
     place[chosen] = torch.arange(len(chosen), device=chosen.device)
-    links = torch.stack((release.links[:, 0], place[release.links[:, 1]]), dim=1)
+    links = torch.stack((every[:, 0], place[every[:, 1]]), dim=1)
     return Release(release.samples[chosen], None, links[links[:, 1] >= 0])
 
 
@@ -226,9 +226,7 @@ def _found(grid: torch.Tensor, links: torch.Tensor) -> float:
 def _comparable_links(raw: torch.Tensor, release: Release) -> torch.Tensor:
     if raw.shape[1:] != release.samples.shape[1:]:
         raise NotApplicable(_differ(tuple(raw.shape[1:]), tuple(release.samples.shape[1:])))
-    if release.links is None or not len(release.links):
-        raise NotApplicable("absolute-correlation looks for raw rows: none stands in a row of this release")
-    return release.links
+    return true_links(release, "absolute-correlation looks for raw rows", main=False)
 
 
 def _differ(raw: tuple[int, ...], released: tuple[int, ...]) -> str:

@@ -10,22 +10,22 @@ Differences from the paper:
   relations=false is the paper's attacker.
 - When scoring, a set is the whole release, and not a batch of 128; above `SET_ROWS` rows, random parts of equal size.
 - Training ends when the loss on held-out keys is near zero or at a plateau: see `bench.eve.contrast`.
-- Labels are not used (`contrastive-labels` does). The loss is not divided by the number of keys: a step has a single
-  key.
+- `contrastive` uses no labels; `contrastive-labels` does. The loss is not divided by the number of keys: a step has a
+  single key.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias, get_args
 
 import torch
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
-from bench.eve.own_releases import some_released
+from bench.eve.own_releases import some_released, true_links
 from bench.nets import contrastive_towers
 from bench.nets.network_choices import Encoder
 from bench.nets.training import seeded
@@ -127,13 +127,7 @@ class ContrastiveAttacker(Attacker):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """Steps, losses and the end of the training."""
-        return {
-            "steps": self.outcome.steps,
-            "held-out loss": self.outcome.loss,
-            "held-out loss at chance": self.outcome.chance,
-            "ended by": self.outcome.ended_by,
-            "training precision": self.outcome.precision,
-        }
+        return {**self.outcome.notes(), "training precision": self.outcome.precision}
 
 
 def embed(tower: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor | None, seed: int) -> torch.Tensor:
@@ -164,15 +158,14 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
 
     def example(name: str, number: int) -> Example:
         rows, release = some_released(view.scheme, candidates, draw(order), seed, name, number)
-        if release.links is None or not len(release.links):
-            raise NotApplicable("the contrastive attack learns from links: no raw row stands in a row of this release")
+        links = true_links(release, "the contrastive attack learns from links", main=False)
         released = tamed(release.samples)
         if labels is None or rows.labels is None:
-            return Example(rows.samples, released, release.links)
+            return Example(rows.samples, released, links)
         if number == 0:  # under the keys of later steps alike, and every look makes the host wait for the device
             known_labels(release.labels, "the release")
         assert release.labels is not None
-        return Example(rows.samples, released, release.links, rows.labels, release.labels.float())
+        return Example(rows.samples, released, links, rows.labels, release.labels.float())
 
     with seeded(derive(seed, "towers"), device):
         held_out = [example("held-out-key", number) for number in range(HELD_OUT)]
@@ -216,3 +209,56 @@ def _tower(attack: Contrastive, rows: torch.Tensor, labels: torch.Tensor | None)
         labels=columns,
         relations=attack.relations,
     )
+
+
+@dataclass(frozen=True)
+class ContrastiveLabels(Contrastive):
+    """Two towers, trained by contrast on simulated releases with their labels.
+
+    Source: Syfer's "instance-level encoder acting on images and their labels"; its Table 3 scores it against labels
+    that are released raw and labels that the key encodes. The embedding of a row's label is added to the embedding of
+    its image. Batches hold equally many rows of every class (every distinct row of labels is a class), which schemes
+    that permute classes ask for, and which keeps the frequency of a released label from telling its meaning.
+
+    Args: those of `Contrastive`; `batch` is rounded down to equally many rows of each class.
+    """
+
+    name: ClassVar[str] = "contrastive-labels"
+    source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.1 and Table 3"
+    knowledge: ClassVar[str] = "the raw rows and the release, both with labels, and the scheme; no key"
+    uses_labels: ClassVar[bool] = True
+
+    def fit(self, view: View, seed: int) -> ContrastiveAttacker:
+        """Train the towers on class-balanced batches.
+
+        Raises:
+            NotApplicable: As `Contrastive.fit`; if raw or released rows have no labels, or all raw rows the same.
+            ValueError: For unknown labels (NaN).
+        """
+        labels = known_labels(view.candidates.labels, "the candidates")
+        candidates = replace(view.candidates, labels=labels)
+        return fit_towers(self, replace(view, candidates=candidates), seed, balanced_draw(labels, self.batch))
+
+
+def balanced_draw(labels: torch.Tensor, batch: int) -> Draw:
+    """A draw of at most `batch` rows, equally many of each class.
+
+    Args:
+        labels: (n, k) without NaN; rows with the same labels are of one class.
+        batch: Upper bound on the rows drawn, if it is at least the number of classes.
+
+    Raises:
+        NotApplicable: With fewer than two classes.
+    """
+    kinds, classes = torch.unique(labels, dim=0, return_inverse=True)
+    if len(kinds) < 2:
+        raise NotApplicable(f"labels tell nothing: expected at least 2 classes among the candidates, got {len(kinds)}")
+    members = [(classes == number).nonzero()[:, 0] for number in range(len(kinds))]
+    each = max(1, min(batch // len(kinds), *map(len, members)))
+
+    def draw(order: torch.Generator) -> torch.Tensor:
+        picked = [rows[drawn(len(rows), order, each)] for rows in members]
+        together = torch.cat(picked)
+        return together[drawn(len(together), order)]
+
+    return draw

@@ -31,7 +31,7 @@ import torch
 
 from bench.eve.gram_matching import log_rank
 from bench.eve.outliers import tamed
-from bench.eve.own_releases import some_released
+from bench.eve.own_releases import some_released, true_links
 from bench.eve.tokens import Layout, layouts
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
@@ -191,9 +191,7 @@ def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[torch.Tensor, t
     The order is random so that exact ties cannot tell who is who.
     """
     release = scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
-    links = release.links if release.primary is None or release.links is None else release.links[release.primary]
-    if links is None or not len(links):
-        raise NotApplicable("leverage learns from links: no raw row stands in a row of this release")
+    links = true_links(release, "leverage learns from links")
     order = torch.randperm(len(release), generator=generator(derive(seed, "order"))).to(links.device)
     return release.samples[order], torch.stack((links[:, 0], order.argsort()[links[:, 1]]), dim=1)
 

@@ -93,10 +93,7 @@ class Likelihood(Attack):
         return made.labels is not None and torch.equal(_known(rows.labels), _known(made.labels))
 
     def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
-        simulated = [
-            own_release(view, self.rows, derive(seed, "simulated", number), "the likelihood attack")
-            for number in range(self.keys)
-        ]
+        simulated = [self._simulate(view, derive(seed, "simulated", number)) for number in range(self.keys)]
         rows, made = simulated[0]
         ways = Description(
             mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(tamed(made.samples)), self.axes)

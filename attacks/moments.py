@@ -28,7 +28,7 @@ import torch
 
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
-from bench.eve.own_releases import some_released
+from bench.eve.own_releases import some_released, true_links
 from bench.eve.tokens import Layout, layouts
 from bench.nets import contrastive_towers
 from bench.nets.patches import fitting_patch
@@ -142,10 +142,7 @@ class MomentsAttacker(Attacker):
         return {
             "layout": str(self.reading.layout),
             "pieces": "in place" if self.reading.in_place else "as a set",
-            "steps": self.outcome.steps,
-            "held-out loss": self.outcome.loss,
-            "held-out loss at chance": self.outcome.chance,
-            "ended by": self.outcome.ended_by,
+            **self.outcome.notes(),
         }
 
 
@@ -187,9 +184,8 @@ def _powers(centred: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
 
 def _simulate(scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: int) -> tuple[Dataset, Example]:
     rows, release = some_released(scheme, candidates, chosen, seed)
-    if release.links is None or not len(release.links):
-        raise NotApplicable("moments learns from links: no raw row stands in a row of this release")
-    return rows, Example(rows.samples, tamed(release.samples), release.links)
+    links = true_links(release, "moments learns from links", main=False)
+    return rows, Example(rows.samples, tamed(release.samples), links)
 
 
 def _raw_layout(rows: torch.Tensor, released: Reading) -> Layout:

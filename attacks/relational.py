@@ -47,9 +47,8 @@ from bench.eve.gram_matching import (
     log_posterior,
     refine,
     standardise,
-    true_links,
 )
-from bench.eve.own_releases import some_released
+from bench.eve.own_releases import some_released, true_links
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
 from bench.pairs.score_matrices import CosineScores, TableScores, apart
@@ -243,7 +242,9 @@ def _locations(samples: torch.Tensor) -> int:
 def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]) -> Variant:
     """The likeliest variant on held-out keys: first the covariance, then the refinement."""
     releases = [simulate(number) for number in range(held_out)]
-    shown = [(kinship.look(release.samples), true_links(release)) for release in releases]
+    shown = [
+        (kinship.look(release.samples), true_links(release, "relational matching pairs rows")) for release in releases
+    ]
     best = max((_judged(kinship, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)
     if not kinship.look.related or best.likelihood > ENOUGH or best.at_chance:
         return best

@@ -25,8 +25,8 @@ from typing import ClassVar
 
 import torch
 
-from bench.eve.gram_matching import true_links
 from bench.eve.outliers import tamed
+from bench.eve.own_releases import true_links
 from bench.eve.ridge import FOLDS, Kernel, Pairs, predict, predict_in_parts
 from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
@@ -121,7 +121,7 @@ class Surrogate(Attack):
             release = view.scheme.sample_key(Secret.of_seed(seed, "held-out", number)).release(view.candidates)
             order = torch.randperm(len(release), generator=generator(derive(seed, "order", number)))
             shuffled = Release(rows_at(release.samples, order), None, None)
-            releases.append((shuffled, _shuffled(true_links(release), order)))
+            releases.append((shuffled, _shuffled(true_links(release, "relational matching pairs rows"), order)))
         shares: dict[Student | None, float] = {}
         for number, variant in enumerate(VARIANTS):
             attacker = replace(plain, variant=variant)

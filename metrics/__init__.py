@@ -1,3 +1,3 @@
-"""Metrics, one file each: evidence in, score, interval and null out."""
+"""Metrics, one file a family: evidence in, score, interval and null out."""
 
 __figures__ = True

@@ -1,14 +1,20 @@
-"""Person risk: the chance that an attack finds its easiest person."""
+"""Person risk: how surely an attack finds its easiest person or member."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from bench.evidence import PairEvidence
+import torch
+
+from bench.evidence import MembershipEvidence, PairEvidence
+from bench.evidence import PersonRisk as Recognition
 from bench.seeds import derive
-from bench.statistics.identification_risk import luckiest, risk_score
+from bench.statistics.identification_risk import counted_luck, luckiest, people_of, risk_score
 from bench.types import Column, Metric, NotApplicable, Score
+
+ONE_IN = 100
+"""The inverse of the share of other people who may be taken for members."""
 
 
 @dataclass(frozen=True)
@@ -45,3 +51,86 @@ class PersonRisk(Metric[PairEvidence]):
             raise NotApplicable("the evidence does not say whom first guesses found")
         score = risk_score(evidence.people, seed=derive(evidence.seed, "people"))
         return replace(score, p=luckiest(evidence.people))
+
+
+@dataclass(frozen=True)
+class MemberRisk(Metric[MembershipEvidence]):
+    """Share of releases in which the worst member is recognised, beyond luck.
+
+    Only releases that hold the person's rows count.
+    """
+
+    name: ClassVar[str] = "member-risk"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Knolle et al. 2026, Nature; Carlini et al. 2022, section IV"
+    column: ClassVar[Column] = Column(
+        title="Worst member",
+        meaning="The share of releases made from a person's images in which Eve says so, where she takes one in a "
+        "hundred other people for such a person, beyond how often she says it of the same person wrongly; for the "
+        "person whom she tells most surely.",
+        group="Membership: weakest figure over the attacks that count",
+        digits=3,
+        chance="a value above 0, for the worst of many is the luckiest, and the more so the fewer keys there are",
+        order=15,
+    )
+
+    def __call__(self, evidence: MembershipEvidence) -> Score:
+        """`risk_score` of recognised members, without p; distribution and groups are parts.
+
+        The few releases without a person do not tell how often the person is taken for a member all the same.
+
+        Raises:
+            NotApplicable: There are no members, or no others.
+        """
+        return risk_score(told_members(evidence), seed=derive(evidence.seed, "people"))
+
+
+def told_members(evidence: MembershipEvidence) -> Recognition:
+    """Members whose highest score exceeds 99 % of other people's, by key.
+
+    One in 100 of the other people may score higher. A person's luck is the share of releases without the person in
+    which the attack says so all the same. One more release is counted, at the rate of random scores for a person with
+    as many rows: the highest of many scores is high.
+    """
+    people = people_of(evidence)
+    above = torch.stack([
+        _above(_highest(scores, people.codes), inside)
+        for scores, inside in zip(evidence.scores, people.members, strict=True)
+    ])  # fmt: skip
+    inside = people.members
+    others = (~inside).sum(dim=1, keepdim=True).double()
+    usual = by_luck(torch.bincount(people.codes), float((((others / ONE_IN).floor() + 1) / (others + 1)).mean()))
+    wrong, out = (above & ~inside).sum(dim=0), (~inside).sum(dim=0)
+    ever = inside.any(dim=0)
+    groups = {name: {group: of[ever] for group, of in each.items()} for name, each in evidence.groups.items()}
+    luck = counted_luck(wrong.double(), out, usual).expand(inside.shape)[:, ever]
+    return Recognition((above & inside)[:, ever], luck, usual[ever], groups, inside[:, ever], (wrong[ever], out[ever]))
+
+
+def by_luck(rows: torch.Tensor, mean: float) -> torch.Tensor:
+    """(people,) float64: chances that the highest random score passes a bar.
+
+    The bar is such that a share `mean` of all people passes.
+
+    >>> [round(chance, 3) for chance in by_luck(torch.tensor([1, 1, 1, 10]), 0.01).tolist()]
+    [0.003, 0.003, 0.003, 0.031]
+    """
+    below, above = -745.0, 0.0  # of the logarithm of the share of scores under the bar
+    for _ in range(200):
+        middle = (below + above) / 2
+        passing = -torch.expm1(middle * rows.double())
+        below, above = (middle, above) if float(passing.mean()) > mean else (below, middle)
+    return -torch.expm1(above * rows.double())
+
+
+def _highest(scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
+    """(people,) each person's highest score."""
+    found = torch.full((int(codes.max()) + 1,), -torch.inf, dtype=torch.float64)
+    return found.scatter_reduce_(0, codes, scores, "amax")
+
+
+def _above(highest: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
+    """(people,) bool: highest scores above those of 99 % of others."""
+    others = highest[~inside].sort(descending=True).values
+    return highest > others[len(others) // ONE_IN]

@@ -6,7 +6,7 @@ its form in both (intersection or composition attack: Ganta, Kasiviswanathan and
 auxiliary information in data privacy").
 
 Released rows equal to the last bit share a form. Labels are ignored, although a label that is unique among the rows of
-a form identifies its row (`attacks.label_linkage`). The second release holds a random 80 % of the people of the first,
+a form identifies its row (`attacks.re_clustering`). The second release holds a random 80 % of the people of the first,
 and as many control rows as rows that left, in random order, under the owner's next key. Only rows in both releases are
 counted.
 """

@@ -85,6 +85,15 @@ class Outcome:
         waited = f" for {self.patience} steps" if self.reason in ("chance", "plateau") else ""
         return f"{self.reason}{waited}"
 
+    def notes(self) -> dict[str, int | float | str]:
+        """Steps, losses and the end of the training, for a record."""
+        return {
+            "steps": self.steps,
+            "held-out loss": self.loss,
+            "held-out loss at chance": self.chance,
+            "ended by": self.ended_by,
+        }
+
 
 @dataclass
 class Plateau:

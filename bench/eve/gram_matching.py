@@ -14,12 +14,13 @@ import scipy
 import torch
 
 from bench.eve.outliers import tamed
+from bench.eve.own_releases import true_links
 from bench.eve.tokens import Reading, token_count, tokens
 from bench.memory.rows import in_blocks
 from bench.nets import contrastive_towers
 from bench.pairs.score_blocks import all_products
 from bench.seeds import generator
-from bench.types import NotApplicable, Release
+from bench.types import Release
 from bench.validation import at_least
 
 QUANTILES = 17
@@ -297,7 +298,7 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
 
 def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:
     """Signatures (n, f), Gram matrices (p, n, n) and `Seen.of`, by row."""
-    seen, links = look(release.samples), true_links(release)
+    seen, links = look(release.samples), true_links(release, "relational matching pairs rows")
     signatures = _gather(seen.signatures, links, n)
     if seen.grams is None:
         return signatures, None, seen.of
@@ -313,13 +314,6 @@ def _weights(grams: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
     agreement = ((grams * others).sum(dim=(1, 2)) / sizes.clamp_min(TINY)).clamp(0, LARGEST_AGREEMENT)
     weights = agreement / (1 - agreement.square())
     return torch.where(weights.sum() > 0, weights, torch.ones_like(weights))
-
-
-def true_links(release: Release) -> torch.Tensor:
-    """Links (p, 2) of a simulation; for mixed rows, the main ones."""
-    if release.links is None or not len(release.links):
-        raise NotApplicable("relational matching pairs rows: no raw row stands in a row of this release")
-    return release.links if release.primary is None else release.links[release.primary]
 
 
 def _gather(rows: torch.Tensor, links: torch.Tensor, n: int) -> torch.Tensor:

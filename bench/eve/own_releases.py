@@ -64,6 +64,17 @@ def some_released(
         chosen = torch.cat((chosen, others[order[: len(chosen)]]))
 
 
+def true_links(release: Release, purpose: str, *, main: bool = True) -> torch.Tensor:
+    """Links (p, 2) of a release that Eve made.
+
+    Of mixed rows the main ones, unless `main` is False.
+    Raises NotApplicable, with the purpose, if no raw row stands in a released row.
+    """
+    if release.links is None or not len(release.links):
+        raise NotApplicable(f"{purpose}: no raw row stands in a row of this release")
+    return release.links[release.primary] if main and release.primary is not None else release.links
+
+
 def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset, Release]:
     """Raw rows, and beside each the released row made mainly of it.
 
@@ -79,9 +90,7 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
     candidates = view.candidates
     chosen = torch.randperm(len(candidates), generator=generator(derive(seed, "rows")))[:rows]
     taken, release = some_released(view.scheme, candidates, chosen.to(candidates.samples.device), seed, "key")
-    if release.links is None or not len(release.links):
-        raise NotApplicable(f"{attack} learns from links: no raw row stands in a row of this release")
-    links = release.links if release.primary is None else release.links[release.primary]
+    links = true_links(release, f"{attack} learns from links")
     labels = None if release.labels is None else release.labels[links[:, 1]]
     return taken.take(links[:, 0]), Release(release.samples[links[:, 1]], labels, None)
 

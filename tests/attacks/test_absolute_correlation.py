@@ -172,16 +172,3 @@ def test_releases_without_links_or_of_another_shape_are_not_applicable():
         AbsoluteCorrelation().fit(View(private, Sampling(None), private, private), 0)
     with pytest.raises(NotApplicable, match=r"raw rows are \(1, 16, 16\), released ones \(1, 8, 16\)"):
         AbsoluteCorrelation().fit(View(private, Sampling(torch.zeros(1, 2, dtype=torch.int64)), private, private), 0)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"shortlist": 0}, "shortlist must be at least 1, got 0"),
-        ({"rounds": 0}, "rounds must be at least 1, got 0"),
-        ({"restarts": -1}, "restarts must be at least 0, got -1"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        AbsoluteCorrelation(**choices)

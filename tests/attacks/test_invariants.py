@@ -15,7 +15,7 @@ from methods.identity import Identity
 from methods.known_leak import KnownLeak
 from methods.noise import Noise
 from metrics.guesswork import chance_guesswork, guesswork
-from metrics.top_1 import top_1
+from metrics.ranks import top_1
 
 N = 200
 

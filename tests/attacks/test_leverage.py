@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from made import datasets
@@ -131,16 +129,3 @@ def test_single_rows_are_not_applicable():
         Leverage(keys=2).fit(view, 0).score(one)
     with pytest.raises(NotApplicable, match="at least 2 candidates, got 1"):
         Leverage().fit(View(private, view.scheme, private.take(torch.tensor([0])), private), 0)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"keys": 1}, "keys must be at least 2, got 1"),
-        ({"tolerance": 0.0}, "tolerance must be above 0 and below 1, got 0"),
-        ({"tolerance": math.inf}, "tolerance must be above 0"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        Leverage(**choices)

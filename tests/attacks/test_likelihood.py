@@ -22,7 +22,7 @@ from methods.identity import Identity
 from methods.instahide import InstaHide
 from methods.noise import Noise
 from metrics.guesswork import guesswork
-from metrics.reid_auc import reid_auc
+from metrics.pair_roc import reid_auc
 
 # One of n right by chance: Poisson(1), above 9 less than once in a million.
 CHANCE = 9

@@ -146,16 +146,3 @@ def test_releases_without_links_and_single_candidates_are_not_applicable():
         SMALL.fit(View(private, Unlinked(), private, private), 0)
     with pytest.raises(NotApplicable, match="at least 2 candidates, got 1"):
         SMALL.fit(View(private, Shuffling(), private.take(torch.tensor([0])), private), 0)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"batch": 1}, "batch must be at least 2, got 1"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        Moments(**choices)

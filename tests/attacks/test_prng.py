@@ -35,7 +35,7 @@ def every_pair(game: Game) -> bool:
 
 @pytest.mark.parametrize(
     "scheme",
-    [ShortKeys(16), ShortKeys(10, "padded"), ShortKeys(9, "drawn"), ShortKeys(10, noise=True),
+    [ShortKeys(12), ShortKeys(10, "padded"), ShortKeys(9, "drawn"), ShortKeys(10, noise=True),
      ShortKeys(10, "padded", noise=True)],
 )  # fmt: skip
 def test_keys_of_few_bits_are_found_with_every_pair(scheme: ShortKeys) -> None:

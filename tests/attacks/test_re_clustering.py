@@ -8,8 +8,7 @@ import torch
 from made.toy_methods import Keyless, Unlinked
 from torch import Tensor
 
-from attacks.label_linkage import LabelLinkage
-from attacks.re_clustering import ReClustering
+from attacks.re_clustering import LabelLinkage, ReClustering
 from bench.eve.released_forms import summing_to
 from bench.pairs.sweep import PairCounts, count
 from bench.randomness import Secret
@@ -18,7 +17,7 @@ from methods.identity import Identity
 from methods.k_same import KSame
 from methods.noise import Noise
 from metrics.guesswork import guesswork
-from metrics.reid_auc import reid_auc
+from metrics.pair_roc import reid_auc
 
 NAN = float("nan")
 

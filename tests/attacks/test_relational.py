@@ -272,20 +272,6 @@ def test_tables_of_scores_must_be_finite_matrices():
         TableScores(torch.zeros(3))
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"keys": 1}, "keys must be at least 2, got 1"),
-        ({"held_out": 0}, "held_out must be at least 1, got 0"),
-        ({"reading": "tea leaves"}, "got 'tea leaves'"),
-        ({"refine_up_to": -1}, "refine_up_to must be at least 0, got -1"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        Relational(**choices)
-
-
 def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
     monkeypatch.setattr(relational, "REFERENCE_ROWS", 32)
     monkeypatch.setattr(relational, "SORTED", 60 * 32 * 3)  # three parts of each of 60 rows

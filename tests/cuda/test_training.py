@@ -12,8 +12,7 @@ import torch
 from made.simulated_cuda import SimulatedCuda
 from torch import nn
 
-from attacks.contrastive import Contrastive
-from attacks.contrastive_labels import ContrastiveLabels
+from attacks.contrastive import Contrastive, ContrastiveLabels
 from attacks.moments import Moments
 from bench.bob import linear_models
 from bench.bob.linear_models import train_probe

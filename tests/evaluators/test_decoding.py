@@ -4,8 +4,7 @@ import torch
 
 from bench.evidence import DecodingEvidence, LearningEvidence, UtilityEvidence
 from metrics.decoding_error import DecodingError
-from metrics.learning_curve import LearningCurve
-from metrics.utility_auc import UtilityAUC
+from metrics.utility_auc import LearningCurve, UtilityAUC
 
 
 def images(n: int = 20, seed: int = 0) -> torch.Tensor:

@@ -17,7 +17,7 @@ from bench.evidence import DetectionEvidence
 from bench.statistics.classification_scores import auc
 from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
-from metrics.detection_auc import DetectionAUC
+from metrics.utility_auc import DetectionAUC
 
 NAN = float("nan")
 PLAN = RatioPlan(steps=60, depth=1, width=8)

@@ -22,8 +22,7 @@ from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
 from bench.workbench.workbench import Workbench
-from metrics.broken_promises import BrokenPromises
-from metrics.undeclared_pairs import UndeclaredPairs
+from metrics.honesty import BrokenPromises, UndeclaredPairs
 
 CHEATS = Path(cheats.__file__)
 Here = Callable[..., HonestyEvidence]

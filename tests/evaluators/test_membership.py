@@ -25,8 +25,7 @@ from bench.workbench.workbench import Workbench
 from methods.constant import Constant
 from methods.dp_sgd import DPSGD
 from methods.identity import Identity
-from metrics.membership_auc import MembershipAUC
-from metrics.membership_tpr import MembershipTPR
+from metrics.membership import MembershipAUC, MembershipTPR
 
 SIZES = {"public": 40, "private": 90, "control": 30, "test": 30}
 

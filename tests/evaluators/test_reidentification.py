@@ -48,7 +48,7 @@ from bench.workbench.workbench import Workbench
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from metrics.guesswork import Guesswork, PatientGuesswork
-from metrics.reid_auc import ReidAUC
+from metrics.pair_roc import ReidAUC
 
 NAN = float("nan")
 

@@ -13,7 +13,7 @@ from bench.results.records import Record, ScoreRecord
 from leaderboard.board import rows
 from leaderboard.panel import dumps, membership_panel, panel
 from leaderboard.reach import Ladder, step
-from metrics.membership_tpr import MembershipTPR
+from metrics.membership import MembershipTPR
 
 
 def told(value: float, p: float) -> dict[str, ScoreRecord]:

@@ -23,10 +23,8 @@ from bench.statistics.bootstrap import half_samples
 from bench.types import Metric, Score
 from made.dense_scores import DenseScores, diagonal
 from metrics.guesswork import Guesswork
-from metrics.median_rank import MedianRank
-from metrics.reid_auc import ReidAUC
-from metrics.top_1 import Top1
-from metrics.tpr_at_low_fpr import TPRAtLowFPR
+from metrics.pair_roc import ReidAUC, TPRAtLowFPR
+from metrics.ranks import MedianRank, Top1
 
 LOGARITHMS = ("guesswork", "median-rank")
 KEYS, MOST = (1, 3, 5, 10), 10

@@ -8,7 +8,7 @@ from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.k_same import KSame
 from metrics.guesswork import guesswork
-from metrics.reid_auc import reid_auc
+from metrics.pair_roc import reid_auc
 
 
 def data(n, shape=(6,), *, positives=0.4, seed=0):
@@ -151,19 +151,6 @@ def test_fewer_rows_than_k_and_rows_that_are_not_finite_are_refused():
     for variant in ("within-class", "paper"):
         with pytest.raises(ValueError, match="row 7 is not finite"):
             released(private, k=2, variant=variant)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"k": 1}, "k must be at least 2, got 1"),
-        ({"variant": "code"}, "variant must be within-class or paper"),
-        ({"variant": "paper", "small_classes": "merge"}, "variant=paper makes clusters across classes, whatever"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        KSame(**choices)
 
 
 def unequal(sizes: tuple[int, ...]) -> Dataset:

@@ -19,9 +19,16 @@ from bench.statistics.confidence_intervals import with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates
 from bench.statistics.pair_statistics import MEANS
 from bench.types import NotApplicable, Score
-from metrics.member_risk import MemberRisk, told_members
-from metrics.membership_auc import MORE, MembershipAUC, exchange_p, membership_auc
-from metrics.membership_tpr import MembershipTPR, membership_tpr, tail_bound
+from metrics.membership import (
+    MORE,
+    MembershipAUC,
+    MembershipTPR,
+    exchange_p,
+    membership_auc,
+    membership_tpr,
+    tail_bound,
+)
+from metrics.person_risk import MemberRisk, told_members
 
 
 def evidence(

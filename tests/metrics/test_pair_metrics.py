@@ -15,13 +15,9 @@ from bench.pairs.sweep import Grid, count_grids
 from bench.statistics.bootstrap import half_samples
 from bench.statistics.pair_statistics import Layout
 from bench.types import Metric, NotApplicable, Score
-from metrics.guesswork import Guesswork, PatientGuesswork
-from metrics.median_rank import MedianRank
-from metrics.reid_auc import PatientReidAUC, ReidAUC
-from metrics.success_within import SuccessWithin, success_within
-from metrics.top_1 import Top1
-from metrics.top_5 import Top5, chance_of_five, top_5
-from metrics.tpr_at_low_fpr import TPRAtLowFPR
+from metrics.guesswork import Guesswork, PatientGuesswork, SuccessWithin, success_within
+from metrics.pair_roc import PatientReidAUC, ReidAUC, TPRAtLowFPR
+from metrics.ranks import MedianRank, Top1, Top5, chance_of_five, top_5
 
 PRIMARY = "primary constituent"
 METRICS = [Guesswork(), ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR(), Top5(), SuccessWithin()]
@@ -37,8 +33,8 @@ LAYOUTS: dict[str, dict[str, object]] = {
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("guesswork", "top_1", "top_5", "median_rank", "tpr_at_low_fpr", "success_within"):
-        monkeypatch.setattr(f"metrics.{module}.DRAWS", 150)
+    for draws in ("guesswork.DRAWS", "ranks.DRAWS", "ranks.MEDIAN_DRAWS", "pair_roc.DRAWS"):
+        monkeypatch.setattr(f"metrics.{draws}", 150)
 
 
 @cache

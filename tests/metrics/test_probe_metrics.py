@@ -7,8 +7,8 @@ import torch
 
 from bench.evidence import DetectionEvidence, ProbeEvidence, UtilityEvidence
 from bench.types import NotApplicable
-from metrics.detection_auc import DetectionAUC
 from metrics.probe_auc import DRAWS, ProbeAUC
+from metrics.utility_auc import DetectionAUC
 
 
 def evidence(scores: torch.Tensor, marked: torch.Tensor, subjects: torch.Tensor | None = None) -> UtilityEvidence:

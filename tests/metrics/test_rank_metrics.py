@@ -15,9 +15,8 @@ from sklearn.metrics import roc_curve
 
 from bench.pairs.sweep import count
 from bench.statistics.pair_statistics import tpr_at
-from metrics.advantage import Advantage, advantage
-from metrics.median_rank import median_rank
-from metrics.top_5 import Top5, found_within
+from metrics.pair_roc import Advantage, advantage
+from metrics.ranks import Top5, found_within, median_rank
 
 
 @st.composite

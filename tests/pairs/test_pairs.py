@@ -19,7 +19,7 @@ from bench.pairs.score_matrices import CosineScores
 from bench.pairs.sweep import Grid, PairCounts, blocks, count, count_grids, engine
 from bench.types import PairScores
 from metrics.guesswork import chance_guesswork, guesswork
-from metrics.reid_auc import reid_auc
+from metrics.pair_roc import reid_auc
 
 
 @st.composite

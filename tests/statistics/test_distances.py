@@ -10,8 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 from bench.evidence import SetEvidence
 from bench.statistics.nearest_rows import buffers_for, nearest, product_error, products, standardise
 from bench.types import NotApplicable
-from metrics.dispersion import MaxDispersion, distance_sums
-from metrics.nearest_neighbour_distance import NearestNeighbourDistance
+from metrics.dispersion import MaxDispersion, NearestNeighbourDistance, distance_sums
 
 KINDS = ["random", "far from the origin", "duplicates", "nearly the same", "zero vectors", "clusters", "one long row"]
 

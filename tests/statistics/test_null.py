@@ -24,10 +24,8 @@ from bench.statistics.pair_statistics import (
     two_sided,
 )
 from metrics.guesswork import guesswork
-from metrics.median_rank import median_rank, simulate_median_rank
-from metrics.reid_auc import chance_sd, reid_auc
-from metrics.top_1 import simulate_top_1, top_1
-from metrics.tpr_at_low_fpr import chance_tpr, simulate_tpr
+from metrics.pair_roc import chance_sd, chance_tpr, reid_auc, simulate_tpr
+from metrics.ranks import median_rank, simulate_median_rank, simulate_top_1, top_1
 
 DRAWS, FAST = 150, 1000
 ONE_IN = 20

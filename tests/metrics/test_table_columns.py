@@ -15,9 +15,14 @@ from bench.evidence import TableEvidence
 from bench.statistics import bootstrap as two_samples
 from bench.statistics.bootstrap import MATCHED, Comparison, correlations, matched
 from bench.types import Metric, NotApplicable, Score
-from metrics.column_r2 import RIDGE, ColumnR2, predictions
-from metrics.correlations import CorrelationDistance
-from metrics.marginals import MarginalDistance, kolmogorov_smirnov
+from metrics.table_columns import (
+    RIDGE,
+    ColumnR2,
+    CorrelationDistance,
+    MarginalDistance,
+    kolmogorov_smirnov,
+    predictions,
+)
 
 METRICS: tuple[Metric[TableEvidence], ...] = (MarginalDistance(), CorrelationDistance(), ColumnR2())
 NAMES = ("a", "b", "c", "d")

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from bench.evidence import LinearProbeEvidence, UtilityEvidence
-from metrics.linear_probe_auc import LinearProbeAUC
-from metrics.noise_robustness import NoiseRobustAUC
+from metrics.linear_probe import LinearProbeAUC, NoiseRobustAUC
 
 
 def evidence(signal: float, *sigmas: float) -> LinearProbeEvidence:

@@ -11,11 +11,17 @@ from torch import Tensor
 
 from bench.evidence import UtilityEvidence
 from bench.types import Attributes, NotApplicable
-from metrics.auprc import AUPRC, average_precision
-from metrics.brier import Brier, squared_error
-from metrics.calibration_error import CalibrationError, calibration_error
-from metrics.sensitivity import Sensitivity, found_at
-from metrics.utility_by_group import UtilityByGroup
+from metrics.prediction_scores import (
+    AUPRC,
+    Brier,
+    CalibrationError,
+    Sensitivity,
+    average_precision,
+    calibration_error,
+    found_at,
+    squared_error,
+)
+from metrics.utility_auc import UtilityByGroup
 
 N = 200
 ALL = [AUPRC(), Sensitivity(), Brier(), CalibrationError()]
