@@ -17,9 +17,9 @@ from typing import ClassVar
 
 import torch
 
-from bench.nets.patches import cut, fold, patch_grid, patch_sizes
+from bench.nets.patches import cut, fold, patch_grid, patched_shape
 from bench.randomness import Secret
-from bench.types import Dataset, Key, Method, NotApplicable, Release, Scheme, State, by_blocks, paired
+from bench.types import Dataset, Key, Method, Release, Scheme, State, by_blocks, paired
 from bench.validation import at_least
 
 
@@ -42,16 +42,8 @@ class Dauntless(Method):
 
     def fit(self, public: Dataset, seed: int) -> DauntlessScheme:
         """Learns only the image shape. Raises NotApplicable for tables and indivisible sides."""
-        if public.samples.ndim != 4:
-            raise NotApplicable(f"dauntless cuts images into patches: {public.name} is a table")
-        c, h, w = public.samples.shape[1:]
-        sizes = patch_sizes(h, w)
-        if self.patch_size not in sizes:
-            raise NotApplicable(
-                f"dauntless needs a patch that divides the image: {self.patch_size} does not divide {h}x{w}; "
-                f"set patch_size to one of {', '.join(map(str, sizes))}"
-            )
-        return DauntlessScheme((c, h, w), self.patch_size, public.samples.device)
+        shape = patched_shape(self.name, public, self.patch_size)
+        return DauntlessScheme(shape, self.patch_size, public.samples.device)
 
     def load(self, state: State) -> DauntlessScheme:
         """The scheme of `DauntlessScheme.state`. Raises ValueError for another patch size."""

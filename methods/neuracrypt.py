@@ -32,7 +32,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.nets.patches import SHRUNK, cut, fold, patch_grid, patch_sizes
+from bench.nets.patches import SHRUNK, cut, fold, patch_grid, patched_shape
 from bench.randomness import Secret, Stream
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, Method, NotApplicable, Parameter, Release, Scheme, State, by_even_blocks, paired
@@ -82,20 +82,12 @@ class NeuraCrypt(Method):
         The batch is kept if statistics are fixed. Raises NotApplicable for tables, for sides that the patch does not
         divide, for images that are all the same.
         """
-        samples = public.samples
-        if samples.ndim != 4:
-            raise NotApplicable(f"neuracrypt cuts images into patches: {public.name} is a table")
-        sizes = patch_sizes(*samples.shape[2:])
-        if self.patch_size not in sizes:
-            raise NotApplicable(
-                f"neuracrypt needs a patch that divides the image: {self.patch_size} does not divide "
-                f"{samples.shape[2]}x{samples.shape[3]}; set patch_size to one of {', '.join(map(str, sizes))}"
-            )
+        samples, sides = public.samples, patched_shape(self.name, public, self.patch_size)
         std, mean = torch.std_mean(samples.double(), dim=(0, 2, 3), correction=0)
         if not bool((std > 0).any()):
             raise NotApplicable(f"neuracrypt standardises by the public images: those of {public.name} do not vary")
         rows = torch.randperm(len(samples), generator=generator(derive(seed, "reference")))[: self.batch]
-        shape = torch.tensor((*samples.shape[1:], *self.numbers), device=samples.device)
+        shape = torch.tensor((*sides, *self.numbers), device=samples.device)
         state = {"shape": shape, "mean": mean, "std": torch.where(std > 0, std, 1)}
         if self.statistics == "fixed":
             state["reference"] = samples[rows.to(samples.device)]

@@ -27,7 +27,7 @@ import torch
 
 from bench.nets import obfuscator
 from bench.nets.network_choices import check_sizes, even_square
-from bench.nets.patches import SHRUNK, patch_sizes
+from bench.nets.patches import SHRUNK, patched_shape
 from bench.nets.training import seeded
 from bench.owner.label_code import LabelCode, Unbalanced
 from bench.randomness import Secret
@@ -99,22 +99,13 @@ class KeyedEncoder(Method):
 
     def fit(self, public: Dataset, seed: int) -> SyferScheme:
         """The network, perhaps trained. Raises NotApplicable for tables and indivisible sides."""
-        samples = public.samples
-        if samples.ndim != 4:
-            raise NotApplicable(f"{self.name} cuts images into patches: {public.name} is a table")
-        c, h, w = samples.shape[1:]
-        sizes = patch_sizes(h, w)
-        if self.patch_size not in sizes:
-            raise NotApplicable(
-                f"{self.name} needs a patch that divides the image: {self.patch_size} does not divide {h}x{w}; "
-                f"set patch_size to one of {', '.join(map(str, sizes))}"
-            )
+        samples, shape = public.samples, patched_shape(self.name, public, self.patch_size)
         with seeded(derive(seed, "obfuscator"), samples.device):
-            network = self._network((c, h, w))
+            network = self._network(shape)
         network.standardise_by(samples)
         network.to(samples.device)
         self._train(network, public, seed)
-        return self._scheme(network, (c, h, w), public.exclusive)
+        return self._scheme(network, shape, public.exclusive)
 
     def load(self, state: State) -> SyferScheme:
         """The scheme that `SyferScheme.state` described. Raises ValueError if it has other sizes."""

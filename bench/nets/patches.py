@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from bench.types import Dataset, NotApplicable
+
 SHRUNK = "numbers of a patch for one of its token"
 """The note of schemes that say how much of a patch is left: above 1 some of it is lost before anything is hidden."""
 
@@ -34,6 +36,23 @@ def patch_sizes(height: int, width: int) -> list[int]:
     """
     side = math.gcd(height, width)
     return [size for size in range(1, side + 1) if side % size == 0]
+
+
+def patched_shape(method: str, public: Dataset, patch_size: int) -> tuple[int, int, int]:
+    """The shape (c, h, w) of images whose sides the patch divides.
+
+    Raises NotApplicable, with the method's name, for tables and for other sides.
+    """
+    if public.samples.ndim != 4:
+        raise NotApplicable(f"{method} cuts images into patches: {public.name} is a table")
+    c, h, w = public.samples.shape[1:]
+    sizes = patch_sizes(h, w)
+    if patch_size not in sizes:
+        raise NotApplicable(
+            f"{method} needs a patch that divides the image: {patch_size} does not divide {h}x{w}; "
+            f"set patch_size to one of {', '.join(map(str, sizes))}"
+        )
+    return c, h, w
 
 
 def fitting_patch(height: int, width: int, largest: int = 16) -> int | None:

@@ -392,23 +392,3 @@ def test_any_image_that_the_levels_divide_will_do():
     assert released.samples.shape == (12, 3, 64, 12)
     with pytest.raises(NotApplicable, match=r"set levels \(or splits\) to at most that"):
         CADP(**SMALL, levels=3).fit(colour, 0)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"variant": "ours"}, "variant must be one of paper, corrected, official-code; got 'ours'"),
-        ({"coupling": "nice"}, "coupling must be gin or glow"),
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0"),
-        ({"sensitivity": math.inf}, "sensitivity must be positive and finite"),
-        ({"batch": 0}, "batch must be at least 1, got 0"),
-        ({"condition": "sex"}, 'condition must be "labels" or columns'),
-        ({"splits": "1+half"}, "splits must be shares in"),
-        ({"splits": "1+0"}, "splits must be shares in"),
-        ({"splits": "0.5+0.5", "levels": 3}, "splits must be a share for each of 3 levels"),
-        ({"input_noise": -1.0}, "input_noise must be at least 0"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        CADP(**choices)

@@ -242,22 +242,6 @@ def test_images_are_not_applicable():
         CVAE().fit(images, 0)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"variant": "wrong"}, "corrected or official-code, got 'wrong'"),
-        ({"publish": "both"}, "publish must be set or decoder, got 'both'"),
-        ({"variance": -1.0}, "variance must be at least 0 and finite, got -1.0"),
-        ({"latent": 0}, "latent must be at least 1, got 0"),
-        ({"held_out": 0.0}, "held_out must be above 0 and below 1, got 0.0"),
-        ({"beta": math.nan}, "beta must be at least 0 and finite, got nan"),
-    ],
-)
-def test_senseless_parameters_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        CVAE(**wrong)
-
-
 def test_a_published_decoder_satisfies_the_contract():
     results = conform("methods", "cvae[publish=decoder,epochs=2]", torch.device("cpu"))
     found = {result.check: result for result in results}

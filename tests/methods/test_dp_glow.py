@@ -247,24 +247,6 @@ def test_images_of_another_shape_are_refused(fitted):
         fitted.sample_key(Secret.of_seed(0)).query(torch.rand(2, 1, 8, 8))
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"epsilon": 1.0, "epsilon_per_pixel": 1.0}, "not both"),
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0"),
-        ({"epsilon_per_pixel": math.inf}, "epsilon_per_pixel must be positive and finite"),
-        ({"alpha": -0.4}, "alpha must be positive"),
-        ({"variant": "fixed"}, "variant must be one of paper, corrected, clip-only, no-clip; got 'fixed'"),
-        ({"variant": "clip-only", "epsilon": 1.0}, "clip-only adds no noise: leave epsilon out, got 1.0"),
-        ({"levels": 0}, "levels must be at least 1, got 0"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        DPGlow(**choices)
-
-
 def test_the_paper_preset_has_the_stated_sizes():
     paper = DPGlow(**DPGlow.presets["paper"])
     assert (paper.levels, paper.depth, paper.width, paper.batch, paper.learning_rate) == (7, 32, 512, 4, 1e-3)

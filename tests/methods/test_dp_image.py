@@ -173,19 +173,3 @@ def test_tables_and_too_few_images_are_not_applicable():
 def test_images_of_another_shape_are_refused():
     with pytest.raises(ValueError, match=r"shape \(1, 12, 9\), got \(1, 12, 12\)"):
         loaded().sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 12, 12))
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"scale": 1.0, "epsilon": 1.0, "clip": 1.0}, "not both"),
-        ({"epsilon": 1.0}, "without a clip"),
-        ({"scale": 0.0}, "scale must be positive and finite, got 0"),
-        ({"clip": math.inf}, "clip must be positive and finite, got inf"),
-        ({"width": 0}, "width must be at least 1, got 0"),
-        ({"batch": 1}, "batch must be at least 2, got 1"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        DPImage(**choices)

@@ -99,20 +99,6 @@ def test_scale_is_ten_unless_epsilon_is_given():
     assert DPSimple(epsilon=5.0).scale is None
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"scale": 1.0, "epsilon": 1.0}, "not both"),
-        ({"scale": 0.0}, "scale must be positive and finite, got 0"),
-        ({"epsilon": math.inf}, "epsilon must be positive and finite"),
-        ({"epsilon": 1.0, "clip": False}, "without a clip"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        DPSimple(**choices)
-
-
 def test_the_claim_follows_from_range_deviation_and_scale():
     public = uniform(40, 1, 8, 8)
     std = float(public.samples.double().std(correction=0))

@@ -203,18 +203,3 @@ def test_rows_of_another_kind_are_refused():
 def test_public_rows_that_do_not_vary_are_not_applicable():
     with pytest.raises(NotApplicable, match="those of made are all the same"):
         InstaHide().fit(unlabelled(torch.ones(5, 1, 4, 4)), 0)
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"k": 1}, "k must be at least 2, got 1"),
-        ({"query": "mixed"}, "plain or signed, got 'mixed'"),
-        ({"largest": 0.0}, "above 0 and at most 1, got 0.0"),
-        ({"k": 2, "largest": 0.5}, "0.5 leaves 0.00% for k 2"),
-        ({"k": 4, "largest": 0.26}, "at least 1% of the weights"),
-    ],
-)
-def test_senseless_parameters_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        InstaHide(**choices)

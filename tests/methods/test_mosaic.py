@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 from made.datasets import uniform, unlabelled
@@ -139,17 +137,3 @@ def test_tables_and_images_of_another_shape_are_refused():
         Mosaic().fit(uniform(5, 3), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 8, 9\)"):
         Mosaic().fit(uniform(2, 1, 8, 8), 0).sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 8, 9))
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"cell": 0}, "cell must be at least 1 pixel, got 0"),
-        ({"epsilon": math.inf}, "epsilon must be positive and finite, got inf"),
-        ({"epsilon": 1.0, "neighbour_pixels": 0}, "neighbour_pixels must be at least 1, got 0"),
-        ({"neighbour_pixels": 4}, "give an epsilon too"),
-    ],
-)
-def test_senseless_choices_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        Mosaic(**choices)

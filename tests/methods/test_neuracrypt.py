@@ -151,19 +151,6 @@ def test_images_of_another_shape_and_schemes_of_other_parameters_are_refused():
         small(depth=7).load(scheme.state())
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"depth": 2}, "depth must be at least 3, got 2"),
-        ({"batch": 1}, "batch must be at least 2, got 1"),
-        ({"statistics": "running"}, "batch or fixed, got 'running'"),
-    ],
-)
-def test_senseless_parameters_are_refused(choices, message):
-    with pytest.raises(ValueError, match=message):
-        NeuraCrypt(**choices)
-
-
 @pytest.mark.parametrize(("colours", "channels", "ratio"), [(1, 1, 1.0), (3, 1, 3.0), (3, 8, 0.375), (3, None, 1.0)])
 def test_what_a_vector_loses_of_its_patch_stands_in_the_record(colours, channels, ratio):
     scheme = small(channels=channels).fit(uniform(4, colours, 8, 8), 0)

@@ -207,24 +207,6 @@ def test_a_scheme_of_other_sizes_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ({"width": 48}, "even square such as 64, 144 or 256, got 48"),
-        ({"blocks": 0}, "blocks must be at least 1, got 0"),
-        ({"labels": "secret"}, "labels must be encoded or raw, got 'secret'"),
-        ({"unbalanced": "drop"}, "unbalanced must be error or withhold, got 'drop'"),
-        ({"steps": 1}, "steps must be at least 2, got 1"),
-        ({"lambda_rec": -1.0}, "lambda_rec must be at least 0"),
-        ({"learning_rate": 0.0}, "learning_rate must be positive"),
-        ({"opponent_width": 30}, "multiple of 4"),
-    ],
-)
-def test_senseless_choices_are_refused(choice, message):
-    with pytest.raises(ValueError, match=message):
-        Syfer(**choice)
-
-
-@pytest.mark.parametrize(
     ("shape", "choices", "said"),
     [
         ((1, 64, 64), {}, "2 x 1 learned layers of width 256 for 16 patches"),
