@@ -12,8 +12,7 @@ from typing import cast
 from bench.plugins import registry
 from bench.plugins.spec import parse
 from bench.results.disclosure_check import identifying_text, restricted
-from bench.results.record import is_no_past_time
-from bench.results.records import PluginRecord, Record
+from bench.results.records import PluginRecord, Record, is_no_past_time
 from bench.types import Method
 from bench.workbench.currency import files_of, stale
 from bench.workbench.inputs import COMMITMENT, PROTOCOL

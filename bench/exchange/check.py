@@ -10,8 +10,7 @@ from bench.plugins import registry
 from bench.plugins.chosen import choose
 from bench.plugins.spec import UsageError
 from bench.results.disclosure_check import identifying_text, restricted
-from bench.results.record import is_no_past_time
-from bench.results.records import PluginRecord, Record, metric_record
+from bench.results.records import PluginRecord, Record, is_no_past_time, metric_record
 from bench.results.results import Results
 from bench.runs.plan import evaluators
 from bench.types import Method, Metric

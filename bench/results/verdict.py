@@ -19,8 +19,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, Valida
 
 from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
-from bench.results.record import Record
 from bench.results.record_parts import Part
+from bench.results.records import Record
 from bench.results.signed_json import AlteredError
 from bench.results.signing_key import SigningKey, read_public
 

@@ -69,7 +69,7 @@ def named(results: Results, path: Path) -> bool:
 
 def test_an_untouched_folder_has_no_problem(whole: Results) -> None:
     assert {path.suffix for path in files(whole)} == {".json", ".png", ".yaml", ".safetensors"}
-    assert len(files(whole)) == 8
+    assert len(files(whole)) == 7
     assert list(whole.problems()) == []
 
 
