@@ -162,5 +162,5 @@ def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:
 
 def _parts(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows] | None:
     """Training and held-out rows; None if one side lacks a class."""
-    kept, apart = (rows.take(side) for side in held_out(rows.samples, share, derive(seed, "held out")))
-    return (kept, apart) if judged_findings(apart.labels) and judged_findings(kept.labels) else None
+    training, apart = (rows.take(side) for side in held_out(rows.samples, share, derive(seed, "held out")))
+    return (training, apart) if judged_findings(apart.labels) and judged_findings(training.labels) else None

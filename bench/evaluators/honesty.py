@@ -99,10 +99,10 @@ class Questioned:
         kinds = itertools.pairwise(ends)
         rows = torch.cat([_some(torch.arange(*kind), derive(seed, "rows", *kind)) for kind in kinds])
         sampled = _some(torch.arange(len(sealed.release)), derive(seed, "asked"))
-        told, pairs = None, torch.empty(0, 2, dtype=torch.int64)
+        declared, pairs = None, torch.empty(0, 2, dtype=torch.int64)
         if sealed.links is not None:
             links = sealed.links.cpu()
-            told = shown(links, part, sealed.release.samples.cpu())[sampled]
+            declared = shown(links, part, sealed.release.samples.cpu())[sampled]
             first = links if sealed.primary is None else links[sealed.primary.cpu()]
             row, column = torch.full((len(pool),), -1), torch.full((len(sealed.release),), -1)
             row[rows], column[sampled] = torch.arange(len(rows)), torch.arange(len(sampled))
@@ -110,7 +110,7 @@ class Questioned:
             pairs = pairs_found[(pairs_found >= 0).all(dim=1)]
         labels = None if sealed.release.labels is None else sealed.release.labels.cpu()[sampled]
         return cls(
-            sealed.release.samples.cpu()[sampled], labels, told, pairs,
+            sealed.release.samples.cpu()[sampled], labels, declared, pairs,
             Lineup(pool.samples.cpu()[rows], group[rows], part[rows]), pool, rows, seed,
         )  # fmt: skip
 
@@ -237,7 +237,7 @@ def held(
     """
     linked = sealed.links is not None
     searched, compared = question.searches(again[1:] if linked else [])
-    best = strongest([found for kind in searched if (found := strongest(kind)) is not None])
+    best = strongest([search for kind in searched if (search := strongest(kind)) is not None])
     promises = {"replay": _replay(again[0], sealed, order), "pairs": _pairs(best, linked=linked)}
     if linked:
         promises["links"] = Promise(False, None, "the method declares links")

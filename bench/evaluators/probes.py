@@ -173,10 +173,10 @@ def _detect(bench: Workbench, parts: Sequence[Marked], name: str, plan: recipes.
     return Artefact({"scores": bob.predict(judged.rows.samples).float().cpu()}, summary(bob))
 
 
-def _evidence(bench: Workbench, judged: Marked, found: Artefact, name: str) -> UtilityEvidence:
+def _evidence(bench: Workbench, judged: Marked, artefact: Artefact, name: str) -> UtilityEvidence:
     subjects = None if judged.rows.subjects is None else judged.rows.subjects.cpu()
     return UtilityEvidence(
-        [found.tensors["scores"]], judged.carried.cpu(), subjects, (name,), bench.seed("probe", name)
+        [artefact.tensors["scores"]], judged.carried.cpu(), subjects, (name,), bench.seed("probe", name)
     )
 
 

@@ -35,10 +35,10 @@ _UNREAD = (
 )  # fmt: skip
 
 
-def weights_file(model: str, given: str | None) -> Path:
+def weights_file(model: str, choice: str | None) -> Path:
     """The file with a model's weights, fetched if missing; else DataError."""
-    if given is not None:
-        path = Path(given).expanduser()
+    if choice is not None:
+        path = Path(choice).expanduser()
         if not path.is_file():
             raise DataError(f"--weights must name a file, and {path.name} is not there")
         return path

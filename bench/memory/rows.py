@@ -59,11 +59,11 @@ Read: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 """Indices (k,) int64 on the CPU to rows (k, ...)."""
 
 
-def as_they_are(given: Iterable[object]) -> Callable[[], None]:
+def as_they_are(values: Iterable[object]) -> Callable[[], None]:
     """A check before each read: raises RuntimeError if a tensor changed."""
     versions = [
         (tensor, tensor._version)
-        for tensor in given
+        for tensor in values
         if isinstance(tensor, torch.Tensor) and not isinstance(tensor, Rows) and not tensor.is_inference()
     ]
 
@@ -83,7 +83,7 @@ else:
 
 
 class Rows(Base):
-    """Rows (n, ...) that are read where they are used; a tensor as well."""
+    """Rows (n, ...) that are read on use; a tensor as well."""
 
     read: Read
     budget: Budget
@@ -109,10 +109,10 @@ class Rows(Base):
         from bench.memory.torch_functions import RowsTensor
 
         kind = cast(type[Self], RowsTensor)
-        made: Self = torch.Tensor._make_wrapper_subclass(kind, tuple(shape), dtype=dtype, device=device)
-        made.read, made.budget, made.stored, made.few = read, budget, stored, few
-        made.wide = max(wide, made.bytes_of(1))
-        return made
+        tensor: Self = torch.Tensor._make_wrapper_subclass(kind, tuple(shape), dtype=dtype, device=device)
+        tensor.read, tensor.budget, tensor.stored, tensor.few = read, budget, stored, few
+        tensor.wide = max(wide, tensor.bytes_of(1))
+        return tensor
 
     @classmethod
     def of(
@@ -124,11 +124,11 @@ class Rows(Base):
         stored, place = Stored(array, index, divisor), device or torch.device("cpu")
 
         def read(index: torch.Tensor) -> torch.Tensor:
-            found = stored.raw(index).to(place).to(dtype)
+            rows = stored.raw(index).to(place).to(dtype)
             if stored.divisor is None:
-                return found
+                return rows
             # Not by a number: a GPU would multiply by its rounded reciprocal.
-            return found.div_(torch.full((), stored.divisor, dtype=dtype, device=place))
+            return rows.div_(torch.full((), stored.divisor, dtype=dtype, device=place))
 
         length = len(array) if index is None else len(index)
         return cls(read, (length, *array.shape[1:]), dtype=dtype, device=place, budget=budget, stored=stored)
@@ -176,10 +176,10 @@ class Rows(Base):
         size = max(1, CACHED // max(1, self.wide))
         if not self.few or self.device.type != "cpu" or len(index) <= size:
             return self.read(index)
-        found = torch.empty((len(index), *self.shape[1:]), dtype=self.dtype)
+        rows = torch.empty((len(index), *self.shape[1:]), dtype=self.dtype)
         for start in range(0, len(index), size):
-            found[start : start + size] = self.read(index[start : start + size])
-        return found
+            rows[start : start + size] = self.read(index[start : start + size])
+        return rows
 
     def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Self:
         """Rows changed one by one by `change`, computed on reading."""
@@ -224,14 +224,14 @@ class Rows(Base):
 
     def some(self, index: torch.Tensor) -> torch.Tensor:
         """Some rows (as `at`), as an ordinary tensor if that fits."""
-        found = self.at(index)
-        return found if found.bytes_of(len(found)) > self.budget.whole else found._gathered()
+        rows = self.at(index)
+        return rows if rows.bytes_of(len(rows)) > self.budget.whole else rows._gathered()
 
     def _gathered(self) -> torch.Tensor:
-        found = torch.empty(tuple(self.shape), dtype=self.dtype, device=self.device)
+        whole = torch.empty(tuple(self.shape), dtype=self.dtype, device=self.device)
         for part, rows in self.blocks():  # intermediate results are of one block
-            found[part] = rows
-        return found
+            whole[part] = rows
+        return whole
 
 
 def rows_at(samples: torch.Tensor, which: torch.Tensor | slice) -> torch.Tensor:

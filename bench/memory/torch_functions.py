@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from inspect import Signature, signature
+from types import EllipsisType, NoneType
 from typing import Any, cast
 
 import torch
@@ -25,41 +26,41 @@ _EXTREMES: Mapping[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = 
 
 def gather(func: Callable[..., Any], rows: Rows, args: Sequence[Any], more: Mapping[str, Any]) -> Any:
     """The reduction `func` in blocks, sums in float64; NotImplemented for all rows."""
-    name, told = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
+    name, options = func.__name__, {_TORCHS.get(key, key): value for key, value in more.items()}
     first = "ord" if name == "linalg_vector_norm" else "dim"
-    if args and not (first in told or isinstance(args[0], bool | torch.Tensor)):
-        told[first], args = args[0], args[1:]
-    if args or any(isinstance(each, torch.Tensor) for each in told.values()) or not len(rows):
+    if args and not (first in options or isinstance(args[0], bool | torch.Tensor)):
+        options[first], args = args[0], args[1:]
+    if args or any(isinstance(value, torch.Tensor) for value in options.values()) or not len(rows):
         return NotImplemented
-    if name in ("any", "all") and told.get("dim") == []:  # along no axis, where it is along all to the others
+    if name in ("any", "all") and options.get("dim") == []:  # along no axis, where it is along all to the others
         return NotImplemented
-    dim, keep = told.pop("dim", None), bool(told.pop("keepdim", False))
+    dim, keep = options.pop("dim", None), bool(options.pop("keepdim", False))
     axes = [dim] if isinstance(dim, int) else tuple(dim or range(rows.ndim))
     if any(not -rows.ndim <= axis < rows.ndim for axis in axes):
         raise IndexError(f"dim must lie within {-rows.ndim}..{rows.ndim - 1}, got {dim}")
     places = tuple(sorted(axis % rows.ndim for axis in axes))
     if 0 not in places:  # each row by itself
-        return _along_rows(func, rows, {**told, "dim": dim, "keepdim": keep}, name)
+        return _along_rows(func, rows, {**options, "dim": dim, "keepdim": keep}, name)
     if name in OWN:
         return NotImplemented
     if (name in ("min", "max") and dim is not None) or (name in ("any", "all") and len(places) not in (1, rows.ndim)):
         return NotImplemented
     if name in _EXTREMES:
-        if told:
+        if options:
             return NotImplemented
-        found = _extreme(name, rows, places)
+        result = _extreme(name, rows, places)
     else:
-        correction = told.pop("correction", told.pop("unbiased", True) if "unbiased" in told else 1)
+        correction = options.pop("correction", options.pop("unbiased", True) if "unbiased" in options else 1)
         whole = name == "sum" and not rows.dtype.is_floating_point
-        kind = told.pop("dtype", None) or (torch.int64 if whole else rows.dtype)
-        if told or not (kind.is_floating_point or name == "sum"):
+        kind = options.pop("dtype", None) or (torch.int64 if whole else rows.dtype)
+        if options or not (kind.is_floating_point or name == "sum"):
             return NotImplemented
-        found = _moments(name, rows, places, int(1 if correction is None else correction), kind)
+        result = _moments(name, rows, places, int(1 if correction is None else correction), kind)
 
     def shaped(part: torch.Tensor) -> torch.Tensor:
         return part if keep else part.reshape([side for axis, side in enumerate(part.shape) if axis not in places])
 
-    return tuple(map(shaped, found)) if isinstance(found, tuple) else shaped(found)
+    return tuple(map(shaped, result)) if isinstance(result, tuple) else shaped(result)
 
 
 def _along_rows(func: Callable[..., Any], rows: Rows, more: Mapping[str, Any], name: str) -> Any:
@@ -82,10 +83,10 @@ def _extreme(name: str, rows: Rows, places: tuple[int, ...]) -> torch.Tensor:
         return part.amin(dim=places, keepdim=True) if low else part.amax(dim=places, keepdim=True)
 
     blocks = (of(part) for _, part in rows.blocks())
-    found = next(blocks)
+    result = next(blocks)
     for part in blocks:
-        found = _EXTREMES[name](found, part).to(found.dtype)
-    return found
+        result = _EXTREMES[name](result, part).to(result.dtype)
+    return result
 
 
 def _moments(name: str, rows: Rows, places: tuple[int, ...], correction: int, kind: torch.dtype) -> Any:
@@ -96,10 +97,10 @@ def _moments(name: str, rows: Rows, places: tuple[int, ...], correction: int, ki
     wide = torch.float64 if kind.is_floating_point else torch.int64
 
     def total(parts: Iterator[torch.Tensor]) -> torch.Tensor:
-        found = next(parts)
+        result = next(parts)
         for part in parts:
-            found = found + part
-        return found
+            result = result + part
+        return result
 
     sums = total(part.to(wide).sum(dim=places, keepdim=True) for _, part in rows.blocks())
     if name == "sum":
@@ -187,30 +188,30 @@ def _signature(answers: Callable[..., Any]) -> Signature:
 
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
     """Rows result of an elementwise function; tensors have n rows or one."""
-    rows = next((each for each in args if isinstance(each, Rows)), None)
-    tensors = [each for each in args if isinstance(each, torch.Tensor)]
-    if rows is None or not len(rows) or any(isinstance(each, torch.Tensor) for each in more.values()):
+    rows = next((value for value in args if isinstance(value, Rows)), None)
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    if rows is None or not len(rows) or any(isinstance(value, torch.Tensor) for value in more.values()):
         return NotImplemented
-    n, most = len(rows), max(each.ndim for each in tensors)
-    own = [isinstance(each, torch.Tensor) and each.ndim == most and len(each) == n for each in args]
-    for each, its_own in zip(args, own, strict=True):
-        if isinstance(each, Rows) and not its_own:
+    n, most = len(rows), max(value.ndim for value in tensors)
+    own = [isinstance(value, torch.Tensor) and value.ndim == most and len(value) == n for value in args]
+    for value, its_own in zip(args, own, strict=True):
+        if isinstance(value, Rows) and not its_own:
             return NotImplemented
-        if isinstance(each, torch.Tensor) and not its_own and each.ndim == most and len(each) != 1:
+        if isinstance(value, torch.Tensor) and not its_own and value.ndim == most and len(value) != 1:
             return NotImplemented
     check = as_they_are(args)
 
     def read(index: torch.Tensor) -> torch.Tensor:
         check()
-        given = [
-            each if not its_own else each.read(index) if isinstance(each, Rows) else each[index.to(each.device)]
-            for each, its_own in zip(args, own, strict=True)
+        values = [
+            value if not its_own else value.read(index) if isinstance(value, Rows) else value[index.to(value.device)]
+            for value, its_own in zip(args, own, strict=True)
         ]
-        return cast(torch.Tensor, func(*given, **more))
+        return cast(torch.Tensor, func(*values, **more))
 
     probe: object = read(torch.zeros(1, dtype=torch.int64))
     if probe is NotImplemented:  # Python asks the other operand
-        raise TypeError(f"{func.__name__} takes no {' and '.join(type(each).__name__ for each in args)}")
+        raise TypeError(f"{func.__name__} takes no {' and '.join(type(value).__name__ for value in args)}")
     if not isinstance(probe, torch.Tensor):
         return NotImplemented
     return rows.like(read, (n, *probe.shape[1:]), probe.dtype, probe.device)
@@ -268,7 +269,7 @@ def _getitem(rows: Rows, key: Any) -> Any:
 
 def _leads(rest: Sequence[Any]) -> bool:
     """True if advanced indices are not adjacent, or have two axes."""
-    by = [at for at, each in enumerate(rest) if not (isinstance(each, int | slice) or each is None or each is Ellipsis)]
+    by = [at for at, index in enumerate(rest) if not isinstance(index, int | slice | NoneType | EllipsisType)]
     if any(isinstance(rest[at], torch.Tensor) and rest[at].ndim == 2 for at in by):
         return True
     return len(by) > 1 and by[-1] - by[0] >= len(by)
@@ -311,15 +312,15 @@ def _transpose(rows: Rows, dim0: int, dim1: int) -> Any:
 
 
 def _to(rows: Rows, *what: Any, **more: Any) -> Any:
-    found = rows
-    for each in (*what, *more.values()):
-        if isinstance(each, torch.Tensor):
-            found = _to(found, each.dtype, each.device)
-        elif isinstance(each, torch.dtype):
-            found = found if each == found.dtype else found.map(lambda part, to=each: part.to(to))  # type: ignore[misc]
-        elif isinstance(each, torch.device | str):
-            found = found.on(torch.device(each))
-    return found
+    result = rows
+    for target in (*what, *more.values()):
+        if isinstance(target, torch.Tensor):
+            result = _to(result, target.dtype, target.device)
+        elif isinstance(target, torch.dtype):
+            result = result if target == result.dtype else result.map(lambda part, to=target: part.to(to))  # type: ignore[misc]
+        elif isinstance(target, torch.device | str):
+            result = result.on(torch.device(target))
+    return result
 
 
 _OWN: Mapping[str, Callable[..., Any]] = {
@@ -356,11 +357,11 @@ class RowsTensor(Rows, torch.Tensor):
         if name in ABOUT:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **more)
-        found = answer(func, name, args, more)
+        result = answer(func, name, args, more)
         return (
             func(*torch.utils._pytree.tree_map(plain, tuple(args)), **torch.utils._pytree.tree_map(plain, more))
-            if found is NotImplemented
-            else found
+            if result is NotImplemented
+            else result
         )
 
     @classmethod

@@ -134,42 +134,42 @@ class CINN(Flow):
         """See `Flow.encode`. Raises ValueError for rows or conditions of another shape."""
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this flow reads rows of shape {self.shape}, got {tuple(samples.shape[1:])}")
-        told = self._told(condition, len(samples))
+        inputs = self._inputs(condition, len(samples))
         rows = (samples - self.mean) / self.std
         if self.training:
             rows = rows + self.noise * torch.randn_like(rows)
         log_det = -self.std.log().expand(self.shape).sum().expand(len(rows))
         left = []
         for number, module in enumerate(self.spatial):
-            (rows,), change = module((rows,), c=_spread(told, rows))
+            (rows,), change = module((rows,), c=_spread(inputs, rows))
             log_det = log_det + change
             if number in self.leaving:
                 rows, out = torch.split(rows, self.leaving[number], dim=1)
                 left.append(out.flatten(1))
         rows = rows.flatten(1)
         for module in self.flat:
-            (rows,), change = module((rows,), c=told)
+            (rows,), change = module((rows,), c=inputs)
             log_det = log_det + change
         return (torch.cat((rows, *left), dim=1) if left else rows), log_det
 
     def decode(self, latent: Tensor, condition: Tensor | None = None) -> Tensor:
         """See `Flow.decode`. Raises ValueError for conditions of another shape."""
-        told = self._told(condition, len(latent))
+        inputs = self._inputs(condition, len(latent))
         rows, *left = torch.split(latent, self.parts, dim=1)
         for module in reversed(self.flat):
-            (rows,), _ = module((rows,), c=told, rev=True)
+            (rows,), _ = module((rows,), c=inputs, rev=True)
         if self.spatial:
             rows = rows.reshape(-1, *self.inner)
         for number in reversed(range(len(self.spatial))):
             if number in self.leaving:
                 rows = torch.cat((rows, left.pop().reshape(len(rows), -1, *rows.shape[2:])), dim=1)
-            (rows,), _ = self.spatial[number]((rows,), c=_spread(told, rows), rev=True)
+            (rows,), _ = self.spatial[number]((rows,), c=_spread(inputs, rows), rev=True)
         return rows * self.std + self.mean
 
-    def _told(self, condition: Tensor | None, rows: int) -> list[Tensor]:
-        found = (rows, 0) if condition is None else tuple(condition.shape)
-        if found != (rows, self.conditions):
-            raise ValueError(f"this flow reads conditions of shape {(rows, self.conditions)}, got {found}")
+    def _inputs(self, condition: Tensor | None, rows: int) -> list[Tensor]:
+        shape = (rows, 0) if condition is None else tuple(condition.shape)
+        if shape != (rows, self.conditions):
+            raise ValueError(f"this flow reads conditions of shape {(rows, self.conditions)}, got {shape}")
         return [] if condition is None or not self.conditions else [CONDITION_GAIN * condition]
 
 
@@ -204,10 +204,10 @@ def _couplings(
     block = {"gin": GINCouplingBlock, "glow": GLOWCouplingBlock}[coupling]
     read = [(conditions, *shape[1:])] if conditions else []
     subnet = partial(_subnet, spatial=len(shape) == 3, width=width)
-    found: list[nn.Module] = []
+    layers: list[nn.Module] = []
     for _ in range(blocks):
-        found += [block([shape], dims_c=read, subnet_constructor=subnet, clamp=clamp), Shuffle(shape[0])]
-    return found
+        layers += [block([shape], dims_c=read, subnet_constructor=subnet, clamp=clamp), Shuffle(shape[0])]
+    return layers
 
 
 def _subnet(inputs: int, outputs: int, *, spatial: bool, width: int) -> nn.Sequential:

@@ -76,9 +76,9 @@ class Relations(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """(n, ...) rows of one set, float32, to (n, width)."""
         with torch.autocast(rows.device.type, enabled=False):
-            found = signatures(rows, self.patch_size).flatten(1)
-        deviation, mean = torch.std_mean(found, dim=0, correction=0)
-        out: Tensor = self.body((found - mean) / deviation.clamp_min(SMALLEST_DEVIATION_OF_SIGNATURE))
+            features = signatures(rows, self.patch_size).flatten(1)
+        deviation, mean = torch.std_mean(features, dim=0, correction=0)
+        out: Tensor = self.body((features - mean) / deviation.clamp_min(SMALLEST_DEVIATION_OF_SIGNATURE))
         return out
 
 

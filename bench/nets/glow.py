@@ -100,20 +100,20 @@ class Coupling(nn.Module):
 
     def forward(self, x: Tensor, precision: Precision) -> tuple[Tensor, Tensor]:
         """The channels after the coupling, and log |det| (n,)."""
-        kept, moved = x.chunk(2, dim=1)
-        shift, log_scale = self._affine(kept, precision)
-        return torch.cat((kept, (moved + shift) * log_scale.exp()), dim=1), log_scale.sum(dim=(1, 2, 3))
+        fixed, moved = x.chunk(2, dim=1)
+        shift, log_scale = self._affine(fixed, precision)
+        return torch.cat((fixed, (moved + shift) * log_scale.exp()), dim=1), log_scale.sum(dim=(1, 2, 3))
 
     def inverse(self, y: Tensor, precision: Precision) -> Tensor:
         """The inverse of `forward`."""
-        kept, moved = y.chunk(2, dim=1)
-        shift, log_scale = self._affine(kept, precision)
-        return torch.cat((kept, moved * (-log_scale).exp() - shift), dim=1)
+        fixed, moved = y.chunk(2, dim=1)
+        shift, log_scale = self._affine(fixed, precision)
+        return torch.cat((fixed, moved * (-log_scale).exp() - shift), dim=1)
 
-    def _affine(self, kept: Tensor, precision: Precision) -> tuple[Tensor, Tensor]:
-        with torch.autocast(kept.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
-            h = self.leave(relu(self.middle(relu(self.enter(kept)))))
-        shift, scale = h.to(kept).chunk(2, dim=1)
+    def _affine(self, fixed: Tensor, precision: Precision) -> tuple[Tensor, Tensor]:
+        with torch.autocast(fixed.device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+            h = self.leave(relu(self.middle(relu(self.enter(fixed)))))
+        shift, scale = h.to(fixed).chunk(2, dim=1)
         return shift, logsigmoid(_bounded(scale) + 2)
 
 
@@ -130,9 +130,9 @@ class Level(nn.Module):
         """The steps in order."""
         return list(zip(cast(list[Mixing], self.mixings), cast(list[Coupling], self.couplings), strict=True))
 
-    def expect(self, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def expect(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log deviation of the leaving half, below the top."""
-        mean, log_scale = cast(nn.Conv2d, self.prior)(kept).chunk(2, dim=1)
+        mean, log_scale = cast(nn.Conv2d, self.prior)(fixed).chunk(2, dim=1)
         return mean, _bounded(log_scale)
 
 

@@ -183,9 +183,9 @@ def train_flow(
         first = min(INITIAL_ROWS, max(course.batch, INITIAL_NUMBERS // d))
         flow.initialise(*_batch(samples, condition, course, first, order, random))
         for step in steps(course.steps, flow, optimiser, order, random, watch):
-            rows, asked = _batch(samples, condition, course, course.batch, order, random)
+            rows, conditions = _batch(samples, condition, course, course.batch, order, random)
             set_rate(optimiser, course.rate(step))
-            watch.see(step, *learning(rows, *(() if asked is None else (asked,))))
+            watch.see(step, *learning(rows, *(() if conditions is None else (conditions,))))
             if (step + 1) % every == 0 or step + 1 == course.steps:
                 report(f"flow, loss {watch.loss():.3f} nats a dimension, step", step + 1, course.steps)
     flow.eval()
@@ -231,8 +231,8 @@ def _batch(
     batch = _noisy(samples[chosen], course.noise, random)
     if condition is None:
         return batch, None
-    kept = torch.rand(len(chosen), 1, generator=random, device=samples.device) >= course.condition_dropout
-    return batch, condition[chosen] * kept
+    mask = torch.rand(len(chosen), 1, generator=random, device=samples.device) >= course.condition_dropout
+    return batch, condition[chosen] * mask
 
 
 def _noisy(samples: Tensor, noise: Literal["uniform"] | float, random: torch.Generator) -> Tensor:

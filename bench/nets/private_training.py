@@ -144,11 +144,11 @@ def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> floa
 
     error = TOLERANCE * epsilon
     with _quiet_accountant():
-        found: float = get_noise_multiplier(
+        multiplier: float = get_noise_multiplier(
             target_epsilon=epsilon, target_delta=delta, sample_rate=share, steps=steps, accountant="prv",
             epsilon_tolerance=error, eps_error=error,
         )  # fmt: skip
-    return found
+    return multiplier
 
 
 def account(multiplier: float, delta: float, *, share: float, steps: int, error: float) -> float:
@@ -169,15 +169,15 @@ def accounts(course: PrivateCourse, rows: int) -> Mapping[str, float]:
     """
     delta, share, steps = course.sampling(rows)
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
-    found = {"Opacus, PRV": account(multiplier, delta, share=share, steps=steps, error=TOLERANCE * course.epsilon)}
+    epsilons = {"Opacus, PRV": account(multiplier, delta, share=share, steps=steps, error=TOLERANCE * course.epsilon)}
     if find_spec("dp_accounting") is not None:
         from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
         from dp_accounting.pld import PLDAccountant
 
         second = PLDAccountant()
         second.compose(PoissonSampledDpEvent(share, GaussianDpEvent(multiplier)), steps)
-        found["dp-accounting, PLD"] = float(second.get_epsilon(delta))
-    return found
+        epsilons["dp-accounting, PLD"] = float(second.get_epsilon(delta))
+    return epsilons
 
 
 @contextmanager

@@ -63,14 +63,14 @@ def scattering(images: torch.Tensor) -> torch.Tensor:
     if min(h, w) < SMALLEST:
         raise ValueError(f"scattering needs images of {SMALLEST} pixels a side at least, got {h}x{w}")
     border = (STEP, STEP + -w % STEP, STEP, STEP + -h % STEP)
-    kept = filters(h + border[2] + border[3], w + border[0] + border[1])
+    bank = filters(h + border[2] + border[3], w + border[0] + border[1])
     if not n:  # which some transforms of Fourier refuse
-        return images.new_zeros(0, c * MAPS, len(kept.down), len(kept.across))
-    made = [
-        _scattered(torch.nn.functional.pad(part.reshape(-1, 1, h, w), border, mode="reflect"), kept)
+        return images.new_zeros(0, c * MAPS, len(bank.down), len(bank.across))
+    maps = [
+        _scattered(torch.nn.functional.pad(part.reshape(-1, 1, h, w), border, mode="reflect"), bank)
         for part in torch.split(images, max(1, ROWS // c))
     ]
-    return torch.cat(made).reshape(n, c * MAPS, len(kept.down), len(kept.across))
+    return torch.cat(maps).reshape(n, c * MAPS, len(bank.down), len(bank.across))
 
 
 def scattered(images: torch.Tensor) -> torch.Tensor:
@@ -79,9 +79,9 @@ def scattered(images: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.group_norm(maps, GROUPS).flatten(1)
 
 
-def _scattered(images: torch.Tensor, kept: Filters) -> torch.Tensor:
+def _scattered(images: torch.Tensor, bank: Filters) -> torch.Tensor:
     device = images.device
-    wavelets, down, across = (each.to(device) for each in (kept.wavelets, kept.down, kept.across))
+    wavelets, down, across = (part.to(device) for part in (bank.wavelets, bank.down, bank.across))
     first = torch.fft.ifft2(torch.fft.fft2(images) * wavelets).abs()
     fine = torch.fft.fft2(first[:, :ANGLES])[:, :, None]
     second = torch.fft.ifft2(fine * wavelets[ANGLES:]).abs().flatten(1, 2)
@@ -102,21 +102,21 @@ def _wavelet(h: int, w: int, scale: int, angle: int) -> torch.Tensor:
             envelope += around
             total += around * torch.exp(1j * frequency * along)
     total -= total.sum() / envelope.sum() * envelope
-    found: torch.Tensor = torch.fft.fft2(total) * SLANT / (2 * math.pi * sigma**2)
-    return found
+    spectrum: torch.Tensor = torch.fft.fft2(total) * SLANT / (2 * math.pi * sigma**2)
+    return spectrum
 
 
 def _gaussian(side: int) -> torch.Tensor:
     """(side,) float64: phi about 0, repeated, summing to 1."""
     sigma = SIGMA * 2 ** (SCALES - 1)
     places = torch.arange(side, dtype=torch.float64)[None] + side * torch.arange(-2, 3, dtype=torch.float64)[:, None]
-    found = torch.exp(-places.square() / (2 * sigma**2)).sum(dim=0)
-    return found / found.sum()
+    phi = torch.exp(-places.square() / (2 * sigma**2)).sum(dim=0)
+    return phi / phi.sum()
 
 
 def _low(side: int) -> torch.Tensor:
-    found: torch.Tensor = torch.fft.fft(_gaussian(side)).real
-    return found
+    spectrum: torch.Tensor = torch.fft.fft(_gaussian(side)).real
+    return spectrum
 
 
 def _average(side: int) -> torch.Tensor:

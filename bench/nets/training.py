@@ -49,12 +49,12 @@ class Replay:
         """One step."""
         if inputs[0].device.type != "cuda" or self._refused:
             return self._step(*inputs)
-        shapes = tuple(each.shape for each in inputs)
+        shapes = tuple(tensor.shape for tensor in inputs)
         if self._calls[shapes] < WARM_UP:
             self._calls[shapes] += 1
             return beside(self._step, inputs)
         if shapes not in self._captured and len(self._captured) < SHAPES:
-            held = tuple(each.clone() for each in inputs)
+            held = tuple(tensor.clone() for tensor in inputs)
             try:
                 self._captured[shapes] = held, captured(self._step, held)
             except RuntimeError as error:

@@ -67,12 +67,12 @@ def normal(words: NDArray[np.uint64]) -> Numbers:
     """Gaussian numbers of mean 0 and variance 1."""
     chance = uniform(words)
     from_middle = chance - 0.5
-    found = from_middle * _ratio(0.180625 - from_middle * from_middle, MIDDLE)
+    numbers = from_middle * _ratio(0.180625 - from_middle * from_middle, MIDDLE)
     tail = np.flatnonzero(np.abs(from_middle) > 0.425)
     far = np.sqrt(-logarithm(np.minimum(chance[tail], 1.0 - chance[tail])))
     size = np.where(far <= 5.0, _ratio(far - 1.6, NEAR), _ratio(far - 5.0, FAR))
-    found[tail] = np.copysign(size, from_middle[tail])
-    return found
+    numbers[tail] = np.copysign(size, from_middle[tail])
+    return numbers
 
 
 def logarithm(values: Numbers) -> Numbers:
@@ -94,16 +94,16 @@ def logarithm(values: Numbers) -> Numbers:
 
 
 def _ratio(at: Numbers, of: tuple[Sequence[float], Sequence[float]]) -> Numbers:
-    above, below = (_polynomial(at, each) for each in of)
+    above, below = (_polynomial(at, part) for part in of)
     return above / below
 
 
 def _polynomial(at: Numbers, coefficients: Sequence[float]) -> Numbers:
-    found = np.full_like(at, coefficients[-1])
+    value = np.full_like(at, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
-        found *= at
-        found += coefficient
-    return found
+        value *= at
+        value += coefficient
+    return value
 
 
 Bytes: TypeAlias = "Callable[[int], NDArray[np.uint8]]"
@@ -121,25 +121,25 @@ def discrete_laplace(draw: Bytes, more: Words, scale: Fraction, count: int) -> W
     """(count,) int64: P(k) proportional to exp(-|k| / scale), scale <= 2^40."""
     _check("scale", scale)
     digits = _digits(scale)
-    found = np.empty(count, dtype=np.int64)
+    numbers = np.empty(count, dtype=np.int64)
     for start in range(0, count, CHUNK):
-        part = found[start : start + CHUNK]
+        part = numbers[start : start + CHUNK]
         _signed(draw, more, digits, part)
-    return found
+    return numbers
 
 
 def discrete_gaussian(draw: Bytes, more: Words, sigma: Fraction, count: int) -> Whole:
     """(count,) int64, P(k) proportional to exp(-k^2 / (2 sigma^2)), by algorithm 3."""
     _check("sigma", sigma)
     scale = Fraction(math.floor(sigma) + 1)
-    found = np.empty(count, dtype=np.int64)
+    numbers = np.empty(count, dtype=np.int64)
     done = 0
     while done < count:
         tried = discrete_laplace(draw, more, scale, min(CHUNK, int(1.5 * (count - done)) + 16))
-        kept = tried[_accepted(more, tried, sigma, scale)][: count - done]
-        found[done : done + len(kept)] = kept
-        done += len(kept)
-    return found
+        accepted = tried[_accepted(more, tried, sigma, scale)][: count - done]
+        numbers[done : done + len(accepted)] = accepted
+        done += len(accepted)
+    return numbers
 
 
 def _check(what: str, value: Fraction) -> None:
@@ -153,15 +153,15 @@ def _check(what: str, value: Fraction) -> None:
 @lru_cache(maxsize=64)
 def _digits(scale: Fraction) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """First byte and words of each binary digit's probability, lowest first."""
-    found: list[tuple[int, tuple[int, ...]]] = []
+    digits: list[tuple[int, tuple[int, ...]]] = []
     while True:
-        power = EXACT.divide(Decimal(scale.denominator << len(found)), Decimal(scale.numerator))
+        power = EXACT.divide(Decimal(scale.denominator << len(digits)), Decimal(scale.numerator))
         if power > PRECISION:
-            return tuple(found)
+            return tuple(digits)
         chance = EXACT.divide(Decimal(1), EXACT.add(Decimal(1), EXACT.exp(power)))
         bits = int(EXACT.multiply(chance, Decimal(1 << PRECISION)))
         words = tuple(bits >> shift & (1 << 64) - 1 for shift in (128, 64, 0))
-        found.append((bits >> 192, words))
+        digits.append((bits >> 192, words))
 
 
 def _signed(draw: Bytes, more: Words, digits: tuple[tuple[int, tuple[int, ...]], ...], out: Whole) -> None:
@@ -176,7 +176,7 @@ def _signed(draw: Bytes, more: Words, digits: tuple[tuple[int, tuple[int, ...]],
 
 def _geometric(draw: Bytes, more: Words, digits: tuple[tuple[int, tuple[int, ...]], ...], count: int) -> Whole:
     """(count,) int64: k with probability proportional to exp(-k / scale)."""
-    found = np.zeros(count, dtype=np.int64)
+    numbers = np.zeros(count, dtype=np.int64)
     for start in range(0, len(digits), 8):
         eight = np.zeros(count, dtype=np.uint8)
         for place, (first, words) in enumerate(digits[start : start + 8]):
@@ -186,21 +186,21 @@ def _geometric(draw: Bytes, more: Words, digits: tuple[tuple[int, tuple[int, ...
             if len(tied):
                 digit[tied] = _below(more, words, len(tied))
             eight |= digit.view(np.uint8) << np.uint8(place)
-        found |= eight.astype(np.int64) << np.int64(start)
-    return found
+        numbers |= eight.astype(np.int64) << np.int64(start)
+    return numbers
 
 
 def _below(more: Words, words: tuple[int, ...], count: int) -> NDArray[np.bool_]:
     """(count,) bool: whether random bits are below `words`, the first word first."""
-    found = np.zeros(count, dtype=bool)
+    below = np.zeros(count, dtype=bool)
     open_ = np.arange(count)
     for word in words:
         drawn = more(len(open_))
-        found[open_] = drawn < np.uint64(word)
+        below[open_] = drawn < np.uint64(word)
         open_ = open_[drawn == np.uint64(word)]
         if not len(open_):
             break
-    return found
+    return below
 
 
 def _accepted(more: Words, tried: Whole, sigma: Fraction, scale: Fraction) -> NDArray[np.bool_]:

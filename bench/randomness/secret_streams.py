@@ -104,11 +104,11 @@ class Stream:
         return torch.from_numpy(discrete_gaussian(self.bytes, self.words, sigma, math.prod(shape))).view(shape)
 
     def _made(self, make: Maker, shape: tuple[int, ...]) -> torch.Tensor:
-        found = np.empty(math.prod(shape))
-        for start in range(0, len(found), CHUNK):
-            part = found[start : start + CHUNK]
+        numbers = np.empty(math.prod(shape))
+        for start in range(0, len(numbers), CHUNK):
+            part = numbers[start : start + CHUNK]
             part[:] = make(self.words(len(part)))
-        return torch.from_numpy(found).view(shape)
+        return torch.from_numpy(numbers).view(shape)
 
 
 SECRET_BYTES = 32

@@ -124,19 +124,19 @@ def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) ->
 
     `weights` (b, P) are the times each person occurs in each of b resamples.
     """
-    found, asked, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
-    concerned = asked.sum(dim=1) > 0  # a key may concern no one of a small group
-    found, asked = found[concerned], asked[concerned]
+    hits, trials, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
+    concerned = trials.sum(dim=1) > 0  # a key may concern no one of a small group
+    hits, trials = hits[concerned], trials[concerned]
     times = weights[:, members].double()
-    times = times[(times @ asked.T > 0).all(dim=1)]
-    drawn = (found @ times.T) / (asked @ times.T)
-    by_key, count = found.sum(dim=1) / asked.sum(dim=1), int(members.sum())
-    deviation = 1.96 * math.sqrt(float((chance * (1 - chance)).sum()) / len(found)) / count
+    times = times[(times @ trials.T > 0).all(dim=1)]
+    drawn = (hits @ times.T) / (trials @ times.T)
+    by_key, count = hits.sum(dim=1) / trials.sum(dim=1), int(members.sum())
+    deviation = 1.96 * math.sqrt(float((chance * (1 - chance)).sum()) / len(hits)) / count
     middle = float(chance.mean())
     score = Score(
         float(by_key.mean()), None, None, count, null=middle, null_low=max(0.0, middle - deviation),
         null_high=min(1.0, middle + deviation),
-        parts={"worst": Score(float((found.sum(dim=0) / asked.sum(dim=0)).max()), None, None, count,
+        parts={"worst": Score(float((hits.sum(dim=0) / trials.sum(dim=0)).max()), None, None, count,
                               note="luck included")},
     )  # fmt: skip
     if not 0 < score.value < 1:  # no resample of people varies it
@@ -185,31 +185,31 @@ class Named:
 def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
     """People whom Eve's first guesses identify, by key.
 
-    A person is found if Eve names the person for at least one of their released rows. All people with a released
+    A person is hits if Eve names the person for at least one of their released rows. All people with a released
     row count, over the keys under which they have one.
     """
     n = len(raw)
     person = persons_of(raw)
     rows = torch.bincount(person)
     people = len(rows)
-    found, luck, chance, asked = [], [], [], []
+    hits, luck, chance, possible = [], [], [], []
     for key in named:
         m = len(key.guesses)
         owned = torch.unique(torch.stack((person[key.links[:, 0]], key.links[:, 1])), dim=1)
         columns = torch.bincount(owned[0], minlength=people)
         guessed = person[key.guesses]
-        found.append(torch.bincount(owned[0][guessed[owned[1]] == owned[0]], minlength=people) > 0)
+        hits.append(torch.bincount(owned[0][guessed[owned[1]] == owned[0]], minlength=people) > 0)
         luck.append(met(columns, torch.bincount(guessed, minlength=people), m))
         chance.append(1 - (1 - rows.double() / n) ** columns)
-        asked.append(columns > 0)
-    trials = torch.stack(asked)
+        possible.append(columns > 0)
+    trials = torch.stack(possible)
     ever = trials.any(dim=0)
     usual = (torch.stack(chance) * trials).sum(dim=0)[ever] / trials.sum(dim=0)[ever]
     groups = {
         attribute: {group: members[ever] for group, members in members_by_group.items()}
         for attribute, members_by_group in person_groups(raw, attributes).items()
     }
-    return PersonRisk(torch.stack(found)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
+    return PersonRisk(torch.stack(hits)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
 
 
 def met(own: torch.Tensor, named: torch.Tensor, m: int) -> torch.Tensor:

@@ -54,8 +54,8 @@ def standardise(
     original, released = (original - mean) / scale, (released - mean) / scale
     if floor == 0:
         return original, released
-    kept = _varies(torch.where(constant, 0.0, deviation), floor)
-    return original[:, kept], released[:, kept]
+    varying = _varies(torch.where(constant, 0.0, deviation), floor)
+    return original[:, varying], released[:, varying]
 
 
 def hardly_varying(original: torch.Tensor) -> bool:
@@ -64,8 +64,8 @@ def hardly_varying(original: torch.Tensor) -> bool:
 
 
 def _varies(deviation: torch.Tensor, floor: float) -> torch.Tensor:
-    kept: torch.Tensor = deviation >= floor * deviation.amax()
-    return kept
+    varying: torch.Tensor = deviation >= floor * deviation.amax()
+    return varying
 
 
 def centred(sets: Sequence[torch.Tensor], centre: torch.Tensor) -> tuple[list[torch.Tensor], float]:

@@ -224,8 +224,8 @@ class MedIMeta(Source):
                 f"{self.name}: the task {name!r} of {self.part} has a label that YAML reads as {odd[0]!r}, which is no "
                 f"text (yes, no, on, off and null are none there): put it in quotes"
             )
-        found: Mapping[str, Any] = tasks[name]
-        return found
+        choice: Mapping[str, Any] = tasks[name]
+        return choice
 
     def _labels(self, top: Path, task: Mapping[str, Any]) -> tuple[tuple[str, ...], np.ndarray]:
         """Findings and labels (n, k) float32, one-hot for exclusive classes."""

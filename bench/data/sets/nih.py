@@ -67,8 +67,8 @@ class NIH(FileSource):
         columns = [column for names in _ATTRIBUTES.values() for column in names]
         needed = ("Image Index", "Finding Labels", "Patient ID")
         table = read_table(table_path, needed, optional=columns, obtain=self.obtain)
-        found = [(name, folder / name) for folder in _folders(top) for name in os.listdir(folder)]  # noqa: PTH208
-        files = dict(found)
+        entries = [(name, folder / name) for folder in _folders(top) for name in os.listdir(folder)]  # noqa: PTH208
+        files = dict(entries)
         here = table["Image Index"].isin(files)
         if not here.any():
             raise DataError(
@@ -82,8 +82,8 @@ class NIH(FileSource):
         notes = [note]
         if not here.all():
             notes.append(f"{int((~here).sum())} of {len(table)} listed images are not on this machine")
-        if len(files) < len(found):
-            notes.append(f"{len(found) - len(files)} names lie in two folders of images; the last is read")
+        if len(files) < len(entries):
+            notes.append(f"{len(entries) - len(files)} names lie in two folders of images; the last is read")
         labels = np.stack([_marks(table_path, line, cell) for line, cell in table["Finding Labels"].items()])
         return Scan(
             labels=labels[here.to_numpy()],
