@@ -73,6 +73,11 @@ class MIMIC(FileSource):
     def _findings(self) -> tuple[str, ...]:
         return tasks_of(self.tasks)
 
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """See `Source.stamp`; a missing table is named before missing images."""
+        self._tables(self.top(roots))
+        return super().stamp(roots)
+
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         top = self.top(roots)
