@@ -78,20 +78,20 @@ def compare(
     for row in board:
         parts.setdefault((row.dataset, row.preset, row.seed, *collection(row.choice, row.data)), []).append(row)
     chosen = list(metrics) or sorted({name for row in board for name in row.entries})
-    found = []
+    comparisons = []
     for part in parts.values():
         where = part[0].dataset, part[0].preset, part[0].seed
         if not methods:
             ranks = [rank for name in chosen if (rank := ranked(part, name)) is not None]
-            found.append(Comparison(*where, ranks=ranks))
+            comparisons.append(Comparison(*where, ranks=ranks))
             continue
         first, second = (_row_of(name, part) for name in methods)
         if first is None or second is None:
             continue
         if first is second:
             raise UsageError(f"{methods[0]!r} and {methods[1]!r} are one and the same row: name two")
-        found.append(Comparison(*where, first, second, compared(first, second, chosen, attack)))
-    return found
+        comparisons.append(Comparison(*where, first, second, compared(first, second, chosen, attack)))
+    return comparisons
 
 
 def _check_names(
@@ -177,12 +177,12 @@ def clean(place: Place, only: Literal["artefacts", "cache"] | None = None) -> li
     """
     from bench.results.store import of_store
 
-    found: list[Regenerable] = []
+    items: list[Regenerable] = []
     if only != "cache":
         if not place.results.begun:
             raise UsageError(f"expected a results folder, got {place.results.root}: it has neither cells nor artefacts")
-        found += of_store(place.results.store.root)
-    return found if only == "artefacts" else [*found, *_cached(place.cache)]
+        items += of_store(place.results.store.root)
+    return items if only == "artefacts" else [*items, *_cached(place.cache)]
 
 
 def _cached(cache: Path) -> Iterator[Regenerable]:
@@ -197,8 +197,8 @@ def _cached(cache: Path) -> Iterator[Regenerable]:
             continue
         for path in sorted(folder.iterdir()):
             # Empty folders stay: nothing says that they were made here.
-            if path.is_dir() and not path.is_symlink() and (made := only(path, names)) and made.size:
-                yield Regenerable(path, made.size, path.with_suffix(".lock") if names is VECTORS else None)
+            if path.is_dir() and not path.is_symlink() and (folder_files := only(path, names)) and folder_files.size:
+                yield Regenerable(path, folder_files.size, path.with_suffix(".lock") if names is VECTORS else None)
             elif names is FILES and CORRUPT.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 yield Regenerable(path, path.stat().st_size)
 
@@ -213,12 +213,12 @@ def dataset(name: str) -> Source:
 
 def data_list(place: Place) -> list[tuple[str, str, str]]:
     """Name, first line, and place or problem of every data set."""
-    found = []
+    rows = []
     for name, entry in sorted(registry.entries("datasets").items()):
         error = registry.inspect(entry).error
         about = "" if error else description.summary(registry.load("datasets", name))
-        found.append((name, about, error or _location(name, place.roots)))
-    return found
+        rows.append((name, about, error or _location(name, place.roots)))
+    return rows
 
 
 def _location(name: str, roots: Sequence[Path]) -> str:
@@ -277,12 +277,12 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
     from leaderboard.site import build
 
     _check_checkout("name a results folder with --results, or build in a checkout of the project")
-    found = list(board_verdicts())
-    verdicts = tuple(verdict for verdict in found if isinstance(verdict, Verdict))
+    judgements = list(board_verdicts())
+    verdicts = tuple(verdict for verdict in judgements if isinstance(verdict, Verdict))
     others, refused = submitted()
     others = [replace(other, trusted=trusted) for other in others]
     index = build(published_results(PUBLISHED, trusted), site, *others, verdicts=verdicts, refused=refused)
-    unread = [("verdict", str(verdict)) for verdict in found if not isinstance(verdict, Verdict)]
+    unread = [("verdict", str(verdict)) for verdict in judgements if not isinstance(verdict, Verdict)]
     return index, [*problems(), *refused, *unread]
 
 
@@ -314,16 +314,16 @@ def ledger(*, renew: bool = False) -> tuple[Reproduction, list[Misquoted]]:
 
     _check_checkout("use a checkout of the project")
     path, root = PUBLISHED.parent / FILE, PUBLISHED.parent.parent
-    found = read(path)
+    reproduction = read(path)
     published = published_results(PUBLISHED)
-    wrong = list(misquoted(found, published, shipped(), root))
+    wrong = list(misquoted(reproduction, published, shipped(), root))
     if wrong and renew:
         try:
             text = renewed(path.read_text(encoding="utf-8"), published, shipped(), root)
         except LookupError as error:
             raise UsageError(f"{path.name}: a figure has no source, and must be removed: {error.args[0]}") from error
         write_atomically(path, text.encode())
-    return found, wrong
+    return reproduction, wrong
 
 
 def _check_checkout(remedy: str) -> None:
@@ -349,11 +349,11 @@ def board(summary: Summary, place: Place) -> Board:
     # The pages refuse limited records; the person who asked for a limit still wants to see the figures.
     shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in summary.records]
     pool = list(records_of(place.results))
-    found = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
-    panels = {row.cell: (row.panel, row.membership) for row in (*found, *rows(pool))}  # of all that is on record
-    verdicts = {row.cell: "; ".join(panel.verdict for panel in panels[row.cell] if panel.members) for row in found}
+    board_rows = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
+    panels = {row.cell: (row.panel, row.membership) for row in (*board_rows, *rows(pool))}  # of all that is on record
+    verdicts = {row.cell: "; ".join(panel.verdict for panel in panels[row.cell] if panel.members) for row in board_rows}
     limits = [record.limit for record in summary.records if record.limit is not None]
-    return Board(found, verdicts, min(limits, default=None))
+    return Board(board_rows, verdicts, min(limits, default=None))
 
 
 AUDIT_METRIC = "empirical-epsilon"
@@ -385,13 +385,13 @@ def audits(spec: RunSpec, place: Place, confidence: float) -> list[Audited]:
     """The claims of a run's methods, with bounds of that confidence."""
     from bench.runs.plan import data_key, standing, work
 
-    found: dict[Choice, list[AuditRow]] = {}
+    by_choice: dict[Choice, list[AuditRow]] = {}
     for cell, planned in work(spec).items():
         data = place.results.journal.data(data_key(cell.choice))
         record = standing(place.results, cell, planned[0], data, spec.isolation).record
         if record is not None:
-            found.setdefault(cell.choice, []).append(_audit_row(cell.method.spec.shown, record, confidence))
-    return [Audited(choice, rows) for choice, rows in found.items()]
+            by_choice.setdefault(cell.choice, []).append(_audit_row(cell.method.spec.shown, record, confidence))
+    return [Audited(choice, rows) for choice, rows in by_choice.items()]
 
 
 def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
@@ -409,7 +409,7 @@ def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
         score, sure = (at(record, level) for level in (confidence, max(confidence, SURE)))
     except CountsError as error:
         return AuditRow(method, claimed, derived, verdict=str(error))
-    found, details = verdict(claim, score, sure), record.details
+    judgement, details = verdict(claim, score, sure), record.details
     interval = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
     test = ""
     if "trials" in details:
@@ -423,7 +423,7 @@ def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
         )
     return AuditRow(
         method, claimed, derived, number(score.value, None) + interval, number(score.parts["ceiling"].value, None),
-        found.sentence, test, violated=found.word in ("violated", "noise fails"),
+        judgement.sentence, test, violated=judgement.word in ("violated", "noise fails"),
     )  # fmt: skip
 
 

@@ -54,12 +54,12 @@ def open_place(
     keys = frozenset(map(read_public, trusted)) if trusted else None
     cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
     folder = results.resolve()
-    found = Results(folder, trusted=keys)
+    content = Results(folder, trusted=keys)
     if (folder / "rows").is_dir():
         from leaderboard.packed_rows import published_results
 
-        found = published_results(folder, keys)
-    return Place(found, cache, resolve(data_roots))
+        content = published_results(folder, keys)
+    return Place(content, cache, resolve(data_roots))
 
 
 @dataclass(frozen=True)
@@ -220,8 +220,8 @@ def _engine(
         place.results, engine_options(options, request.config), None if jobs is None else int(jobs),
         None if memory is None else int(memory * 2**30), display.progress,
     )  # fmt: skip
-    with closing(remote_engine(executor, launch)) as made:
-        yield made
+    with closing(remote_engine(executor, launch)) as jobs_engine:
+        yield jobs_engine
 
 
 def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping[str, str]]:
@@ -325,15 +325,15 @@ def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]
     try:
         cell, planned = read_plan(results.journal.plan(folder) or "", files=files)
         data = results.journal.data(data_key(cell.choice))
-        found = {
+        states = {
             evaluator: ("unknown", str(job))
             if isinstance(job, UsageError)
             else ((stands := standing(results, cell, job, data, find_isolation("auto"))).state, stands.reason)
             for evaluator, job in planned.items()
         }
     except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
-        found = {"all": ("unknown", f"the plan cannot be read any more: {error}")}
-    for evaluator, (state, reason) in found.items():
+        states = {"all": ("unknown", f"the plan cannot be read any more: {error}")}
+    for evaluator, (state, reason) in states.items():
         yield JobState(dataset, name, evaluator, state, reason)
 
 
@@ -345,10 +345,10 @@ def costs(results: Results, rows: int) -> list[EvaluatorCost]:
     """
     from bench.runs import cost
 
-    found = cost.costs(records_of(results), rows)
-    if not found:
+    estimates = cost.costs(records_of(results), rows)
+    if not estimates:
         raise UsageError(f"no records with seconds in {results.root}: run some at a small size first")
-    return found
+    return estimates
 
 
 def records_of(results: Results) -> Iterator[Record]:
@@ -358,7 +358,7 @@ def records_of(results: Results) -> Iterator[Record]:
 
 def list_plugins(group: Group | None = None) -> dict[Group, list[description.Listed]]:
     """Every plug-in by group, or of one; a broken one's reason."""
-    return {each: description.listed(each) for each in ((group,) if group else GROUPS)}
+    return {name: description.listed(name) for name in ((group,) if group else GROUPS)}
 
 
 def info(name: str, preset: str = "quick") -> str:
@@ -370,15 +370,15 @@ def _expected(method: str, preset: str) -> Iterator[str]:
     """The ledger's figures of a method, each with its preset."""
     from leaderboard.reproduction import shipped, stated
 
-    found = shipped().of(method)
-    if found:
+    quotes = shipped().of(method)
+    if quotes:
         yield "  expected, of the papers' claims (`bench leaderboard ledger`):"
-    figures = [one for _, _, row in found for one in row.ours if one.value is not None]
-    if figures and not any(one.at(preset) for one in figures):
+    figures = [figure for _, _, row in quotes for figure in row.ours if figure.value is not None]
+    if figures and not any(figure.at(preset) for figure in figures):
         yield f"    none of the figures is of the preset {preset}; each says what it was measured with"
-    for paper, table, row in found:
+    for paper, table, row in quotes:
         yield f"    {paper.cited}, {table.place}, {row.what}: the paper says {row.says}: {row.verdict}"
-        yield from (f"      here {stated(one)}" for one in row.ours)
+        yield from (f"      here {stated(figure)}" for figure in row.ours)
 
 
 def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:

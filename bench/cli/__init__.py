@@ -227,9 +227,9 @@ def _run(words: Sequence[str]) -> int:
     except CycloptsError as error:
         print(_usage_message(error), file=sys.stderr)
         return USAGE
-    found = command(*bound.args, **bound.kwargs)
+    result = command(*bound.args, **bound.kwargs)
     without_verb = getattr(command, "__func__", None) is App.help_print and not {"--help", "-h"} & set(words)
-    return USAGE if without_verb else found if isinstance(found, int) else DONE
+    return USAGE if without_verb else result if isinstance(result, int) else DONE
 
 
 def command_line(console: Console | None = None) -> App:

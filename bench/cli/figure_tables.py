@@ -39,14 +39,14 @@ def interim(records: Sequence[Record], console: Console, lines: int) -> Table:
     several = len({cell.partition("/")[0] for cell in cells}) > 1
     seeds = len({record.seed for record in records}) > 1
     shown = [column for column in columns(records) if any(column.name in record.scores for record in records)]
-    made = _brief(shown[:0], cells, lines, several=several, seeds=seeds)
+    brief = _brief(shown[:0], cells, lines, several=several, seeds=seeds)
     wide = console.options.update(max_width=sys.maxsize)
     for count in range(1, len(shown) + 1):
         more = _brief(shown[:count], cells, lines, several=several, seeds=seeds)
         if Measurement.get(console, wide, more).maximum > console.width:
             break
-        made = more
-    return made
+        brief = more
+    return brief
 
 
 def _brief(
@@ -61,9 +61,9 @@ def _brief(
         first = records[0]
         name = label(first)
         name = f"{cell.partition('/')[0]} | {name}" if several else name
-        found = [entry(records, column) for column in shown]
-        told = (PENDING.get(each.status, each.text) for each in found)
-        table.add_row(Text(f"{name} seed {first.seed}" if seeds else name), *told)  # brackets are no markup
+        entries = [entry(records, column) for column in shown]
+        texts = (PENDING.get(item.status, item.text) for item in entries)
+        table.add_row(Text(f"{name} seed {first.seed}" if seeds else name), *texts)  # brackets are no markup
     return table
 
 
@@ -75,14 +75,14 @@ def print_board(board: Board) -> None:
         if all(row.data is None for row in part):
             console.print(title(part[0]))
             continue
-        asked = [entry.column for entry in part[0].entries.values()]
-        columns = used(asked, part)
-        found = tables(columns, part, console)
-        found[0].title = title(part[0])
-        for table in found:
+        all_columns = [entry.column for entry in part[0].entries.values()]
+        columns = used(all_columns, part)
+        parts_of_table = tables(columns, part, console)
+        parts_of_table[0].title = title(part[0])
+        for table in parts_of_table:
             console.print(table)
         console.print(CAPTION, style="table.caption")
-        if without := [column.title for column in asked if column not in columns and senseless(column, part)]:
+        if without := [column.title for column in all_columns if column not in columns and senseless(column, part)]:
             console.print(f"Not applicable to any of these (the records say why): {', '.join(without)}.")
         for row in part:
             if verdict := board.verdicts[row.cell]:
@@ -95,15 +95,15 @@ def print_board(board: Board) -> None:
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:
     """The figures of some rows, in tables that fit the console."""
     wide = console.options.update(max_width=sys.maxsize)
-    found: list[Table] = []
+    full: list[Table] = []
     taken: list[Column] = []
     for column in columns:
         more = _table([*taken, column], part)
         if taken and Measurement.get(console, wide, more).maximum > console.width:
-            found.append(_table(taken, part))
+            full.append(_table(taken, part))
             taken = []
         taken.append(column)
-    return [*found, _table(taken, part)]
+    return [*full, _table(taken, part)]
 
 
 def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:

@@ -98,9 +98,9 @@ def flags(name: str, run: Collection[str], choice: Collection[str]) -> type[Flag
     fields: list[tuple[str, Any, Any]] = [
         (option.many or key, _annotation(key, option), None) for key, option in known.items()
     ]
-    found = make_dataclass(name, fields, bases=(Flags,), frozen=True, kw_only=True)
-    found.__module__ = __name__  # cyclopts takes classes of the standard library for single values
-    return found
+    cls_of_flags = make_dataclass(name, fields, bases=(Flags,), frozen=True, kw_only=True)
+    cls_of_flags.__module__ = __name__  # cyclopts takes classes of the standard library for single values
+    return cls_of_flags
 
 
 def _annotation(name: str, known: Option) -> Any:

@@ -36,22 +36,22 @@ def heeded() -> Iterator[None]:
     After the first they are ignored: neither the ending of workers nor the last table and page are to be cut short.
     Ctrl-C and kill -9 can.
     """
-    before = {}
+    handlers = {}
     if threading.current_thread() is threading.main_thread():  # Python sets handlers there alone
-        before = {each: signal.SIG_DFL for each in SIGNALS if signal.getsignal(each) is signal.SIG_DFL}
-    for each in before:
-        signal.signal(each, _stop)
+        handlers = {number: signal.SIG_DFL for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL}
+    for number in handlers:
+        signal.signal(number, _stop)
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for each in SIGNALS:
-        if signal.getsignal(each) is _stop:
-            signal.signal(each, signal.SIG_IGN)
+    for other in SIGNALS:
+        if signal.getsignal(other) is _stop:
+            signal.signal(other, signal.SIG_IGN)
     if number == getattr(signal, "SIGHUP", None):
         _let_the_terminal_go()
     raise Stopped(number)

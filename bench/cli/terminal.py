@@ -56,8 +56,8 @@ def to_stderr(lines: Iterable[str], most: int) -> None:
     """Print at most so many lines, made plain, to standard error."""
     from bench.wire.text import plain
 
-    found = list(lines)
-    for text in found[:most]:
+    texts = list(lines)
+    for text in texts[:most]:
         print(plain(text), file=sys.stderr)
-    if len(found) > most:
-        print(f"... and {len(found) - most} more", file=sys.stderr)
+    if len(texts) > most:
+        print(f"... and {len(texts) - most} more", file=sys.stderr)

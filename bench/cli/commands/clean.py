@@ -26,9 +26,9 @@ def clean(
     yes: Annotated[bool, switch("remove them; without it, nothing is removed")] = False,
 ) -> int:
     """List, and with --yes remove; 1 if something is in use."""
-    found = boards.clean(running.open_place(results), only)
+    items = boards.clean(running.open_place(results), only)
     sizes, counts = Counter[Path](), Counter[Path]()
-    for item in found:
+    for item in items:
         sizes[item.path.parent] += item.size
         counts[item.path.parent] += 1
     for folder, size in sizes.items():
@@ -37,7 +37,7 @@ def clean(
     if not yes:
         print(f"{decimal(total)} can be made again; nothing was removed: --yes removes it")
         return 0
-    busy = [item for item in found if not item.remove()]
+    busy = [item for item in items if not item.remove()]
     for item in busy:
         print(f"in use, and kept: {item.path}", file=sys.stderr)
     print(f"{decimal(total - sum(item.size for item in busy))} removed")

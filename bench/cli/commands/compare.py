@@ -39,14 +39,14 @@ def compare(
     results: ResultsFolder = RESULTS,
 ) -> int:  # fmt: skip
     """Print a table a data set; 1 if nothing could be compared."""
-    found = boards.compare(running.open_place(results).results, method, metric, attack)
-    for one in found:
-        for ranks in one.ranks:
-            to_stdout().print(_ranks(one, ranks))
+    comparisons = boards.compare(running.open_place(results).results, method, metric, attack)
+    for comparison in comparisons:
+        for ranks in comparison.ranks:
+            to_stdout().print(_ranks(comparison, ranks))
             _print_left_out(ranks.left_out.items())
-        if one.first is not None:
-            _print_pair(one)
-    if all(one.empty for one in found):
+        if comparison.first is not None:
+            _print_pair(comparison)
+    if all(comparison.empty for comparison in comparisons):
         print("nothing could be compared: no two of these have a figure in common on the same data, preset and seed")
         return 1
     return 0

@@ -86,10 +86,11 @@ def prepare(
         source.download(root)
         place = running.open_place(data_roots=[*data_root, root])
     start = time.perf_counter()
-    found = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs)
-    print(f"{found.name}: {len(found)} rows of shape {found.samples.shape[1:]}, {found.skipped} corrupt left out")
-    print(f"fingerprint {found.fingerprint}\nin {found.folder} ({time.perf_counter() - start:.1f} s)")
-    for note in found.notes:
+    prepared = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs)
+    shape = prepared.samples.shape[1:]
+    print(f"{prepared.name}: {len(prepared)} rows of shape {shape}, {prepared.skipped} corrupt left out")
+    print(f"fingerprint {prepared.fingerprint}\nin {prepared.folder} ({time.perf_counter() - start:.1f} s)")
+    for note in prepared.notes:
         print(f"note: {note}")
     return 0
 
@@ -110,14 +111,14 @@ def verify(
     check_side(size)
     source, place = boards.dataset(name), running.open_place(data_roots=data_root)
     scan = source.scan(place.roots, size or source.default_size)
-    found = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels)
-    check_current(scan, found)
-    check_prepared(found)
-    print(found.name)
-    for check in checks(scan, found):
+    prepared = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels)
+    check_current(scan, prepared)
+    check_prepared(prepared)
+    print(prepared.name)
+    for check in checks(scan, prepared):
         print(f"  {check.state:8}{check.text}")
     published = {str(official) for official in scan.official}
-    for note in found.notes:
+    for note in prepared.notes:
         if note not in published:  # else it stands above, as a check that differs
             print(f"  note    {note}")
     return int(any(not official.agrees and official.is_checksum for official in scan.official))

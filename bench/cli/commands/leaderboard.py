@@ -74,10 +74,10 @@ def ledger(
     *, renew: Annotated[bool, switch("write figures that differ anew; check their verdicts by hand")] = False
 ) -> int:
     """Print the ledger's verdicts; 1 if figures differ from their source."""
-    found, wrong = boards.ledger(renew=renew)
-    for paper, table, row in found.rows():
+    reproduction, wrong = boards.ledger(renew=renew)
+    for paper, table, row in reproduction.rows():
         print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")
-    print(", ".join(f"{sum(paper.count(verdict) for paper in found.papers)} {verdict}" for verdict in VERDICTS))
+    print(", ".join(f"{sum(paper.count(verdict) for paper in reproduction.papers)} {verdict}" for verdict in VERDICTS))
     for one in wrong:
         print(plain(f"{one.place}: {one.why}"), file=sys.stderr)
     if wrong and renew:

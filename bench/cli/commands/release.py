@@ -33,35 +33,35 @@ def release(
     request = files.request(chosen, "release", attacks="none")
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)
-        found = running.release(
+        published = running.release(
             request, files.place(), out, key_out,
             lambda stage, done, total: progress.update(task, description=stage, completed=done, total=total or None),
         )  # fmt: skip
-    _print(found)
+    _print(published)
     return 0
 
 
-def _print(found: Published) -> None:
-    print(found.title)
-    for note in found.notes:
+def _print(published: Published) -> None:
+    print(published.title)
+    for note in published.notes:
         print(f"  {note}")
-    print(f"Publish {found.out}")
-    for name, tensors in found.publication.files.items():
+    print(f"Publish {published.out}")
+    for name, tensors in published.publication.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
-    if "release.safetensors" in found.publication.files:
-        labels = line(", ".join(found.labels))
+    if "release.safetensors" in published.publication.files:
+        labels = line(", ".join(published.labels))
         print(f"  labels, counted in the private rows: {labels}" if labels else "  labels: none")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
-    print(f"Claim: {found.claims}")
-    claim = found.publication.about["claim"]
+    print(f"Claim: {published.claims}")
+    claim = published.publication.about["claim"]
     if isinstance(claim, dict):
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
-    for warning in found.warnings:
+    for warning in published.warnings:
         print(f"Careful: {warning}")
-    if found.publication.key:
-        print(f"Keep secret {found.key_out}")
+    if published.publication.key:
+        print(f"Keep secret {published.key_out}")
         print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")

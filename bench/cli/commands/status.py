@@ -55,16 +55,16 @@ def status(
 def _print_costs(results: Results, options: CostOptions) -> int:
     from bench.runs.cost import hours_on
 
-    found = running.costs(results, options.rows)
-    asked = f"hours at {options.rows:,} rows"
-    table = Table("evaluator", "device", "jobs", "rows", "seconds a job", "grows as rows to the", asked)
-    for one in found:
-        growth = f"{one.growth:.2f}" if one.fitted else "1 (one size only)"
+    costs = running.costs(results, options.rows)
+    heading = f"hours at {options.rows:,} rows"
+    table = Table("evaluator", "device", "jobs", "rows", "seconds a job", "grows as rows to the", heading)
+    for cost in costs:
+        growth = f"{cost.growth:.2f}" if cost.fitted else "1 (one size only)"
         table.add_row(
-            one.kind, one.device, str(one.jobs), f"{one.rows:,}", f"{one.seconds:.1f}", growth, f"{one.hours:.1f}"
+            cost.kind, cost.device, str(cost.jobs), f"{cost.rows:,}", f"{cost.seconds:.1f}", growth, f"{cost.hours:.1f}"
         )
     to_stdout().print(table)
-    hours, shared = sum(one.hours for one in found), hours_on(found, options.workers)
+    hours, shared = sum(cost.hours for cost in costs), hours_on(costs, options.workers)
     print(f"{hours:.1f} hours of a worker; {shared:.1f} hours on {options.workers} workers at best")
     if options.price is not None:
         print(f"{hours * options.price:,.0f} at {options.price:g} an hour")
