@@ -1,7 +1,7 @@
-"""Heavy packages of the main process: an import binds the name, the first use executes the package.
+"""Heavy packages, executed at their first use in the main process.
 
-Planning, listing and reading records need no more than the names, and torch alone takes two seconds to execute. Workers
-compute: they import these packages as usual.
+An import binds the name only. Planning, listing and reading records need no more than the names, and torch alone takes
+two seconds to execute. Workers compute: they import these packages as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PACKAGES = frozenset({
     "timm", "torch", "torchvision",
 })  # fmt: skip
 ROOMS = frozenset({"bench.bob", "bench.nets"})
-"""Our own packages of which every module defines networks, or may: their modules are deferred as well."""
+"""Our own packages of networks: their modules are deferred as well."""
 METADATA = frozenset({"__class__", "__dict__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
 """Attributes that the import system sets before a module is executed, and reads at every later import."""
 
@@ -29,7 +29,7 @@ _pending: dict[str, Loader] = {}
 
 
 def defer() -> None:
-    """Defer `PACKAGES` in this process; packages that are imported already stay as they are.
+    """Defer the `PACKAGES` that this process has not imported yet.
 
     Threads may use a deferred package at the same time. Importing submodules (`import torch.optim`) is for one thread
     at a time until the package was used, for the import system holds a lock of its own meanwhile.
@@ -39,15 +39,15 @@ def defer() -> None:
 
 
 def deferred(package: str) -> bool:
-    """Whether the package was imported in this process, and never used."""
+    """True if the package was imported here and never used."""
     return package in _pending
 
 
 class _Deferred(ModuleType):
-    """A package that is executed when an attribute is read. Other threads wait until it is complete.
+    """A package that is executed when an attribute is read.
 
-    `importlib.util.LazyLoader` has that lock from Python 3.11.9 and 3.12.3 on only, and executes the package at its
-    second import, which reads `__spec__`.
+    Other threads wait until it is complete. `importlib.util.LazyLoader` has that lock from Python 3.11.9 and 3.12.3 on
+    only, and executes the package at its second import, which reads `__spec__`.
     """
 
     def __getattribute__(self, attribute: str) -> object:
@@ -68,7 +68,7 @@ class _Deferred(ModuleType):
 
 
 class _Finder(MetaPathFinder):
-    """The first of the finders. It answers for `PACKAGES` and their submodules only."""
+    """The first finder, for `PACKAGES` and their submodules only."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name not in PACKAGES and name.rpartition(".")[0] not in ROOMS:

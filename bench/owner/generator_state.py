@@ -1,4 +1,4 @@
-"""The state of a published generator: its checks, and its classes of labels."""
+"""State of a published generator: checks, and classes of labels."""
 
 from __future__ import annotations
 
