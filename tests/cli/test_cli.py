@@ -194,20 +194,3 @@ def test_a_seed_that_no_table_holds_is_refused_before_anything_runs(capsys: pyte
     asked = ["run", "--method", "blur", "--dataset", "digits", "--preset", "smoke", "--dry-run", "--seed"]
     assert main([*asked, str(2**63)]) == 2
     assert "a seed must be at most" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("quick_rooms")
-def test_check_passes_on_a_method_of_this_project(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "known-leak", "--device", "cpu"]) == 0
-    assert "all checks passed" in capsys.readouterr().out
-
-
-def test_data_commands_prepare_once_and_verify(capsys: pytest.CaptureFixture[str]) -> None:
-    for verb in ("info", "prepare", "verify"):
-        assert main(["data", verb, "digits"]) == 0
-    assert "layout: 1797 rows, 10 findings or classes" in capsys.readouterr().out
-
-
-def test_data_that_are_not_here_exit_with_two(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "prepare", "mimic"]) == 2
-    assert "physionet.org" in capsys.readouterr().err

@@ -42,17 +42,3 @@ def test_a_row_that_is_written_whole_is_meant_before_those_with_more(
     assert "not compared: Guesswork" in told.out
     assert main(["compare", "--results", str(tmp_path), "stranger", "stranger[clip=2]"]) == 1
     assert main(["compare", "--results", str(tmp_path), "stranger[scale=3.0]", "stranger[scale=3]"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("port", "said"),
-    [
-        ("-1", "greater than or equal to 0"),
-        ("65536", "less than or equal to 65535"),
-        ("web", "a valid integer"),
-        ("²", "a valid integer"),
-    ],
-)
-def test_a_port_that_is_none_is_refused_by_name(capsys: pytest.CaptureFixture[str], port: str, said: str) -> None:
-    assert main(["leaderboard", "serve", "--port", port]) == 2
-    assert f"--port: expected {said}, got '{port}'" in capsys.readouterr().err

@@ -61,7 +61,7 @@ CASES: list[tuple[str, int, str]] = [
     ("new", 2, "new metric guesswork --into new"),
     ("check", 0, "check max-dispersion"),
     ("check", 1, "check failing.py:Failing"),
-    ("check", 2, "check failing.py"),
+    ("check", 2, "check"),
     ("compare", 1, "compare --results results"),
     ("compare", 2, "compare --results empty"),
     ("reach", 0, "reach --results results"),
