@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from bench.api import boards, running
-from bench.cli.parameters import WHERE, DataRoots, completer, read, switch
+from bench.cli.parameters import SPREAD, WHERE, DataRoots, completer, read, switch
 from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
 from bench.data.prepare import Prepared, check_scan
@@ -22,10 +23,31 @@ from bench.workbench.place import Place
 
 Name = Annotated[str, switch("a data set", completer=completer("datasets"))]
 Size = Annotated[int | None, read(Count, "side images are resized to", metavar="PIXELS")]
-SkipCorrupt = Annotated[bool, switch("leave unreadable images out and count them")]
-MaxPixels = Annotated[
-    int | None, read(Count, "most pixels of an image file, before it is resized (default: 100 million)", metavar="N")
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """Options of verbs that prepare a data set."""
+
+    size: Size = None
+    skip_corrupt: Annotated[bool, switch("leave unreadable images out and count them")] = False
+    max_pixels: Annotated[
+        int | None,
+        read(Count, "most pixels of an image file, before it is resized (default: 100 million)", metavar="N"),
+    ] = None
+    data_root: DataRoots = ()
+
+    def prepared(self, source: Source, place: Place, jobs: int | None = None) -> Prepared:
+        """The prepared data set."""
+        with Progress(console=to_stdout(), transient=True) as progress:
+            task = progress.add_task(f"prepare {source.name}", total=None)
+            return boards.data_prepare(
+                source, place, size=self.size, skip_corrupt=self.skip_corrupt, max_pixels=self.max_pixels, jobs=jobs,
+                report=lambda done, total: progress.update(task, completed=done, total=total),
+            )  # fmt: skip
+
+
+USUAL = Decoding()
 
 
 def list_datasets(*, data_root: DataRoots = ()) -> int:
@@ -71,22 +93,19 @@ def prepare(
     name: Name,
     /,
     *,
-    size: Size = None,
-    skip_corrupt: SkipCorrupt = False,
-    max_pixels: MaxPixels = None,
+    decoding: Annotated[Decoding, SPREAD] = USUAL,
     jobs: Annotated[int | None, read(Count, "decoding processes (default: one a core)", metavar="N")] = None,
     download: Annotated[bool, switch("download it first, if its terms allow that", group=WHERE)] = False,
-    data_root: DataRoots = (),
 ) -> int:
     """Prepare a data set, and print its fingerprint and folder."""
-    check_side(size)
-    source, place = boards.dataset(name), running.open_place(data_roots=data_root)
+    check_side(decoding.size)
+    source, place = boards.dataset(name), running.open_place(data_roots=decoding.data_root)
     if download:
         root = place.roots[0] if place.roots else Path.cwd()
         source.download(root)
-        place = running.open_place(data_roots=[*data_root, root])
+        place = running.open_place(data_roots=[*decoding.data_root, root])
     start = time.perf_counter()
-    prepared = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs)
+    prepared = decoding.prepared(source, place, jobs)
     shape = prepared.samples.shape[1:]
     print(f"{prepared.name}: {len(prepared)} rows of shape {shape}, {prepared.skipped} corrupt left out")
     print(f"fingerprint {prepared.fingerprint}\nin {prepared.folder} ({time.perf_counter() - start:.1f} s)")
@@ -95,23 +114,15 @@ def prepare(
     return 0
 
 
-def verify(
-    name: Name,
-    /,
-    *,
-    size: Size = None,
-    skip_corrupt: SkipCorrupt = False,
-    max_pixels: MaxPixels = None,
-    data_root: DataRoots = (),
-) -> int:
+def verify(name: Name, /, *, decoding: Annotated[Decoding, SPREAD] = USUAL) -> int:
     """Print a line a check; 1 if a checksum differs."""
     from bench.data.prepare import verify as check_prepared
     from bench.data.verification import check_current, checks
 
-    check_side(size)
-    source, place = boards.dataset(name), running.open_place(data_roots=data_root)
-    scan = source.scan(place.roots, size or source.default_size)
-    prepared = _prepared(source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels)
+    check_side(decoding.size)
+    source, place = boards.dataset(name), running.open_place(data_roots=decoding.data_root)
+    scan = source.scan(place.roots, decoding.size or source.default_size)
+    prepared = decoding.prepared(source, place)
     check_current(scan, prepared)
     check_prepared(prepared)
     print(prepared.name)
@@ -122,15 +133,3 @@ def verify(
         if note not in published:  # else it stands above, as a check that differs
             print(f"  note    {note}")
     return int(any(not official.agrees and official.is_checksum for official in scan.official))
-
-
-def _prepared(
-    source: Source, place: Place, *, size: int | None, skip_corrupt: bool, max_pixels: int | None,
-    jobs: int | None = None,
-) -> Prepared:  # fmt: skip
-    with Progress(console=to_stdout(), transient=True) as progress:
-        task = progress.add_task(f"prepare {source.name}", total=None)
-        return boards.data_prepare(
-            source, place, size=size, skip_corrupt=skip_corrupt, max_pixels=max_pixels, jobs=jobs,
-            report=lambda done, total: progress.update(task, completed=done, total=total),
-        )  # fmt: skip
