@@ -80,7 +80,7 @@ VERBS: dict[str, Verb] = {
             "bench show --method dp-simple --method syfer --dataset digits --out rows.png",
             "bench show --method k-same --dataset diabetes --out table.png",
         ),
-        "show:show",
+        "release:show",
     ),
     "compare": Verb(
         "Compare two methods on the same people and keys, or all methods with intervals of their ranks.",
@@ -111,7 +111,7 @@ VERBS: dict[str, Verb] = {
     "clean": Verb(
         "List artefacts and caches that can be made again, with sizes; remove them with --yes.",
         ("bench clean", "bench clean --only cache --yes"),
-        "clean:clean",
+        "status:clean",
     ),
     "data list": Verb(
         "List the data sets, and which of them are on this machine.",

@@ -1,4 +1,4 @@
-"""`bench release`: private rows as files to publish, and their key."""
+"""`bench release` and `bench show`: private rows released, or drawn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bench.api import running
-from bench.cli.parameters import RELEASED, SPREAD, USUAL_FILES, WHERE, Files, Flags, flags, switch
+from bench.cli.parameters import RELEASED, SPREAD, USUAL_FILES, WHAT, WHERE, Files, Flags, flags, read, switch
+from bench.plugins.option import Count
 from bench.results.run_secret import ABOUT
+from bench.runs.display import Display
 from bench.runs.publication import Published
 from bench.wire.text import line
 
@@ -65,3 +67,23 @@ def _print(published: Published) -> None:
         print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")
+
+
+def show(
+    *,
+    chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
+    rows: Annotated[
+        int | None,
+        read(Count, "private images, spread over labels (default: 4, or one a class)", metavar="N", group=WHAT),
+    ] = None,
+    out: Annotated[Path, switch("the picture, a new file", metavar="FILE.png", group=WHERE)],
+    confidential: Annotated[
+        bool, switch("draw data that may not be shared: the file must stay on this machine", group=WHERE)
+    ] = False,
+    files: Annotated[Files, SPREAD] = USUAL_FILES,
+) -> int:
+    """Draw the picture and print where it lies."""
+    request = files.request(chosen, "show", attacks="none")
+    picture = running.show(request, files.place(), out, Display(), rows=rows, confidential=confidential)
+    print(f"Picture: {picture}")
+    return 0
