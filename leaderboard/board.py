@@ -10,21 +10,30 @@ Nothing here reads a file or a clock: the same records give the same rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
 from bench.contract.metric import GROUPS
-from bench.results.records import ClaimRecord, DatasetRecord, Record, Status
+from bench.plugins.registry import HOME
+from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, Status
+from bench.workbench.inputs import COMMITMENT, is_code
 from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
 from leaderboard.entries import Column, Entry, columns, entry, number, reason
-from leaderboard.honesty import unrated
 from leaderboard.names import digest, label, slug
-from leaderboard.panel import Panel, membership_panel, not_rated, panel
+from leaderboard.panel import Panel, Word, membership_panel, not_rated, panel, standing
 from leaderboard.reach import MEMBERSHIP, PAIRS, Ladder, Step, shipped, steps
-from leaderboard.versions import by_earlier_code
+
+KIND = "honesty"
+"""The evaluator that checks a method's promises."""
+FIGURE = "broken-promises"
+"""The metric whose parts name the promises that a method breaks."""
+MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even if no row has a figure
+FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
+SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
 
 
 @dataclass(frozen=True)
@@ -32,25 +41,19 @@ class Row:
     """One method with its parameters on one data set, preset and seed.
 
     Args:
-        dataset: The data set's name.
-        data: The data set as scored; None where no evaluator got as far as reading it.
-        method, parameters, label: The method; `label` is both as the command line takes them.
-        preset, seed, cell: Which run.
-        choice: As in the records.
+        data: The data set as scored; None if no evaluator got as far as reading it.
+        label: Method and parameters as the command line takes them.
         keys: How many keys the attacks were scored on; other evaluators may use fewer, as their records say.
-        unrated: Why its privacy figures are not rated; empty where they are.
-        entries: One entry a metric, weakest over the attacks; keys are metric names in column order.
-        attacks: One set of entries an attack that matches pairs, by evaluator name; keys as in `entries`.
-        panel: Which attacks that match pairs count, and what may be said of the method.
-        membership: The same of attacks that tell members.
-        claim, claim_text: The formal claim, and it in words.
+        unrated: Why its privacy figures are not rated; empty if they are.
+        entries: One entry a metric, weakest over the attacks, in column order.
+        attacks: The entries of each attack that matches pairs, by evaluator.
+        panel, membership: The panels of attacks that match pairs, and of those that tell members.
         audited: The claim beside what an audit has shown; None without a claim.
-        timed_on: The machine that throughput was measured on; empty where unknown.
-        earlier: The records of the row that earlier code computed, by evaluator name.
+        earlier: Evaluators whose records earlier code computed.
         records: Everything the row was made of, by evaluator name.
-        vouched: Whether it is the board's own, or a verifier measured some of it again: what others handed in says
-            nothing of any other row until then.
-        said: What only its author states of it, in a few words each.
+        trusted: Whether it is the board's own, or a verifier measured some of it again: until then, a row that others
+            handed in has no effect on any other row.
+        unverified: The parts of it that only its author vouches for, in a few words each.
     """
 
     dataset: str
@@ -71,11 +74,11 @@ class Row:
     claim: ClaimRecord | None
     claim_text: str
     audited: Verdict | None
-    timed_on: str
+    throughput_machine: str
     earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
-    vouched: bool = True
-    said: tuple[str, ...] = ()
+    trusted: bool = True
+    unverified: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -93,6 +96,11 @@ class Row:
         return self.records[0].device
 
     @property
+    def standing(self) -> tuple[Word, str]:
+        """Its verdict in two words, and in full."""
+        return standing((self.panel, self.membership))
+
+    @property
     def caveat(self) -> str:
         """The fitted method's caveat on its figures; empty if it has none."""
         return next((record.caveat for record in self.records if record.caveat), "")
@@ -107,16 +115,15 @@ def rows(
     Args:
         records: In any order.
         folders: Cell to data-set name, for cells that failed before they read their data.
-        pool: More records of the same results, where controls of the attacks are looked for, and their reach instead of
-            in `records`.
+        pool: More records of the same results, with controls of the attacks, and their reach instead of `records`.
         shown: The columns; None for those that the records describe.
-        ladder: Where the reach of attacks is looked for; None for these records.
+        ladder: The steps that attacks reached; None for those of these records.
         theirs: Digests of controls that only the author of the rows measured.
     """
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
     known = [*accepted, *more]
-    climbed = Ladder([*(steps(more or accepted) if ladder is None else ladder), *shipped()])
+    reached = Ladder([*(steps(more or accepted) if ladder is None else ladder), *shipped()])
     shown = columns(accepted) if shown is None else shown
     cells: dict[tuple[str, ...], list[Record]] = {}
     names = {record.cell: record.dataset.name for record in accepted if record.dataset}
@@ -125,16 +132,16 @@ def rows(
         run = (record.preset, f"{record.seed:020d}", record.cell)
         cells.setdefault((dataset, record.method.name, label(record), *run), []).append(record)
     controls: dict[str, list[Record]] = {}
-    for record in known:  # only references on the same data are looked at: a search of all takes the square of them
+    for record in known:  # only references on the same data: a search among all takes quadratic time
         if record.method.role is not None:
             controls.setdefault(_place(record), []).append(record)
-    made, earlier = [], by_earlier_code(known)
+    board, earlier = [], by_earlier_code(known)
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
         near = [other for place in sorted({_place(record) for record in mine}) for other in controls.get(place, ())]
-        tried, told = panel(mine, near, climbed, theirs), membership_panel(mine, near, theirs)
-        made.append(_row(key[0], mine, tried, told, shown, earlier))
-    return made
+        panels = panel(mine, near, reached, theirs), membership_panel(mine, near, theirs)
+        board.append(_row(key[0], mine, *panels, shown, earlier))
+    return board
 
 
 def _place(record: Record) -> str:
@@ -143,24 +150,23 @@ def _place(record: Record) -> str:
 
 
 def _row(
-    dataset: str, records: Sequence[Record], tried: Panel, told: Panel, shown: Sequence[Column],
+    dataset: str, records: Sequence[Record], pairs: Panel, membership: Panel, shown: Sequence[Column],
     earlier: Set[tuple[str, str]],
 ) -> Row:  # fmt: skip
     first = records[0]
-    certified = {member.evaluator for member in (*tried.members, *told.members) if member.certified}
-    data = next((record.dataset for record in records if record.dataset), None)
+    certified = {member.evaluator for member in (*pairs.members, *membership.members) if member.certified}
     claim = next((record.claim for record in records if record.claim), None)
     attacks = [record for record in records if record.kind == PAIRS]
     audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)
-    timed = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
+    throughput = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
     why = unrated(records)
 
-    def marked(made: Entry) -> Entry:
-        return replace(made, unrated=why) if made.attacked else made
+    def marked(one: Entry) -> Entry:
+        return replace(one, unrated=why) if one.attacked else one
 
     return Row(
         dataset=dataset,
-        data=data,
+        data=next((record.dataset for record in records if record.dataset), None),
         method=first.method.name,
         parameters=first.method.parameters,
         label=label(first),
@@ -175,12 +181,12 @@ def _row(
             record.evaluator: {c.name: marked(entry([record], c, certified)) for c in shown if c.name in record.metrics}
             for record in attacks
         },
-        panel=not_rated(tried, why),
-        membership=not_rated(told, why),
+        panel=not_rated(pairs, why),
+        membership=not_rated(membership, why),
         claim=claim,
         claim_text=claim_text(claim, reached=any(record.status == "ok" for record in records)),
         audited=None if claim is None else _audited(claim, audit),
-        timed_on=machine(timed) if timed else "",
+        throughput_machine=machine(throughput) if throughput else "",
         earlier=frozenset(record.evaluator for record in records if (record.cell, record.evaluator) in earlier),
         records=tuple(records),
     )
@@ -192,15 +198,15 @@ def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
         return verdict(claim, None, None)
     shown = sure = audit.scores[METRIC]
     bounds = [bound for bound in (claim.epsilon, claim.derived) if bound is not None]
-    if bounds and shown.value > min(bounds):  # what contradicts neither bound does so with no more confidence
-        with suppress(CountsError):  # then the figure speaks alone
+    if bounds and shown.value > min(bounds):  # a figure below both bounds contradicts them at no confidence
+        with suppress(CountsError):  # then the figure alone counts
             sure = at(audit, SURE)
     return verdict(claim, shown, sure)
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
     """Reasons for missing figures: row, status, reason, and evaluators or metrics."""
-    found: list[tuple[Row, Status, str, list[str]]] = []
+    gaps: list[tuple[Row, Status, str, list[str]]] = []
     for row in board:
         reasons: dict[tuple[Status, str], list[str]] = {}
         for record in row.records:
@@ -211,23 +217,8 @@ def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:
                 reasons.setdefault(("not-applicable", why), []).append(
                     f"{record.evaluator} ({row.entries[metric].column.title})"
                 )
-        found += [(row, status, why, what) for (status, why), what in sorted(reasons.items())]
-    return found
-
-
-def ordered(board: Iterable[Row], metric: str) -> list[Row]:
-    """The rows by one metric, best for the data owner first.
-
-    Rows without the figure come last, after those whose figure is not rated.
-    """
-
-    def place(row: Row) -> tuple[int, float]:
-        found = row.entries.get(metric)
-        if found is None or found.score is None:
-            return 2, 0.0
-        return bool(found.unrated), -found.score.value if found.column.better == "higher" else found.score.value
-
-    return sorted(board, key=place)
+        gaps += [(row, status, why, names) for (status, why), names in sorted(reasons.items())]
+    return gaps
 
 
 def telling(row: Row, board: Iterable[Row]) -> dict[str, JsonValue]:
@@ -248,8 +239,8 @@ def claim_text(claim: ClaimRecord | None, *, reached: bool) -> str:
 
 
 def epsilon_text(epsilon: float | None) -> str:
-    """A bound on ε in print; None is infinity."""
-    return "∞" if epsilon is None else number(epsilon, None)
+    """A bound on ε in print; None is infinite."""
+    return "∞" if epsilon is None or math.isinf(epsilon) else number(epsilon, None)
 
 
 def machine(record: Record) -> str:
@@ -259,11 +250,6 @@ def machine(record: Record) -> str:
         if isinstance(value, str) and value:
             return value
     return ""
-
-
-MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even where no row has a figure
-FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
-SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
 
 
 def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
@@ -277,3 +263,99 @@ def apart(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Col
     beside = [column for column in shown if column.group == FORMAL]
     left = [column for column in shown if column.group in before]
     return left, beside, [column for column in shown if column.group not in (*before, FORMAL)]
+
+
+def unrated(records: Sequence[Record]) -> str:
+    """The reason why a cell's privacy figures are not rated; else empty.
+
+    Reference methods serve as controls of attacks, and are never ranked.
+    """
+    if records[0].method.role is not None:
+        return ""
+    if any(_exposed(record) for record in records):
+        return "a third-party plug-in ran without a sandbox"
+    if failed := _of_ours(records, lambda record: record.status in ("failed", "timed-out")):
+        return f"attacks on it failed: {', '.join(failed)}"
+    scored = {record.kind for record in records if record.attack is not None and record.scores}
+    if refused := _of_ours(records, lambda record: record.code == "refused" and record.kind in scored):
+        return f"it refused requests of attacks: {', '.join(refused)}"
+    check = next((record for record in records if record.kind == KIND), None)
+    figure = None if check is None else check.scores.get(FIGURE)
+    if check is None or (check.status == "ok" and figure is None):
+        return "the check of its promises did not run"
+    if check.status == "not-applicable":  # the method releases nothing
+        attacked = any(record.attack is not None and record.scores for record in records)
+        return "attacks found a release, but the check of its promises found none" if attacked else ""
+    if figure is None:
+        return f"the check of its promises {check.status.replace('-', ' ')}"
+    from bench.evaluators.honesty import Honesty  # imports SciPy, which the board of honest methods does without
+
+    return ", ".join(Honesty.said.get(name, name) for name, part in sorted(figure.parts.items()) if part.value)
+
+
+def _exposed(record: Record) -> bool:
+    """True if third-party code could reach secrets, for lack of a sandbox."""
+    outside = [plugin for plugin in (record.method, record.attack) if plugin is not None and plugin.origin != HOME]
+    return bool(outside) and record.isolation != "sandbox"
+
+
+def _of_ours(records: Sequence[Record], ended: Callable[[Record], bool]) -> list[str]:
+    """This project's attacks that a third-party method may have stopped."""
+    if records[0].method.origin == HOME:
+        return []
+    attacks = [record for record in records if record.attack is not None and record.attack.origin == HOME]
+    return sorted({each.attack.name for each in attacks if each.attack and ended(each)})
+
+
+def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
+    """Cell and name of the records that older code computed.
+
+    Pages do not know the installed code, but they see that two records of one method, attack, evaluator or metric were
+    not computed alike.
+    """
+    newest: dict[tuple[str, str], tuple[str, str]] = {}
+    known = list(records)
+    for record in known:
+        for what, code in _codes(record):
+            newest[what] = max(newest.get(what, ("", "")), (record.created, code))
+    return frozenset(
+        (record.cell, record.evaluator)
+        for record in known
+        if any(code != newest[what][1] for what, code in _codes(record))
+    )
+
+
+def versions_text(record: Record) -> str:
+    """The versions of Python and packages behind a record."""
+    return ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))
+
+
+def _codes(record: Record) -> Iterator[tuple[tuple[str, str], str]]:
+    """Code hashes behind a record, by kind and name."""
+    of = {
+        "method code": _plugin(record.method),
+        "attack code": "" if record.attack is None else _plugin(record.attack),
+        "evaluator code": record.kind,
+    }
+    for name, value in record.inputs.items():
+        if is_code(name) and isinstance(value, str):
+            yield (name, of.get(name, "")), value
+
+
+def _plugin(plugin: PluginRecord) -> str:
+    """The identity of a plug-in with code of its own."""
+    nested = any(isinstance(value, str) and "[" in value for value in plugin.parameters.values())
+    return f"{plugin.origin} {plugin.written if nested else plugin.name}"
+
+
+def mixed(records: Sequence[Record]) -> str:
+    """The differing versions or run secrets of a row's records; else empty.
+
+    Under several run secrets, an author could pick the luckiest record of each evaluator.
+    """
+    texts = sorted({versions_text(record) for record in records})
+    secrets = {record.inputs.get(COMMITMENT) for record in records if record.dataset is not None}
+    differences = [f"mixed versions: {' and '.join(texts)}"] if len(texts) > 1 else []
+    if len(secrets) > 1:
+        differences.append(f"mixed run secrets: {len(secrets)} of them")
+    return "; ".join(differences)

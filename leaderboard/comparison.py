@@ -13,7 +13,7 @@ from bench.types import Replicates
 from bench.workbench.choice import same_rows
 from leaderboard.board import Row
 from leaderboard.entries import Column
-from leaderboard.lines import Section
+from leaderboard.sections import Section
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Compared:
         column: The metric.
         by: The evaluators that gave the two figures: for privacy the attacks.
         a, b: The figures.
-        keys: How many keys each was measured under; 0 where they cannot be compared.
-        paired: How they differ; None where they cannot be compared.
-        reason: Why they cannot; empty where they can.
+        keys: How many keys each was measured under; 0 if they cannot be compared.
+        paired: How they differ; None if they cannot be compared.
+        reason: Why they cannot; empty if they can.
     """
 
     column: Column
@@ -45,10 +45,9 @@ class Ranked:
     Args:
         column: The metric.
         values: The figure of each row, by label.
-        ranks: From which to which rank each may have; all hold at once.
-        pairs: The probability of each pair being equal, corrected for how many pairs there are.
-        sizes: By how much each pair differs, a - b or of guesses a / b, with the 95 % interval of that pair alone: as
-            `bench.statistics.confidence_intervals.paired` has it.
+        ranks: The lowest and highest rank of each; all hold at once.
+        pairs: The probability of each pair being equal, corrected for all pairs.
+        sizes: The difference of each pair, a - b or of guesses a / b, with the 95 % interval of that pair alone.
         ratio: Whether they differ by a ratio.
         left_out: Rows that cannot be compared with the rest, and why.
     """
@@ -90,36 +89,36 @@ def compared(a: Row, b: Row, metrics: Iterable[str], attack: str | None = None) 
         metrics: By name.
         attack: Only this evaluator's figures; None takes all.
     """
-    found = []
+    pairs = []
     for name in metrics:
         for ours in a.records:
             theirs = next((record for record in b.records if record.evaluator == ours.evaluator), None)
             if theirs is None or name not in ours.scores or name not in theirs.scores:
                 continue
             if attack is None or attack in (ours.evaluator, ours.attack and ours.attack.name):
-                found.append(_one(a.entries[name].column, ours, theirs))
-    return found
+                pairs.append(_one(a.entries[name].column, ours, theirs))
+    return pairs
 
 
 def _one(column: Column, a: Record, b: Record) -> Compared:
     reason = why_not(a, b, column.name)
-    made, keys = None, 0
+    difference, keys = None, 0
     if not reason:
         ours, theirs = _replicates(a, column.name), _replicates(b, column.name)
-        made, keys = paired(ours, theirs), len(ours.by_key)
+        difference, keys = paired(ours, theirs), len(ours.by_key)
     figure_a, figure_b = (record.scores[column.name].value for record in (a, b))
-    return Compared(column, (a.evaluator, b.evaluator), figure_a, figure_b, keys, made, reason)
+    return Compared(column, (a.evaluator, b.evaluator), figure_a, figure_b, keys, difference, reason)
 
 
 def _replicates(record: Record, metric: str) -> Replicates:
-    kept = record.scores[metric].replicates
-    assert kept is not None
-    return kept.read()
+    replicates = record.scores[metric].replicates
+    assert replicates is not None
+    return replicates.read()
 
 
 def _keys(record: Record, metric: str) -> int:
-    kept = record.scores[metric].replicates
-    return 0 if kept is None else len(kept.by_key)
+    replicates = record.scores[metric].replicates
+    return 0 if replicates is None else len(replicates.by_key)
 
 
 def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
@@ -128,8 +127,8 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
     None with fewer than two rows that can be compared. If rows differ in people or keys, the
     largest group with the same ones is compared; of equally large groups, the earlier.
     """
-    shown = [row for row in rows if (entry := row.entries.get(metric)) and entry.score is not None]
-    by_label = {row.label: next(r for r in row.records if r.evaluator == row.entries[metric].by) for row in shown}
+    with_figure = [row for row in rows if (entry := row.entries.get(metric)) and entry.score is not None]
+    by_label = {row.label: next(r for r in row.records if r.evaluator == row.entries[metric].by) for row in with_figure}
     left_out: dict[str, str] = {}
     groups: list[dict[str, Record]] = []
     for label, record in by_label.items():
@@ -145,20 +144,20 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
             groups.append({label: record})
         else:
             group[label] = record
-    kept = max(groups, key=len, default={})
-    if len(kept) < 2:
+    largest = max(groups, key=len, default={})
+    if len(largest) < 2:
         return None
-    first = next(iter(kept.values()))
-    others = {label: record for group in groups if group is not kept for label, record in group.items()}
+    first = next(iter(largest.values()))
+    others = {label: record for group in groups if group is not largest for label, record in group.items()}
     left_out |= {label: why_not(first, record, metric) for label, record in others.items()}
-    column = shown[0].entries[metric].column
+    column = with_figure[0].entries[metric].column
     sign = 1 if column.better == "higher" else -1
-    values = {label: record.scores[metric].value for label, record in kept.items()}
+    values = {label: record.scores[metric].value for label, record in largest.items()}
     order = sorted(values, key=lambda label: -sign * values[label])
-    read = {label: _replicates(record, metric) for label, record in kept.items()}
-    apart = {(a, b): one_of_many(read[a], read[b]) for a, b in combinations(order, 2)}
-    pairs = holm({names: one.p for names, one in apart.items()})
-    sizes = {names: (one.value, one.low, one.high) for names, one in apart.items()}
+    replicates = {label: _replicates(record, metric) for label, record in largest.items()}
+    tests = {(a, b): one_of_many(replicates[a], replicates[b]) for a, b in combinations(order, 2)}
+    pairs = holm({names: one.p for names, one in tests.items()})
+    sizes = {names: (one.value, one.low, one.high) for names, one in tests.items()}
     ranks = rank_intervals({label: sign * value for label, value in values.items()}, pairs)
     return Ranked(
         column,
@@ -166,7 +165,7 @@ def ranked(rows: Sequence[Row], metric: str) -> Ranked | None:
         {label: ranks[label] for label in order},
         pairs,
         sizes,
-        next(iter(read.values())).scale == "log",
+        next(iter(replicates.values())).scale == "log",
         left_out,
     )
 
@@ -224,7 +223,7 @@ def ranking(parts: Sequence[Section]) -> Ranking:
     groups: dict[str, list[Row]] = {}
     for part in parts:
         for row in part.rows:
-            if row.records[0].method.role is None and not row.unrated and row.vouched:
+            if row.records[0].method.role is None and not row.unrated and row.trusted:
                 which = json.dumps([part.slug, row.choice, row.device], sort_keys=True)
                 groups.setdefault(which, []).append(row)
     ranks: dict[str, dict[str, tuple[int, int, int]]] = {}
@@ -232,14 +231,14 @@ def ranking(parts: Sequence[Section]) -> Ranking:
     for rows in groups.values():
         cells = {row.label: row.cell for row in rows}
         for metric in RANKED if len(cells) <= MOST else ():
-            told = [row for row in rows if metric in row.entries and row.entries[metric].certified]
-            found = ranked(told, metric) if len(told) > 1 else None
-            if found is None:
+            certified = [row for row in rows if metric in row.entries and row.entries[metric].certified]
+            order = ranked(certified, metric) if len(certified) > 1 else None
+            if order is None:
                 continue
-            for label, (low, high) in found.ranks.items():
-                ranks.setdefault(cells[label], {})[metric] = (low, high, len(found.ranks))
-            for (a, b), p in found.pairs.items():
-                apart = Difference(p, *found.sizes[a, b], ratio=found.ratio)
-                tests.setdefault(cells[a], {}).setdefault(cells[b], {})[metric] = apart
-                tests.setdefault(cells[b], {}).setdefault(cells[a], {})[metric] = apart.turned
+            for label, (low, high) in order.ranks.items():
+                ranks.setdefault(cells[label], {})[metric] = (low, high, len(order.ranks))
+            for (a, b), p in order.pairs.items():
+                difference = Difference(p, *order.sizes[a, b], ratio=order.ratio)
+                tests.setdefault(cells[a], {}).setdefault(cells[b], {})[metric] = difference
+                tests.setdefault(cells[b], {}).setdefault(cells[a], {})[metric] = difference.turned
     return Ranking(ranks, tests)

@@ -1,25 +1,38 @@
-"""The board's files of numbers, for links and for the build."""
+"""The board's files of numbers, badges, feed and citations, for links and for the build."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import yaml
+
 from bench.results.records import dumps
-from leaderboard.api import INDEX, SCHEMAS, index, row_file, schemas
-from leaderboard.badges import badge_json, badge_svg
-from leaderboard.board import Row
-from leaderboard.citations import bibtex, citation_cff
-from leaderboard.decisions import NAME as DECISIONS
+from leaderboard.api import INDEX, MANIFEST, SCHEMAS, index, row_file, schemas
 from leaderboard.edition import Edition
-from leaderboard.feed import atom
-from leaderboard.latex import latex_tables
-from leaderboard.tables import TablePart, can_write_parquet, parquet_bytes
+from leaderboard.escapes import tex, xml
+from leaderboard.names import slug, slugs
+from leaderboard.panel import Word
+from leaderboard.row_schema import BoardRow, shown
+from leaderboard.sections import Section
+from leaderboard.tables import TablePart, can_write_parquet, latex_table, parquet_bytes
 
 FEED = "feed.xml"
-PAGE = "index.html"
 WITHOUT_PARQUET = "results.parquet and board.parquet are left out: pip install 'veil-bench[parquet]'"
+LABEL = "Veil Bench"
+PUBLISHER = "The Veil Bench developers"
+LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # of a badge: pixels at a letter height of 11
+COLOURS: Mapping[Word, str] = {
+    "broken": "#b4232a", "members told": "#b4232a", "dented": "#a15c00", "not broken": "#1f6f43",
+    "members not told": "#1f6f43",
+}  # fmt: skip
+GREY = "#5b636b"  # of verdicts without a finding
+MOST_ENTRIES = 100
+SPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "veil-bench")
+NEVER = "1970-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True)
@@ -31,26 +44,19 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Made:
-    """A file of numbers, not yet made.
-
-    Args:
-        name: Below its board.
-        row: The one row that it is made from; None where it is made from all.
-        make: Gives its content.
-    """
+class Download:
+    """A file of numbers: its name, the row that it is about (None for all), and a function that gives its content."""
 
     name: str
-    row: Row | None
+    row: BoardRow | None
     make: Callable[[], str | bytes]
 
 
 def links(edition: Edition) -> list[Link]:
     """The links to downloads, in order; the index lists single rows' files."""
-    tables = [Link(name, "a table for LaTeX") for name, _ in latex_tables(edition)]
     return [
-        *_tables(edition.board_table, "one line a row: figure, interval and source of every metric", "as parquet"),
-        *_tables(
+        *_table_links(edition.board_table, "one line a row: figure, interval and source of every metric", "as parquet"),
+        *_table_links(
             edition.results_table,
             "every figure on a line of its own, parts included, and every place without one (pandas, R and polars read "
             "it compressed as it is)",
@@ -58,55 +64,178 @@ def links(edition: Edition) -> list[Link]:
         ),
         Link(INDEX, "the static API: rows, columns, and where the file of each row stands; records with replicates"),
         *(Link(f"{SCHEMAS}{name}.json", f"the JSON Schema of {name} files") for name in schemas()),
-        Link(DECISIONS, "every row and every file that was left out, with the decision and its reason"),
+        Link(MANIFEST, "every row and every file that was left out, with the decision and its reason"),
         Link(FEED, "an Atom feed of new rows"),
         Link("citations.bib", "BibTeX of this snapshot and of the papers behind it"),
         Link("CITATION.cff", "how to cite this snapshot"),
-        *tables,
+        *(Link(name, "a table for LaTeX") for name, *_ in _latex_tables(edition)),
     ]
 
 
-def badges(row: Row) -> tuple[str, str]:
+def badges(row: BoardRow) -> tuple[str, str]:
     """Addresses of a row's badge, as a picture and as JSON."""
     return f"badges/{row.id}.svg", f"badges/{row.id}.json"
 
 
-def files(edition: Edition) -> Iterator[Made]:
+def files(edition: Edition) -> Iterator[Download]:
     """Every file of numbers of a board, without the manifest."""
     for part in (*edition.board_table, *edition.results_table):
-        yield Made(part.name, None, partial(bytes, part.content))
+        yield Download(part.name, None, partial(bytes, part.content))
         if can_write_parquet():
-            yield Made(f"{part.stem}.parquet", None, partial(parquet_bytes, part.table))
-    yield Made(INDEX, None, lambda: index(edition))
+            yield Download(f"{part.stem}.parquet", None, partial(parquet_bytes, part.table))
+    yield Download(INDEX, None, partial(index, edition))
     for name, schema in schemas().items():
-        yield Made(f"{SCHEMAS}{name}.json", None, partial(str, schema))
-    yield Made(FEED, None, lambda: atom(edition, PAGE))
-    yield Made("citations.bib", None, lambda: bibtex(edition))
-    yield Made("CITATION.cff", None, lambda: citation_cff(edition))
-    for name, text in latex_tables(edition):
-        yield Made(name, None, partial(str, text))
-    for row, data in zip(edition.board, edition.rows, strict=True):
+        yield Download(f"{SCHEMAS}{name}.json", None, partial(str, schema))
+    yield Download(FEED, None, partial(atom, edition))
+    yield Download("citations.bib", None, partial(bibtex, edition))
+    yield Download("CITATION.cff", None, partial(citation_cff, edition))
+    for name, section, preset, seed in _latex_tables(edition):
+        yield Download(name, None, partial(_latex_text, edition, section, preset, seed))
+    for row in edition.rows:
         picture, badge = badges(row)
-        yield Made(data.file, row, partial(row_file, data))
-        yield Made(picture, row, partial(badge_svg, data))
-        yield Made(badge, row, partial(badge_json, data))
-        for record in row.records:
-            yield Made(data.records[record.evaluator], row, partial(dumps, record))
+        yield Download(row.file, row, partial(row_file, row))
+        yield Download(picture, row, partial(badge_svg, row))
+        yield Download(badge, row, partial(badge_json, row))
+        for record in edition.row_of(row).records:
+            yield Download(row.records[record.evaluator], row, partial(dumps, record))
 
 
-def _tables(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:
-    """The files of a table, with the data sets of each part."""
-    of = [f"of {_named(part.values('dataset'))}" if len(parts) > 1 else "" for part in parts]
-    for place, (part, told) in enumerate(zip(parts, of, strict=True)):
-        yield Link(part.name, _said(meaning, told, place))
-    for place, (part, told) in enumerate(zip(parts, of, strict=True)) if can_write_parquet() else ():
-        yield Link(f"{part.stem}.parquet", _said(as_parquet, told, place))
+def _table_links(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:
+    """The files of a table; the description in full for the first part only, the data sets of each of several."""
+    for ending, text in (("", meaning), *([(".parquet", as_parquet)] if can_write_parquet() else [])):
+        for number, part in enumerate(parts):
+            names = part.values("dataset")
+            of = f"of {', '.join(names) if len(names) <= 3 else f'{names[0]} to {names[-1]}'}" * (len(parts) > 1)
+            yield Link(part.stem + ending if ending else part.name, "; ".join(filter(None, (text * (not number), of))))
 
 
-def _said(meaning: str, told: str, place: int) -> str:
-    """The description of a file; in full for the first part only."""
-    return told if place else "; ".join(filter(None, (meaning, told)))
+def _latex_tables(edition: Edition) -> Iterator[tuple[str, Section, str, int]]:
+    """The address of each LaTeX table: one a data set, preset and seed."""
+    for part in edition.parts:
+        for preset, seed in sorted({(row.preset, row.seed) for row in part.rows}):
+            yield f"latex/{part.slug}-{slug(preset)}-{slug(str(seed))}.tex", part, preset, seed
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} to {names[-1]}"
+def _latex_text(edition: Edition, part: Section, preset: str, seed: int) -> str:
+    rows = [row for row in edition.rows if (row.section, row.preset, row.seed) == (part.slug, preset, seed)]
+    caption = f"{part.title}, preset {preset}, seed {seed}; 95 % intervals in parentheses"
+    snapshot = f"Veil Bench, protocol {edition.protocol}, snapshot {edition.snapshot[:12]}."
+    return latex_table(rows, edition.columns, f"{caption}. {snapshot}")
+
+
+def message(row: BoardRow) -> str:
+    """A badge's text: verdict, data set, preset and tier; a reference method is never ranked."""
+    line = " ".join(f"{row.dataset} {row.preset}".split())
+    place = line if len(line) <= 32 else f"{line[:31]}…"
+    return f"{'reference' if row.reference else row.verdict} · {place} · {row.tier}"
+
+
+def colour(row: BoardRow) -> str:
+    """The colour of the verdict, which stands beside it in words."""
+    return GREY if row.reference else COLOURS.get(row.verdict, GREY)
+
+
+def badge_svg(row: BoardRow) -> str:
+    """The badge as an SVG that loads and runs nothing."""
+    text = message(row)
+    left, right = (round(len(part) * LETTER + 2 * MARGIN) for part in (LABEL, text))
+    title, label = xml(f"{LABEL}: {text}"), xml(LABEL)
+    fit = 'lengthAdjust="spacingAndGlyphs"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{HEIGHT}" role="img" '
+        f'aria-label="{title}">'
+        f"<title>{title}</title>"
+        f'<rect width="{left}" height="{HEIGHT}" fill="#24292e"/>'
+        f'<rect x="{left}" width="{right}" height="{HEIGHT}" fill="{colour(row)}"/>'
+        '<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f'<text x="{MARGIN}" y="14" textLength="{left - 2 * MARGIN}" {fit}>{label}</text>'
+        f'<text x="{left + MARGIN}" y="14" textLength="{right - 2 * MARGIN}" {fit}>{xml(text)}'
+        "</text></g></svg>\n"
+    )
+
+
+def badge_json(row: BoardRow) -> str:
+    """The endpoint schema of shields.io, version 1."""
+    content = {"schemaVersion": 1, "label": LABEL, "message": message(row), "color": colour(row).lstrip("#")}
+    return json.dumps(content, sort_keys=True) + "\n"
+
+
+def atom(edition: Edition) -> str:
+    """An Atom feed of the newest rows, with relative addresses; an entry's id changes with its records."""
+    newest = sorted(edition.rows, key=lambda row: (row.created, row.id), reverse=True)[:MOST_ENTRIES]
+    title = f"Veil Bench: new rows, protocol {edition.protocol}"
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">\n'
+        f"<title>{xml(title)}</title>\n<id>{_urn(title)}</id>\n<updated>{_time(edition.date) or NEVER}</updated>\n"
+        f"<author><name>{PUBLISHER}</name></author>\n"
+        '<link rel="alternate" type="text/html" href="index.html"/>\n'
+        f"{''.join(map(_feed_entry, newest))}</feed>\n"
+    )
+
+
+def _feed_entry(row: BoardRow) -> str:
+    fields = ", ".join(f"{mark.title.lower()} {getattr(row, name)}" for name, mark in shown("feed"))
+    unrated = f" Not rated: {row.unrated}." if row.unrated else ""
+    summary = f"{row.sentence}. {fields[:1].upper()}{fields[1:]}.{unrated} {row.caveat}".rstrip()
+    return (
+        f"<entry><title>{xml(f'{row.written} on {row.dataset}')}</title>"
+        f"<id>{_urn(' '.join([row.id, *sorted(row.digests.values())]))}</id>"
+        f"<updated>{_time(row.created)}</updated>"
+        f'<link rel="alternate" type="text/html" href="cells/{row.id}.html"/>'
+        f'<link rel="related" type="application/json" href="{xml(row.file)}"/>'
+        f"<summary>{xml(summary)}</summary></entry>\n"
+    )
+
+
+def _urn(text: str) -> str:
+    return f"urn:uuid:{uuid.uuid5(SPACE, text)}"
+
+
+def _time(created: str) -> str:
+    return xml(created.replace("+00:00", "Z"))
+
+
+def citation_cff(edition: Edition) -> str:
+    """CITATION.cff of this snapshot: another set of records has another version."""
+    content = {
+        "cff-version": "1.2.0",
+        "message": "If you use these figures, please cite this snapshot, and the papers of the methods you report.",
+        "title": _title(edition),
+        "type": "dataset",
+        "authors": [{"name": PUBLISHER}],
+        "version": edition.snapshot[:12],
+        "identifiers": [
+            {"type": "other", "value": f"sha256:{edition.snapshot}", "description": "of the records' digests"}
+        ],
+    }
+    date = {"date-released": edition.date[:10]} if edition.date else {}
+    return yaml.safe_dump({**content, **date}, sort_keys=False, allow_unicode=True, width=120)
+
+
+def bibtex(edition: Edition) -> str:
+    """BibTeX of the snapshot, and of each method's and attack's source."""
+    snapshot = {"title": f"{{{tex(_title(edition))}}}", "author": f"{{{PUBLISHER}}}",
+                "note": tex(f"Snapshot sha256:{edition.snapshot}")}  # fmt: skip
+    if edition.date:
+        snapshot |= {"year": tex(edition.date[:4]), "date": edition.date[:10] if edition.date[:10].isascii() else ""}
+    entries = [_bibtex_entry(f"veil-bench-{edition.snapshot[:12]}", snapshot)]
+    sources: dict[str, str] = {}
+    for record in edition.taken.records:
+        for kind, plugin in (("method", record.method), ("attack", record.attack)):
+            if plugin is not None:
+                sources[f"{kind}-{plugin.name}"] = plugin.source
+    keys = slugs(sources)
+    for name, source in sorted(sources.items()):
+        kind, _, title = name.partition("-")
+        note = tex(f"{kind} of Veil Bench after: {source}")
+        entries.append(_bibtex_entry(keys[name], {"key": tex(title), "title": f"{{{tex(title)}}}", "note": note}))
+    return "\n".join(entries)
+
+
+def _title(edition: Edition) -> str:
+    return f"Veil Bench board, protocol {edition.protocol}, snapshot {edition.snapshot[:12]}"
+
+
+def _bibtex_entry(key: str, fields: dict[str, str]) -> str:
+    lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
+    return f"@misc{{{key},\n{lines}\n}}\n"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bench.results.records import Record
+from bench.results.verdict import fingerprint
 from leaderboard.board import Row
-from leaderboard.comparison import Ranking, ranking
-from leaderboard.decisions import snapshot
+from leaderboard.comparison import ranking
 from leaderboard.entries import Column
 from leaderboard.intake import Intake, protocol_of
-from leaderboard.lines import Line, Section, lines, sections
 from leaderboard.names import digest, slug, slugs
-from leaderboard.panel import dumps
-from leaderboard.row_schema import BoardRow, board_row
-from leaderboard.tables import TablePart, in_parts, of_scores, packed, score_lines, wide
+from leaderboard.row_schema import JUDGED, BoardRow, board_rows
+from leaderboard.sections import Section, sections
+from leaderboard.summary import Attempt
+from leaderboard.tables import TablePart, in_parts, long, wide
 
 
 @dataclass(frozen=True)
@@ -26,28 +26,46 @@ class Edition:
     """One build of the board.
 
     Args:
-        taken: What the results held.
+        taken: The content of the results.
         board: Its rows.
         parts: The rows by data set.
         columns: Every metric.
-        ranking: Which rows paired tests tell apart.
-        lines: A line a row.
+        rows: The rows as data, in the order of `board`.
+        lines: The same in the order of the front page: first data sets on which attacks came to most verdicts, within
+            a data set the best verdict, then the best utility.
     """
 
     taken: Intake
     board: Sequence[Row]
     parts: Sequence[Section]
     columns: Sequence[Column]
-    ranking: Ranking
-    lines: Sequence[Line]
+    rows: Sequence[BoardRow]
+    lines: Sequence[BoardRow]
 
     @classmethod
     def of(cls, taken: Intake) -> Edition:
-        """The edition of what a results folder held."""
+        """The edition of an intake."""
         board = taken.rows
         parts = sections(board)
-        ranks = ranking(parts)
-        return cls(taken, board, parts, taken.columns, ranks, lines(parts, taken.tier, ranks.ranks))
+        order = ranking(parts)
+        lines = board_rows(parts, {row.cell: taken.tier(row) for row in board}, order.ranks, order.tests)
+        verdicts = Counter(row.section for row in lines if row.verdict in JUDGED and not row.reference)
+        lines.sort(key=lambda row: (-verdicts[row.section], *_place(row)))
+        by_name = {(row.id, row.method): row for row in lines}
+        return cls(taken, board, parts, taken.columns, [by_name[row.id, row.label] for row in board], lines)
+
+    @cached_property
+    def _analysed(self) -> Mapping[tuple[str, str], Row]:
+        return {(row.id, row.label): row for row in self.board}
+
+    def row_of(self, data: BoardRow) -> Row:
+        """The analysed row behind the data; a forged cell may hold several, each of another method."""
+        return self._analysed[data.id, data.method]
+
+    @cached_property
+    def named(self) -> Mapping[str, Column]:
+        """The metrics by name."""
+        return {column.name: column for column in self.columns}
 
     @cached_property
     def methods(self) -> Mapping[str, str]:
@@ -55,21 +73,19 @@ class Edition:
         return slugs(row.method for row in self.board)
 
     @cached_property
-    def attacks(self) -> Mapping[tuple[str, str], tuple[str, tuple[tuple[Line, Record], ...]]]:
+    def attacks(self) -> Mapping[tuple[str, str], tuple[str, tuple[Attempt, ...]]]:
         """File stem and records with their rows, by attack kind and name."""
-        found: dict[tuple[str, str], list[tuple[Line, Record]]] = {}
-        for line in self.lines:
-            for record in line.row.records:
+        attempts: dict[tuple[str, str], list[Attempt]] = {}
+        for data in self.lines:
+            row = self.row_of(data)
+            for record in row.records:
                 if record.attack is not None:
-                    found.setdefault((record.kind, record.attack.name), []).append((line, record))
-        stems = slugs("/".join(key) if sum(key[1] == other[1] for other in found) > 1 else key[1] for key in found)
-        named = {key: stems.get(key[1]) or stems["/".join(key)] for key in found}
-        return {key: (named[key], tuple(found[key])) for key in sorted(found)}
-
-    @cached_property
-    def ids(self) -> Mapping[str, str]:
-        """Names of rows by their cells."""
-        return {row.cell: row.id for row in self.board}
+                    attempts.setdefault((record.kind, record.attack.name), []).append((data, row, record))
+        stems = slugs(
+            "/".join(key) if sum(key[1] == other[1] for other in attempts) > 1 else key[1] for key in attempts
+        )
+        names = {key: stems.get(key[1]) or stems["/".join(key)] for key in attempts}
+        return {key: (names[key], tuple(attempts[key])) for key in sorted(attempts)}
 
     @cached_property
     def pictured(self) -> Mapping[tuple[str, str, str], str]:
@@ -78,34 +94,35 @@ class Edition:
 
     @cached_property
     def prints(self) -> Mapping[str, str]:
-        """A hash of everything shown of a row, by the row's name."""
-        return {line.id: _print(line) for line in self.lines}
+        """A hash of everything shown of a row, by id."""
+        return {row.id: _print(row, self.row_of(row)) for row in self.lines}
 
     @cached_property
     def described(self) -> str:
-        """A hash of what the records say of metrics."""
-        told = [column.model_dump(mode="json") for column in self.columns]
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-    @cached_property
-    def rows(self) -> tuple[BoardRow, ...]:
-        """Its rows as data."""
-        return tuple(board_row(row, self.taken) for row in self.board)
+        """A hash of the descriptions of metrics."""
+        columns = [column.model_dump(mode="json") for column in self.columns]
+        return hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def protocol(self) -> int:
-        """By which the records were measured; 0 where they do not say."""
+        """The protocol that measured the records; 0 if they name none."""
         return max((number for record in self.taken.records if (number := protocol_of(record))), default=0)
 
     @cached_property
     def snapshot(self) -> str:
-        """A hash of all records."""
+        """A hash of all records: what a citation names."""
         return snapshot(self.board)
 
     @cached_property
     def date(self) -> str:
-        """When the newest record was made, in UTC; empty without records."""
+        """The creation time of the newest record, in UTC; empty without records."""
         return max((row.created for row in self.board), default="")
+
+    @cached_property
+    def dates(self) -> tuple[str, str] | None:
+        """The days of the oldest and the newest record; None without records."""
+        created = [record.created[:10] for record in self.taken.records]
+        return (min(created), max(created)) if created else None
 
     @cached_property
     def board_table(self) -> Sequence[TablePart]:
@@ -115,34 +132,22 @@ class Edition:
     @cached_property
     def results_table(self) -> Sequence[TablePart]:
         """The long table: a line a figure."""
-        return packed(
-            "results",
-            of_scores(score_lines((row.id, record) for row in self.board for record in row.records)),
-        )
-
-    @cached_property
-    def shared(self) -> Mapping[str, object]:
-        """The variables of every page's frame and tables."""
-        return {
-            "columns": self.columns,
-            "named": {column.name: column for column in self.columns},
-            "stems": self.methods,
-            "attack_stems": {key: stem for key, (stem, _) in self.attacks.items()},
-            "ids": self.ids,
-            "dates": self.dates,
-            "several": len(self.parts) > 1,
-        }
-
-    @cached_property
-    def dates(self) -> tuple[str, str] | None:
-        """The days of the oldest and the newest record; None without records."""
-        created = [record.created[:10] for record in self.taken.records]
-        return (min(created), max(created)) if created else None
+        records = long((row.id, record) for row in self.board for record in row.records)
+        return in_parts("results", records, compress=True)
 
 
-def _print(line: Line) -> str:
-    row = line.row
-    records = [record.digest or record.model_dump_json() for record in row.records]
-    told = [records, row.unrated, sorted(row.earlier), line.told, line.data, dict(line.ranks), line.tier,
-            row.vouched, row.said, dumps(row.panel, row.membership)]  # fmt: skip
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+def snapshot(rows: Iterable[Row]) -> str:
+    """A hash over the digests of the rows' records."""
+    return fingerprint(record for row in rows for record in row.records)
+
+
+def _place(row: BoardRow) -> tuple[str, str, int, float, str, str]:
+    figure = row.figures.get(row.utility)
+    useful = -figure.value if figure is not None and figure.value is not None else 1.0
+    return row.data, row.preset, row.place, useful, row.method, row.id
+
+
+def _print(data: BoardRow, row: Row) -> str:
+    records: list[object] = [record.digest or record.model_dump_json() for record in row.records]
+    content = [records, data.model_dump_json(exclude={"records", "digests"}), repr((row.panel, row.membership))]
+    return hashlib.sha256(json.dumps(content).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""One place of the board: a metric's weakest figure, or a reason."""
+"""A place of the board: the weakest figure of a metric, or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from bench.results.records import MetricRecord, Record, ScoreRecord, Status
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
+Position = Literal["inside", "better", "worse"]
+"""Against chance: not distinguishable, or on the side that an owner wants or does not."""
 WORDS: Mapping[EntryStatus, str] = {
     "ok": "ok",
     "not-applicable": "not applicable",
@@ -25,13 +27,7 @@ FLOOR = "chance"  # random scores: the floor of every attack, and no finding abo
 
 @dataclass(frozen=True)
 class Gap:
-    """An evaluator that gave no figure, and why.
-
-    Args:
-        evaluator: Which one.
-        status: How it ended.
-        reason: Why, with the phase it stopped in.
-    """
+    """An evaluator that gave no figure: how it ended, and why, with the phase it stopped in."""
 
     evaluator: str
     status: Status
@@ -44,39 +40,48 @@ class Entry:
 
     Args:
         column: The metric.
-        status: "ok" where there is a figure; otherwise why there is none.
-        text: The figure, or the status in words; never empty.
-        interval: The 95 % interval; "no interval" for a figure without one; empty without a figure.
-        prediction: Where the figure under one further key would fall; empty under one key.
-        null: What chance gives, with its interval; empty where unknown.
-        against_null: Where the figure lies against chance, which has as many tries as there are attacks; None where
-            nothing is known of chance. "inside": not told from chance; "better" or "worse": told from it, in the
-            direction an owner wants or not.
+        status: "ok" for a figure; otherwise why there is none.
+        score: The figure itself.
+        tries: How many attacks gave a figure: chance has as many tries.
         by: The evaluator (for privacy: the attack) that gave the figure.
-        kind: Which evaluator that is, without its attack; empty without a figure.
+        kind: The evaluator without its attack.
         attacked: Whether an attack gave the figure.
         certified: Whether that attack's controls hold; True for figures that no attack gave.
-        unrated: Why a figure that an attack gave is not rated; empty where it is.
-        score: The figure itself; None without one.
+        unrated: Why a figure that an attack gave is not rated; empty if it is.
         gaps: Evaluators that should have given this figure and did not.
-        reason: Why there is no figure; empty where there is one, and for "not run".
     """
 
     column: Column
     status: EntryStatus
-    text: str
-    interval: str = ""
-    prediction: str = ""
-    null: str = ""
-    against_null: Literal["inside", "better", "worse"] | None = None
+    score: ScoreRecord | None = None
+    tries: int = 0
     by: str = ""
     kind: str = ""
     attacked: bool = False
     certified: bool = True
     unrated: str = ""
-    score: ScoreRecord | None = None
     gaps: tuple[Gap, ...] = ()
-    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """The figure in print, or the status in words."""
+        return WORDS[self.status] if self.score is None else number(self.score.value, self.column.digits)
+
+    @property
+    def interval(self) -> str:
+        """The 95 % interval; "no interval" for a figure without one."""
+        return "" if self.score is None else interval(self.score.low, self.score.high, self.column.digits)
+
+    @property
+    def against_null(self) -> Position | None:
+        """The position of the figure against chance, which has as many tries as there are attacks."""
+        return None if self.score is None else against_null(of_tries(self.tries, self.score))
+
+    @property
+    def reason(self) -> str:
+        """Why there is no figure; empty if there is one, and for "not run"."""
+        texts = (f"{gap.evaluator}: {gap.reason}" for gap in self.gaps if gap.status == self.status)
+        return "; ".join(texts)
 
     @property
     def incomplete(self) -> bool:
@@ -88,9 +93,9 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
     """The weakest figure of a metric in one cell, or why none.
 
     Attacks whose controls hold (`certified`, by evaluator) come first; without any, all attacks are looked at. Random
-    scores (`FLOOR`) are the figure only where no other attack gave one. A figure that beats chance is weaker than any
+    scores (`FLOOR`) are the figure only if no other attack gave one. A figure that beats chance is weaker than any
     that does not: attacks that read labels see fewer rows, among which chance needs fewer guesses. The weakest of
-    several attacks is held against the weakest of as many of chance (`of_tries`).
+    several attacks is compared with the weakest of as many of chance (`of_tries`).
     """
     relevant = [record for record in records if column.name in record.metrics]
     scored = [record for record in relevant if record.status == "ok" and column.name in record.scores]
@@ -98,9 +103,7 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
     real = [record for record in scored if record.attack is None or record.attack.name != FLOOR] or scored
     real = [record for record in real if record.evaluator in certified] or real
     if not real:
-        status: EntryStatus = next((s for s in GRAVITY if any(gap.status == s for gap in gaps)), "not-run")
-        reason = "; ".join(f"{gap.evaluator}: {gap.reason}" for gap in gaps if gap.status == status)
-        return Entry(column, status, WORDS[status], gaps=gaps, reason=reason)
+        return Entry(column, next((s for s in GRAVITY if any(gap.status == s for gap in gaps)), "not-run"), gaps=gaps)
     sign, tries = 1 if column.better == "higher" else -1, sum(record.attack is not None for record in real)
 
     def strength(record: Record) -> tuple[bool, float, str]:
@@ -108,12 +111,10 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
         return not beats_chance(of_tries(tries, score)), sign * score.value, record.evaluator
 
     weakest = min(real, key=strength)
-    score = weakest.scores[column.name]
+    attacked = weakest.attack is not None
     return Entry(
-        column, "ok", number(score.value, column.digits), interval(score.low, score.high, column.digits),
-        _prediction(score, column.digits), _null(score, column.digits), against_null(of_tries(tries, score)),
-        weakest.evaluator, weakest.kind, weakest.attack is not None,
-        weakest.attack is None or weakest.evaluator in certified, "", score, gaps,
+        column, "ok", weakest.scores[column.name], tries, weakest.evaluator, weakest.kind, attacked,
+        not attacked or weakest.evaluator in certified, gaps=gaps,
     )  # fmt: skip
 
 
@@ -142,11 +143,8 @@ def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:
     return score.model_copy(update={"p": -math.expm1(tries * math.log1p(-score.p)) if score.p < 1 else 1.0})
 
 
-def against_null(score: ScoreRecord) -> Literal["inside", "better", "worse"] | None:
-    """Position of a figure against chance, by p or by interval.
-
-    None where neither is known.
-    """
+def against_null(score: ScoreRecord) -> Position | None:
+    """Position of a figure against chance, by p or else by interval."""
     if score.p is not None and score.null is not None:
         if score.p >= UNLIKELY:
             return "inside"
@@ -209,19 +207,6 @@ def interval(low: float | None, high: float | None, digits: int | None) -> str:
     return f"{number(low, digits)} – {number(high, digits)}"
 
 
-def _prediction(score: ScoreRecord, digits: int | None) -> str:
-    known = score.prediction_low is not None and score.prediction_high is not None
-    return interval(score.prediction_low, score.prediction_high, digits) if known else ""
-
-
-def _null(score: ScoreRecord, digits: int | None) -> str:
-    if score.null is None:
-        return ""
-    if score.null_low is None or score.null_high is None:
-        return number(score.null, digits)
-    return f"{number(score.null, digits)} ({interval(score.null_low, score.null_high, digits)})"
-
-
 class Column(MetricRecord):
     """A metric as a column of the board."""
 
@@ -236,15 +221,14 @@ class Column(MetricRecord):
 def columns(records: Iterable[Record], others: Iterable[Record] = ()) -> tuple[Column, ...]:
     """All metrics of the records in board order; the newest description counts.
 
-    What `others` say of a metric counts where none of `records` describes it. Groups stand in the order of `GROUPS`,
+    The descriptions of `others` count if none of `records` describes a metric. Groups stand in the order of `GROUPS`,
     others after them by name; within a group metrics stand by their `order`.
     """
-    found: dict[str, MetricRecord] = {}
-    for some in (others, records):
-        for record in sorted(some, key=lambda record: (record.created, record.cell, record.evaluator)):
-            found |= record.metrics
-    made = [Column(name=name, **metric.model_dump()) for name, metric in found.items()]
-    return tuple(sorted(made, key=_place))
+    metrics: dict[str, MetricRecord] = {}
+    for source in (others, records):
+        for record in sorted(source, key=lambda record: (record.created, record.cell, record.evaluator)):
+            metrics |= record.metrics
+    return tuple(sorted((Column(name=name, **one.model_dump()) for name, one in metrics.items()), key=_place))
 
 
 def _place(column: Column) -> tuple[int, str, int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,18 +11,15 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leaderboard.board import FORMAL, Row, apart, epsilon_text, missing, ordered, telling, used
+from bench.results.verdict import Tier
+from leaderboard.board import FORMAL, apart, epsilon_text, missing
 from leaderboard.claims import METRIC
 from leaderboard.downloads import badges
-from leaderboard.entries import WORDS, against_null, interval, number, reason, short
+from leaderboard.entries import WORDS, Column, against_null, interval, number, reason, short
 from leaderboard.escapes import page
-from leaderboard.intake import Tier
-from leaderboard.lines import usually_hidden
 from leaderboard.names import parameters_text
-from leaderboard.repeat import command, cost
-from leaderboard.row_data import dumped
-from leaderboard.row_schema import record_address, row_address
-from leaderboard.standing import MEANINGS, SIGNS
+from leaderboard.panel import MEANINGS, SIGNS
+from leaderboard.row_schema import BoardRow, Figure, choices, shown
 from leaderboard.tables import flat
 
 
@@ -34,34 +32,73 @@ def environment() -> Environment:
     )  # fmt: skip
     env.filters |= {
         "flat": flat,
-        "ordered": ordered,
         "number": number,
         "json": _json,
-        "dumped": dumped,
         "pairs": parameters_text,
         "short": short,
         "soft": soft,
     }
-    env.globals |= {"words": WORDS, "number": number, "interval": interval, "against_null": against_null}
-    env.globals |= {"reason": reason, "command": command, "cost": cost}
-    env.globals |= {"epsilon_text": epsilon_text, "telling": telling}
-    env.globals |= {"formal": FORMAL, "audited": METRIC, "apart": apart}
-    env.globals |= {"used": used, "shared_null": _shared_null, "missing": missing}
-    env.globals |= {"usually_hidden": usually_hidden, "badges": badges}
-    env.globals |= {"row_address": row_address, "record_address": record_address}
-    env.globals |= {"signs": SIGNS, "meanings": MEANINGS, "tiers": [tier.word for tier in Tier]}
+    env.globals |= {
+        "words": WORDS, "number": number, "interval": interval, "against_null": against_null, "reason": reason,
+        "epsilon_text": epsilon_text, "formal": FORMAL, "audited": METRIC, "apart": apart, "missing": missing,
+        "shared_chance": _shared_chance, "chance_text": chance_text, "ordered": ordered, "badges": badges,
+        "signs": SIGNS, "meanings": MEANINGS, "fields": shown, "choices": choices, "hidden_columns": hidden_columns,
+        "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
+    }  # fmt: skip
     return env
 
 
-def drawn(template: str, **told: object) -> Callable[[], str]:
+def drawn(template: str, **variables: object) -> Callable[[], str]:
     """A function that renders a template."""
-    return lambda: environment().get_template(template).render(**told)
+    return lambda: environment().get_template(template).render(**variables)
 
 
-def _shared_null(some: Sequence[Row], metric: str) -> str:
+def hidden_columns(rows: Sequence[BoardRow]) -> list[str]:
+    """The columns that a table hides by default: unusual ones, and the preset if all rows have the same."""
+    runs = {(row.preset, row.seed) for row in rows}
+    return [*(["preset"] if len(runs) == 1 else []), *(name for name, mark in shown("board") if not mark.usual)]
+
+
+def value_text(value: object) -> str:
+    """A row's value in print.
+
+    >>> value_text((1, 3, 7)), value_text(None), value_text(0.25), value_text(float("inf"))
+    ('1–3 of 7', 'none', '0.25', '∞')
+    """
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, tuple):
+        low, high, count = value
+        return f"{low} of {count}" if low == high else f"{low}–{high} of {count}"
+    return epsilon_text(value) if isinstance(value, float) else str(value)
+
+
+def chance_text(figure: Figure | None, column: Column) -> str:
+    """The figure of chance, with its interval; empty if unknown."""
+    if figure is None or figure.null is None:
+        return ""
+    text = number(figure.null, column.digits)
+    known = figure.null_low is not None and figure.null_high is not None
+    return f"{text} ({interval(figure.null_low, figure.null_high, column.digits)})" if known else text
+
+
+def _shared_chance(rows: Sequence[BoardRow], column: Column) -> str:
     """The figure of chance if all rows of a table share it."""
-    nulls = {row.entries[metric].null for row in some if row.entries[metric].score}
-    return nulls.pop() if len(nulls) == 1 else ""
+    figures = [row.figures[column.name] for row in rows if column.name in row.figures]
+    texts = {chance_text(figure, column) for figure in figures if figure.value is not None}
+    return texts.pop() if len(texts) == 1 else ""
+
+
+def ordered(rows: Sequence[BoardRow], column: Column | None) -> list[BoardRow]:
+    """The rows by one metric, best for the data owner first, then those that are not rated, then those without."""
+
+    def place(row: BoardRow) -> tuple[int, float]:
+        figure = row.figures.get(column.name) if column else None
+        if figure is None or figure.value is None:
+            return 2, 0.0
+        return bool(figure.unrated), -figure.value if column and column.better == "higher" else figure.value
+
+    return sorted(rows, key=place)
 
 
 def soft(text: str) -> Markup:

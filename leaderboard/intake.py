@@ -16,7 +16,7 @@ from leaderboard.entries import Column, columns
 from leaderboard.reach import steps
 
 ALL = ("all of it",)
-"""What stays its author's word of a row that no verifier has looked into."""
+"""The unverified parts of a row that no verifier has checked."""
 Why = Literal["altered", "limited", "superseded", "unfit"]
 
 
@@ -25,9 +25,9 @@ class Refusal:
     """A file or a cell that stands on no board.
 
     Args:
-        name: Of the file, or of the cell, without the folder.
-        why: In a word: it is not what was written, it was made with --limit, another source holds the same row,
-            or it may not be shown.
+        name: Of the file or the cell, without the folder.
+        why: "altered" after it was written, "limited" by --limit, "superseded" by the same row of another source, or
+            "unfit" to be shown.
         reason: In full, without a path.
     """
 
@@ -43,11 +43,11 @@ class Intake:
     Args:
         records: The accepted ones.
         folders: Cell to data-set name.
-        refused: What was left out, and why.
+        refused: Files and cells left out, and why.
         pictures: PNG files beside records of data that may be shared, by cell, record and name.
-        origins: From which of the sources a cell is, by number; the first (the board's own) where nothing is said.
-        references: By source, its records of reference methods, those of cells that were taken from elsewhere too.
-        judged: What verifiers whom the board trusts found of rows, by source and cell.
+        origins: The source of a cell, by number; by default the first, the board's own.
+        references: By source, all its records of reference methods, also of cells taken from another source.
+        judged: Verdicts of verifiers whom the board trusts, by source and cell.
     """
 
     records: tuple[Record, ...]
@@ -70,7 +70,7 @@ class Intake:
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Every metric, as the board's own records describe it where they do."""
+        """Every metric, as the board's own records describe it if they do."""
         own = [record for record in self.records if not self._source(record.cell)]
         return columns(own, [record for record in self.records if self._source(record.cell)])
 
@@ -78,8 +78,8 @@ class Intake:
     def rows(self) -> tuple[Row, ...]:
         """One a cell, by data set and method.
 
-        Attacks are held against the board's own controls. Those of a submission count for no other source,
-        and for a row that was checked no further than they were. How far attacks reach is the board's own word.
+        Attacks need the board's own controls. Controls of a submission count only for rows of the same source that
+        were checked no further than they were. Only the board's own records say how far attacks reach.
         """
         groups: dict[tuple[int, Tier], list[Record]] = {}
         for record in self.records:
@@ -87,24 +87,24 @@ class Intake:
             groups.setdefault((source, self._tier(source, record.cell) if source else Tier.SEALED), []).append(record)
         own = groups.get((0, Tier.SEALED), [])
         ladder, certifying = steps(own), self.references.get(0, ())
-        found = rows(own, self.folders, certifying, self.columns, ladder)
+        board = rows(own, self.folders, certifying, self.columns, ladder)
         for (source, tier), mine in groups.items():
             if source:
-                told = [one for one in self.references.get(source, ()) if self._tier(source, one.cell) >= tier]
-                theirs = {str(one.digest) for one in told if self._tier(source, one.cell) < Tier.RE_RUN}
+                controls = [one for one in self.references.get(source, ()) if self._tier(source, one.cell) >= tier]
+                theirs = {str(one.digest) for one in controls if self._tier(source, one.cell) < Tier.RE_RUN}
                 theirs -= {str(one.digest) for one in certifying}
-                made = rows(mine, self.folders, [*certifying, *told], self.columns, ladder, theirs)
-                found += [self._handed_in(row, source, tier) for row in made]
+                submitted = rows(mine, self.folders, [*certifying, *controls], self.columns, ladder, theirs)
+                board += [self._handed_in(row, source, tier) for row in submitted]
         return tuple(
-            sorted(found, key=lambda row: (row.dataset, row.method, row.label, row.preset, row.seed, row.cell))
+            sorted(board, key=lambda row: (row.dataset, row.method, row.label, row.preset, row.seed, row.cell))
         )
 
     def _handed_in(self, row: Row, source: int, tier: Tier) -> Row:
         judged = self.judged.get((source, row.cell))
-        return replace(row, vouched=tier >= Tier.RE_RUN, said=ALL if judged is None else tuple(judged.said))
+        return replace(row, trusted=tier >= Tier.RE_RUN, unverified=ALL if judged is None else tuple(judged.said))
 
     def tier(self, row: Row) -> Tier:
-        """Of a row: of the record that was checked least."""
+        """The tier of a row's least checked record."""
         return self._tier(self._source(row.cell), row.cell)
 
     def _source(self, cell: str) -> int:
@@ -119,48 +119,48 @@ class Intake:
         records = tuple(filter(wanted, self.records))
         cells = {record.cell for record in records}
         pictures = {place: png for place, png in self.pictures.items() if place[0] in cells}
-        references = {source: tuple(filter(wanted, told)) for source, told in self.references.items()}
+        references = {source: tuple(filter(wanted, some)) for source, some in self.references.items()}
         return replace(self, records=records, pictures=pictures, references=references)
 
 
 def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
     """Read every record of the sources; refusals are named without folder.
 
-    The first source is the board's own. A cell that several sources hold is taken whole from one of them: the board's
-    own gives way to sealed ones alone; of others the one that was checked furthest is taken, of equals the newest.
-    Records of two runs never stand in one row.
+    The first source is the board's own. A cell of several sources is taken whole from one of them: the board's own,
+    unless another is sealed; among others the one that was checked furthest, then the newest. Records of two runs are
+    never in one row.
     """
     refused: list[Refusal] = []
-    held: dict[str, dict[int, list[Record]]] = {}
+    cells: dict[str, dict[int, list[Record]]] = {}
     references: dict[int, tuple[Record, ...]] = {}
     judged: dict[tuple[int, str], JudgedRow] = {}
     for number, source in enumerate(sources):
         mine: dict[str, list[Record]] = {}
-        for name, found in source.records():
-            if not isinstance(found, Record):
-                refused.append(Refusal(name.rpartition("/")[2], "altered", source.bare(name, found)))
-            elif found.limit is not None:
-                refused.append(Refusal(name, "limited", f"made with --limit {found.limit}"))
+        for name, record in source.records():
+            if not isinstance(record, Record):
+                refused.append(Refusal(name.rpartition("/")[2], "altered", source.bare(name, record)))
+            elif record.limit is not None:
+                refused.append(Refusal(name, "limited", f"made with --limit {record.limit}"))
             else:
-                mine.setdefault(found.cell, []).append(found)
+                mine.setdefault(record.cell, []).append(record)
         references[number] = tuple(one for some in mine.values() for one in some if one.method.role is not None)
         for cell, records in mine.items():
-            held.setdefault(cell, {})[number] = records
+            cells.setdefault(cell, {})[number] = records
             if (row := judged_row(records, mine, verdicts)) is not None:
                 judged[number, cell] = row
     accepted, pictures, origins = list[Record](), dict[tuple[str, str, str], bytes](), dict[str, int]()
-    for cell, candidates in held.items():
+    for cell, candidates in cells.items():
         tiers = {number: judged[number, cell].tier if (number, cell) in judged else Tier.SELF_REPORTED
                  for number in candidates}  # fmt: skip
-        chosen = max(candidates, key=lambda number: (*_standing(number, tiers[number], candidates[number]), -number))
-        accepted += candidates[chosen]
-        origins[cell] = chosen
+        best = max(candidates, key=lambda number: (*_standing(number, tiers[number], candidates[number]), -number))
+        accepted += candidates[best]
+        origins[cell] = best
         for number, others in candidates.items():
-            if number != chosen:
+            if number != best:
                 reason = f"{len(others)} records of a cell that another source holds, checked no further than it"
                 refused.append(Refusal(f"cells/{cell}", "superseded", reason))
-        for record in candidates[chosen]:
-            shown, lost = _pictures(sources[chosen], record)
+        for record in candidates[best]:
+            shown, lost = _pictures(sources[best], record)
             pictures |= shown
             refused += lost
     folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
@@ -175,7 +175,7 @@ def _standing(number: int, tier: Tier, records: list[Record]) -> tuple[Tier, boo
 
 def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str], bytes], list[Refusal]]:
     """A record's pictures if its data may be shared, and altered ones."""
-    found, lost = {}, []
+    pictures, lost = {}, []
     if record.dataset is not None and record.dataset.shareable:
         for name in record.pictures:
             try:
@@ -186,14 +186,14 @@ def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str
                 )
                 continue
             if png is not None:
-                found[record.cell, record.evaluator, name] = png
-    return found, lost
+                pictures[record.cell, record.evaluator, name] = png
+    return pictures, lost
 
 
 def protocol_of(record: Record) -> int | None:
     """The protocol that measured a record; None if its data never opened."""
-    found = record.inputs.get("protocol")
-    return found if type(found) is int else None
+    protocol = record.inputs.get("protocol")
+    return protocol if type(protocol) is int else None
 
 
 def boards(taken: Intake) -> dict[int, Intake]:
@@ -213,8 +213,6 @@ def address(protocol: int) -> str:
     """Address of a protocol's board below the site, for good."""
     return f"protocol-{protocol}/"
 
-
-__all__ = ["Tier", "board_verdicts"]
 
 HERE = Path(__file__).parent
 SUBMISSIONS, VERIFIERS = HERE / "submissions", HERE / "verifiers"

@@ -2,40 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
 from html.parser import HTMLParser
 from importlib import resources
 from itertools import groupby
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import JsonValue
 
-from leaderboard.attack_record import Outcome, attack_record
+from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
-from leaderboard.budget import budget_plot
 from leaderboard.downloads import files, links
 from leaderboard.edition import Edition
-from leaderboard.environment import drawn
-from leaderboard.intake import Intake
-from leaderboard.lines import Line, Section
-from leaderboard.page import Page, inputs, plain
+from leaderboard.environment import drawn, hidden_columns
+from leaderboard.plots import PLANES, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, shipped
-from leaderboard.row_data import DRAWN, brief, dumped, full
-from leaderboard.scatter import PLANES, points, scatter
-from leaderboard.summary import in_short, matrix
+from leaderboard.row_schema import BoardRow, field_data
+from leaderboard.sections import Section
+from leaderboard.summary import attack_record, in_short, matrix
 from leaderboard.tables import can_write_parquet
 
 STATIC = (
     "board.css", "table.js", "plot.js", "choose.js", "compare.js", "rows.js", "fold.js",
     "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE",
 )  # fmt: skip
+MOST_LINES = 600
+"""Rows on one line each that a page holds: 0.8 MB of them."""
+MOST_FRONT = 300
+"""Rows on each page of a board in several: half a megabyte, as a script too."""
+MOST_WIDE = 60
+"""Rows with all of their figures that a page holds."""
+MOST_REASONS = 400
+MOST_OUTCOMES = 1000
+MOST_PARTS = 150
+"""Parts of one record's figures that its page lists; the downloads hold all."""
+SHARD = 1200
+"""Rows in one file of figures: about half a megabyte."""
+FEW = 60
+"""Rows of the gravest outcome that stand open on the page of an attack."""
+FIRST_ORDER = "reid-auc"
+BY_ATTACK = ("reid-auc", "guesswork")  # shown of every attack on every row
+T = TypeVar("T")
 
 
-def render(taken: Intake) -> dict[str, Page]:
+@dataclass(frozen=True)
+class Page:
+    """A file of the site: its name, a hash of its inputs, and a function that gives its content."""
+
+    name: str
+    inputs: str
+    make: Callable[[], str | bytes]
+
+
+def inputs(*values: object) -> str:
+    """A hash of a page's inputs, and of the code and templates."""
+    text = json.dumps([_package(), *values], sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def plain(name: str, content: str | bytes) -> Page:
+    """A file that is its own input."""
+    text = content if isinstance(content, bytes) else content.encode()
+    return Page(name, hashlib.sha256(text).hexdigest(), lambda: content)
+
+
+@cache
+def _package() -> str:
+    """A hash of this package: its code, templates and styles."""
+    return _digest(_sources(resources.files("leaderboard")))
+
+
+@cache
+def code() -> str:
+    """A hash of the packages that process records before they are shown."""
+    return _digest(
+        (path.relative_to(folder).as_posix(), path.read_bytes())
+        for package in ("bench", "methods", "attacks", "metrics")
+        for folder in map(Path, importlib.import_module(package).__path__)
+        for path in folder.rglob("*")
+        if path.suffix in (".py", ".yaml")
+    )
+
+
+def _digest(contents: Iterable[tuple[str, bytes]]) -> str:
+    digest = hashlib.sha256()
+    for name, content in sorted(contents):
+        digest.update(f"{name} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
+def _sources(folder: resources.abc.Traversable) -> Iterable[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir() and entry.name in ("templates", "static"):
+            yield from ((f"{entry.name}/{name}", content) for name, content in _sources(entry))
+        elif entry.is_file() and entry.name.endswith((".py", ".html", ".css", ".js", ".json", ".yaml")):
+            yield entry.name, entry.read_bytes()
+
+
+def render(edition: Edition) -> dict[str, Page]:
     """Every file of the site by its relative name, not yet drawn."""
-    edition = Edition.of(taken)
     views = (front, further, tools, datasets, methods, attacks, cells, reproduction, _static, _downloads)
     return {page.name: page for view in views for page in view(edition)}
 
@@ -48,26 +119,17 @@ def _static(edition: Edition) -> Iterator[Page]:
 
 def _downloads(edition: Edition) -> Iterator[Page]:
     shared = inputs("downloads", edition.prints, edition.described)
-    for made in files(edition):
-        told = shared if made.row is None else inputs("downloads", edition.prints[made.row.id])
-        yield Page(made.name, told, made.make)
-
-
-MOST_LINES = 600
-"""Rows on one line each that a page holds: 0.8 MB of them."""
-MOST_WIDE = 60
-"""Rows with all of their figures that a page holds."""
-T = TypeVar("T")
+    for one in files(edition):
+        yield Page(one.name, shared if one.row is None else inputs("downloads", edition.prints[one.row.id]), one.make)
 
 
 def common(edition: Edition, root: str) -> dict[str, object]:
-    """The variables of a page's frame and tables.
-
-    Args:
-        edition: The build.
-        root: What leads from the page to the site's root: "" or "../".
-    """
-    return {**edition.shared, "root": root}
+    """The variables of a page's frame and tables; `root` is the path from the page to the site's root."""
+    return {
+        "columns": edition.columns, "named": edition.named, "stems": edition.methods, "dates": edition.dates,
+        "attack_stems": {key: stem for key, (stem, _) in edition.attacks.items()},
+        "several": len(edition.parts) > 1, "root": root,
+    }  # fmt: skip
 
 
 def split(some: Sequence[T], most: int) -> Iterator[tuple[int, Sequence[T]]]:
@@ -85,77 +147,49 @@ def numbered(stem: str, number: int) -> str:
     return f"{stem}.html" if number == 1 else f"{stem}-{number}.html"
 
 
-MOST_REASONS = 400
-
-
 def front(edition: Edition) -> Iterator[Page]:
     """The front page."""
     pages = front_parts(edition)
-    idle = [line for line in edition.lines if not line.reference and line.idle]
-    references = [line for line in edition.lines if line.reference]
+    idle = [row for row in edition.lines if not row.reference and not row.applies]
+    references = [row for row in edition.lines if row.reference]
     few = len(edition.lines) <= MOST_LINES
-    gaps = missing([line.row for line in edition.lines])
+    gaps = missing([edition.row_of(row) for row in edition.lines])
     taken = edition.taken
     yield Page(
         "index.html",
-        inputs(
-            "front",
-            edition.prints,
-            edition.described,
-            taken.limited,
-            list(taken.broken),
-            edition.dates,
-            can_write_parquet(),
-        ),
+        inputs("front", edition.prints, edition.described, taken.limited, list(taken.broken), edition.dates,
+               can_write_parquet()),
         drawn(
-            "index.html",
-            **common(edition, ""),
-            taken=taken,
-            downloads=links(edition),
-            lines=pages[0][1],
-            pages=[name for name, _ in pages],
-            further=further_scripts(edition),
-            few=few,
-            idle=idle if few else [],
-            references=references if few else [],
-            count=len(edition.lines),
-            short=in_short(edition.lines),
-            matrix=matrix(edition.lines),
-            picture=picture(edition.lines),
-            reasons=gaps[:MOST_REASONS],
-            more_reasons=max(0, len(gaps) - MOST_REASONS),
-            shards=[page.name for page in shards(edition)],
+            "index.html", **common(edition, ""), taken=taken, downloads=links(edition), lines=pages[0][1],
+            pages=[name for name, _ in pages], further=further_scripts(edition), few=few, idle=idle if few else [],
+            references=references if few else [], count=len(edition.lines), short=in_short(edition.lines),
+            matrix=matrix(edition.lines), picture=picture(edition), reasons=gaps[:MOST_REASONS],
+            more_reasons=max(0, len(gaps) - MOST_REASONS), shards=[page.name for page in shards(edition)],
         ),
-    )
+    )  # fmt: skip
 
 
-def picture(lines: Sequence[Line]) -> dict[str, object] | None:
+def picture(edition: Edition) -> dict[str, object] | None:
     """The first picture: the data set and size with the most points."""
-    groups: dict[tuple[str, str, int], list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line.data, line.row.preset, line.row.seed), []).append(line)
+    groups: dict[tuple[str, str, int], list[BoardRow]] = {}
+    for row in edition.lines:
+        groups.setdefault((row.data, row.preset, row.seed), []).append(row)
 
-    def drawn_rows(key: tuple[str, str, int]) -> int:
-        return next((count for plane in PLANES if (count := len(points(groups[key], plane)))), 0)
+    def count(key: tuple[str, str, int]) -> int:
+        return next((number for plane in PLANES if (number := len(points(groups[key], plane)))), 0)
 
-    for data, preset, seed in sorted(groups, key=drawn_rows, reverse=True):  # of as many, in the order of the board
-        svg = next((made for plane in PLANES if (made := scatter(groups[data, preset, seed], plane, ""))), None)
+    for data, preset, seed in sorted(groups, key=count, reverse=True):  # of as many, in the order of the board
+        rows = groups[data, preset, seed]
+        svg = next((svg for plane in PLANES if (svg := scatter(rows, plane, edition.named, ""))), None)
         if svg is not None:
-            shown = f"{groups[data, preset, seed][0].section}|{preset}|{seed}"  # by which the script knows it
+            shown = f"{rows[0].section}|{preset}|{seed}"  # the script's key of it
             return {"svg": svg, "data": data, "preset": preset, "seed": seed, "shown": shown}
     return None
 
 
-MOST_FRONT = 300
-"""Rows on each page of a board in several: half a megabyte, as a script too."""
-
-
-def front_parts(edition: Edition) -> list[tuple[str, Sequence[Line]]]:
-    """The board's pages with their rows, without references and inapplicable rows.
-
-    The first is the front page. Where all rows of a board fit into one page, it is the only one.
-    """
-    shown = [line for line in edition.lines if not line.reference and not line.idle]
+def front_parts(edition: Edition) -> list[tuple[str, Sequence[BoardRow]]]:
+    """The board's pages with their rows, without references and inapplicable rows; the first is the front page."""
+    shown = [row for row in edition.lines if not row.reference and row.applies]
     most = MOST_LINES if len(edition.lines) <= MOST_LINES else MOST_FRONT
     return [("index.html" if number == 1 else numbered("board", number), some) for number, some in split(shown, most)]
 
@@ -170,23 +204,25 @@ def further(edition: Edition) -> Iterator[Page]:
     parts = front_parts(edition)
     names = [name for name, _ in parts]
     for number, (name, some) in enumerate(parts[1:], 2):
-        told = inputs("board", edition.described, edition.dates, names, [edition.prints[line.id] for line in some])
-        several = {"lines": some, "one": len(edition.parts) < 2}
-        yield Page(name, told, drawn("further.html", **common(edition, ""), **several, pages=names, at=number))
-        yield Page(f"rows/lines-{number}.js", told, partial(_lines_script, common(edition, "") | several))
+        key = inputs("board", edition.described, edition.dates, names, [edition.prints[row.id] for row in some])
+        variables = common(edition, "") | {
+            "lines": some, "one": len(edition.parts) < 2, "pages": names, "at": number, "hidden": hidden_columns(some),
+        }  # fmt: skip
+        yield Page(name, key, drawn("further.html", **variables))
+        yield Page(f"rows/lines-{number}.js", key, partial(_lines_script, variables))
 
 
-def _lines_script(told: dict[str, object]) -> str:
+def _lines_script(variables: dict[str, object]) -> str:
     tree = Tree()
-    tree.feed(drawn("rows.html", **told)())
-    return f"veil.more({dumped(tree.top)});\n"
+    tree.feed(drawn("rows.html", **variables)())
+    return script("veil.more", tree.top)
 
 
 class Tree(HTMLParser):
     """HTML elements as plain data: name, attributes, children.
 
     Attributes:
-        top: The outermost elements; text between elements that only indents them is left out.
+        top: The outermost elements, without text that only indents them.
     """
 
     def __init__(self) -> None:
@@ -196,9 +232,9 @@ class Tree(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         """An element begins; tables have none that never end."""
-        made: list[JsonValue] = [tag, {name: True if value is None else value for name, value in attributes}]
-        self._open[-1].append(made)
-        self._open.append(made)
+        node: list[JsonValue] = [tag, {name: True if value is None else value for name, value in attributes}]
+        self._open[-1].append(node)
+        self._open.append(node)
 
     def handle_endtag(self, tag: str) -> None:
         """It ends."""
@@ -210,10 +246,6 @@ class Tree(HTMLParser):
             self._open[-1].append(text)
 
 
-FIRST_ORDER = "reid-auc"
-BY_ATTACK = ("reid-auc", "guesswork")  # told of every attack on every row
-
-
 def datasets(edition: Edition) -> Iterator[Page]:
     """The list of data sets, and the pages of each."""
     described = [[part.slug, part.title, part.data.model_dump(mode="json") if part.data else None, len(part.rows)]
@@ -222,157 +254,132 @@ def datasets(edition: Edition) -> Iterator[Page]:
         "data/index.html", inputs("data sets", described, edition.dates),
         drawn("datasets.html", **common(edition, "../"), parts=edition.parts),
     )  # fmt: skip
-    by_set: dict[str, list[Line]] = {}
-    for line in edition.lines:
-        by_set.setdefault(line.section, []).append(line)
+    by_section: dict[str, list[BoardRow]] = {}
+    for row in edition.lines:
+        by_section.setdefault(row.section, []).append(row)
     for part in edition.parts:
-        lines = by_set[part.slug]
-        yield from _dataset(edition, part, lines)
-        yield from _wide(edition, part, lines)
+        yield from _dataset(edition, part, by_section[part.slug])
+        yield from _wide(edition, part, by_section[part.slug])
 
 
-def _dataset(edition: Edition, part: Section, lines: Sequence[Line]) -> Iterator[Page]:
-    parts = list(split(lines, MOST_LINES))
-    shared = common(edition, "../") | {"part": part, "pages": [numbered(f"{part.slug}", number) for number, _ in parts]}
-    whole = inputs("data set", edition.described, part.title, part.splits, [edition.prints[line.id] for line in lines])
+def _dataset(edition: Edition, part: Section, rows: Sequence[BoardRow]) -> Iterator[Page]:
+    parts = list(split(rows, MOST_LINES))
+    names = [numbered(part.slug, number) for number, _ in parts]
+    whole = inputs("data set", edition.described, part.title, part.splits, [edition.prints[row.id] for row in rows])
     for number, some in parts:
-        told = dict(shared) | {
-            "at": number,
-            "lines": [line for line in some if not line.reference and not line.idle],
-            "idle": [line for line in some if not line.reference and line.idle],
-            "references": [line for line in some if line.reference],
-        }
-        yield Page(
-            f"data/{numbered(part.slug, number)}",
-            inputs(whole, number),
-            partial(_draw, told, lines if number == 1 else (), some),
-        )
+        variables = common(edition, "../") | {
+            "part": part, "pages": names, "at": number,
+            "lines": [row for row in some if not row.reference and row.applies],
+            "idle": [row for row in some if not row.reference and not row.applies],
+            "references": [row for row in some if row.reference],
+            "reasons": missing(edition.row_of(row) for row in some), "more_reasons": 0,
+        }  # fmt: skip
+        pictured = rows if number == 1 else ()
+        make = partial(_draw, edition, variables, pictured)
+        yield Page(f"data/{names[number - 1]}", inputs(whole, number), make)
 
 
-def _draw(told: Mapping[str, object], lines: Sequence[Line], some: Sequence[Line]) -> str:
+def _draw(edition: Edition, variables: Mapping[str, object], rows: Sequence[BoardRow]) -> str:
     """The page of a data set with its pictures, drawn on demand."""
-    return drawn(
-        "dataset.html", **told, pictures=list(_pictures(lines)), budget=budget_plot([line.row for line in lines]),
-        reasons=missing(line.row for line in some), more_reasons=0,
-    )()  # fmt: skip
+    pictures = list(_pictures(edition, rows))
+    return drawn("dataset.html", **variables, pictures=pictures, budget=budget_plot(rows, edition.named))()
 
 
-def _pictures(lines: Sequence[Line]) -> Iterator[tuple[str, object]]:
+def _pictures(edition: Edition, rows: Sequence[BoardRow]) -> Iterator[tuple[str, object]]:
     """Every picture of a data set, one a preset and seed."""
-    groups: dict[tuple[str, int], list[Line]] = {}
-    for line in lines:
-        groups.setdefault((line.row.preset, line.row.seed), []).append(line)
-    for (preset, seed), some in sorted(groups.items()):
+    for preset, seed in sorted({(row.preset, row.seed) for row in rows}):
+        some = [row for row in rows if (row.preset, row.seed) == (preset, seed)]
         for plane in PLANES:
-            svg = scatter(some, plane, "../")
+            svg = scatter(some, plane, edition.named, "../")
             if svg is not None:
                 yield f"preset {preset}, seed {seed}", svg
 
 
-def _wide(edition: Edition, part: Section, lines: Sequence[Line]) -> Iterator[Page]:
+def _wide(edition: Edition, part: Section, rows: Sequence[BoardRow]) -> Iterator[Page]:
     """All figures of every row, and every attack on every row."""
-    ordered = sorted(lines, key=lambda line: (bool(line.reference), line.row.preset, line.row.label, line.id))
-    by_attack = [column for name in BY_ATTACK for column in edition.columns if column.name == name]
+    ordered = sorted(rows, key=lambda row: (bool(row.reference), row.preset, row.method, row.id))
+    by_attack = [edition.named[name] for name in BY_ATTACK if name in edition.named]
     for what, template in (("figures", "figures.html"), ("attacks", "by_attack.html")):
         parts = list(split(ordered, MOST_WIDE))
         names = [numbered(f"{part.slug}-{what}", number) for number, _ in parts]
         for number, some in parts:
-            rows = [line.row for line in some]
+            analysed = [edition.row_of(row) for row in some]
             yield Page(
                 f"data/{names[number - 1]}",
-                inputs(what, edition.described, names, part.title, [edition.prints[line.id] for line in some]),
+                inputs(what, edition.described, names, part.title, [edition.prints[row.id] for row in some]),
                 drawn(
-                    template, **common(edition, "../"), part=part, rows=rows, pages=names, at=number,
-                    shown=used(edition.columns, rows), first=FIRST_ORDER, by_attack=by_attack,
+                    template, **common(edition, "../"), part=part, rows=some, analysed=analysed, pages=names,
+                    at=number, shown=used(edition.columns, analysed), first=FIRST_ORDER, by_attack=by_attack,
                 ),
             )  # fmt: skip
 
 
 def methods(edition: Edition) -> Iterator[Page]:
     """The pages of every method."""
-    mine: dict[str, list[Line]] = {}
-    for line in edition.lines:
-        mine.setdefault(line.row.method, []).append(line)
-    for method, lines in mine.items():
-        stem = edition.methods[method]
-        parts = list(split(lines, MOST_LINES))
-        sources = sorted({record.method.source for line in lines for record in line.row.records})
+    by_method: dict[str, list[BoardRow]] = {}
+    for row in edition.lines:
+        by_method.setdefault(row.plugin, []).append(row)
+    for method, rows in by_method.items():
+        parts = list(split(rows, MOST_LINES))
+        names = [numbered(edition.methods[method], number) for number, _ in parts]
+        sources = sorted({record.method.source for row in rows for record in edition.row_of(row).records})
         for number, some in parts:
             yield Page(
-                f"methods/{numbered(stem, number)}",
-                inputs("method", edition.described, len(parts), [edition.prints[line.id] for line in some]),
+                f"methods/{names[number - 1]}",
+                inputs("method", edition.described, len(parts), [edition.prints[row.id] for row in some]),
                 drawn(
                     "method.html", **common(edition, "../"), method=method, sources=sources, lines=some, at=number,
-                    pages=[numbered(stem, each) for each, _ in parts], role=lines[0].reference,
-                    kinds=sorted({line.kind for line in lines} - {"unknown"}),
+                    pages=names, role=rows[0].reference, kinds=sorted({row.kind for row in rows} - {"unknown"}),
                 ),
             )  # fmt: skip
 
 
-MOST_OUTCOMES = 1000
-FEW = 60
-"""Rows of the gravest outcome that stand open on the page of an attack."""
-
-
 def attacks(edition: Edition) -> Iterator[Page]:
     """The list of attacks, and a page each."""
-    everything = inputs("attacks", edition.described, edition.prints)
-    found = [(stem, attack_record(*key, tried)) for key, (stem, tried) in edition.attacks.items()]
-    yield Page("attacks/index.html", everything, drawn("attacks.html", **common(edition, "../"), attacks=found))
-    for stem, record in found:
-        shown = [[edition.prints[one.line.id], one.record.evaluator] for one in record.outcomes]
+    records = [(stem, attack_record(*key, attempts)) for key, (stem, attempts) in edition.attacks.items()]
+    yield Page(
+        "attacks/index.html", inputs("attacks", edition.described, edition.prints),
+        drawn("attacks.html", **common(edition, "../"), attacks=records),
+    )  # fmt: skip
+    for stem, record in records:
+        outcomes = [[edition.prints[one.row.id], one.record.evaluator] for one in record.outcomes]
         yield Page(
-            f"attacks/{stem}.html", inputs("attack", edition.described, shown),
+            f"attacks/{stem}.html", inputs("attack", edition.described, outcomes),
             drawn(
                 "attack.html", **common(edition, "../"), attack=record, few=FEW,
-                outcomes=[(state, list(some)) for state, some in groupby(record.outcomes[:MOST_OUTCOMES], _state)],
+                outcomes=[(state, list(some)) for state, some in
+                          groupby(record.outcomes[:MOST_OUTCOMES], lambda one: one.state)],
                 more=max(0, len(record.outcomes) - MOST_OUTCOMES),
             ),
         )  # fmt: skip
 
 
-def _state(outcome: Outcome) -> str:
-    return outcome.state
-
-
-MOST_PARTS = 150
-"""Parts of one record's figures that its page lists; the downloads hold all."""
-
-
 def cells(edition: Edition) -> Iterator[Page]:
     """The page, data and pictures of every row."""
-    for line in edition.lines:
-        cell = line.row.cell
-        pictured = {where: name for where, name in edition.pictured.items() if where[0] == cell}
-        told = inputs("cell", edition.described, edition.prints[line.id], sorted(pictured.values()), edition.dates)
-        yield Page(
-            f"cells/{line.id}.html", told,
-            drawn("cell.html", **common(edition, "../"), line=line, row=line.row, pictured=pictured, most=MOST_PARTS),
-        )  # fmt: skip
-        tests = {
-            edition.ids[other]: {name: asdict(apart) for name, apart in found.items()}
-            for other, found in edition.ranking.tests.get(cell, {}).items()
-        }  # fmt: skip
-        yield Page(f"rows/{line.id}.js", inputs("row", told, tests), partial(_script, line, tests))
-    for place, picture in edition.taken.pictures.items():
-        yield plain(edition.pictured[place], picture)
+    for data in edition.lines:
+        row = edition.row_of(data)
+        pictured = {where: name for where, name in edition.pictured.items() if where[0] == row.cell}
+        key = inputs("cell", edition.described, edition.prints[data.id], sorted(pictured.values()), edition.dates)
+        variables = common(edition, "../") | {"data": data, "row": row, "pictured": pictured, "most": MOST_PARTS}
+        yield Page(f"cells/{data.id}.html", key, drawn("cell.html", **variables))
+        yield Page(f"rows/{data.id}.js", inputs("row", key), partial(_row_script, data))
+    for place, content in edition.taken.pictures.items():
+        yield plain(edition.pictured[place], content)
 
 
-def _script(line: Line, tests: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    return f"veil.row({dumped(full(line, tests))});\n"
-
-
-SHARD = 1200
-"""Rows in one file of figures: half a megabyte."""
+def _row_script(row: BoardRow) -> str:
+    figures = row.model_dump(mode="json", include={"figures"}, exclude_defaults=True)
+    return script("veil.row", row.model_dump(mode="json") | figures)
 
 
 def tools(edition: Edition) -> Iterator[Page]:
     """The pages `choose`, `compare` and `reading`, and the files of figures."""
-    files = list(shards(edition))
-    yield from files
+    scripts = list(shards(edition))
+    yield from scripts
+    yield Page("rows/schema.js", inputs("schema", edition.described), partial(_schema_script, edition))
     for name in ("choose", "compare"):
-        told = common(edition, "") | {"shards": [page.name for page in files]}
-        yield Page(f"{name}.html", inputs(name, len(files), edition.dates), drawn(f"{name}.html", **told))
+        variables = common(edition, "") | {"shards": [page.name for page in scripts]}
+        yield Page(f"{name}.html", inputs(name, len(scripts), edition.dates), drawn(f"{name}.html", **variables))
     yield Page(
         "reading.html", inputs("reading", edition.described, edition.dates),
         drawn("reading.html", **common(edition, "")),
@@ -381,18 +388,20 @@ def tools(edition: Edition) -> Iterator[Page]:
 
 def shards(edition: Edition) -> Iterator[Page]:
     """A few figures of every row, as scripts for local pages."""
-    titles = {part.slug: part.title for part in edition.parts}
-    digits = {column.name: column.digits for column in edition.columns if column.name in DRAWN}
     for number, some in split(edition.lines, SHARD):
-        told = [edition.prints[line.id] for line in some]
-        yield Page(
-            f"rows/all-{number}.js", inputs("rows", told, titles, digits), partial(_rows_script, some, titles, digits)
-        )
+        key = inputs("rows", edition.described, [edition.prints[row.id] for row in some])
+        yield Page(f"rows/all-{number}.js", key, partial(_rows_script, some))
 
 
-def _rows_script(lines: Sequence[Line], titles: Mapping[str, str], digits: Mapping[str, int | None]) -> str:
-    rows, told = dumped([brief(line) for line in lines]), (dumped(dict(each)) for each in (titles, digits))
-    return f"veil.add({', '.join([rows, *told])});\n"
+def _rows_script(rows: Sequence[BoardRow]) -> str:
+    return script("veil.add", [head_data(row, figures=True) for row in rows])
+
+
+def _schema_script(edition: Edition) -> str:
+    """Fields and metrics of all rows, for the scripts of every page."""
+    fields: list[JsonValue] = [field.model_dump(mode="json") for field in field_data()]
+    columns: list[JsonValue] = [column.model_dump(mode="json") for column in edition.columns]
+    return script("veil.schema", {"fields": fields, "columns": columns})
 
 
 def reproduction(edition: Edition) -> Iterator[Page]:

@@ -1,20 +1,16 @@
-"""The attack panels of one cell: certified attacks, the strongest, the verdict.
+"""The attack panels of one row: certified attacks, the strongest, the verdict.
 
-An attack counts ("certified") where its controls hold on the same data, preset and seed. One that matches pairs finds
-nearly every row of the method that hides nothing, and sits at chance on the one that keeps nothing, and on another
-whose keys hide in which way they keep nothing: the former may be recognised, by its name or its looks. One that
-tells members does better than chance on the method that remembers its rows, and sits at chance on the one that forgets
-them.
+An attack counts ("certified") if its controls hold on the same data, preset and seed. One that matches pairs finds
+nearly every row of the method that hides nothing, and is at chance on the method that keeps nothing and on another
+whose keys hide in which way they keep nothing, because the former may be recognised by its name or its looks. One that
+tells members beats chance on the method that remembers its rows, and is at chance on the one that forgets them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
-
-from pydantic import JsonValue
 
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
@@ -27,19 +23,38 @@ from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, sta
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
-SMALL = 0.01  # chances of a first guess below it are not spoken of
+SMALL = 0.01  # least chance of a first guess that a verdict mentions
+FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
+CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
+"""The metrics that a control of each kind needs."""
+BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
+TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
 Word = Literal[
-    "broken",
-    "dented",
-    "not broken",
-    "members told",
-    "members not told",
-    "not certified",
+    "broken", "dented", "not broken", "members told", "members not told", "not certified", "does not apply",
+    "no attack", "not rated",
+]  # fmt: skip
+"""The verdict on a method, in two words."""
+SIGNS: Mapping[Word, str] = {
+    "not broken": "○", "members not told": "○", "dented": "◐", "members told": "◐", "broken": "✕",
+    "not certified": "?", "not rated": "–", "does not apply": "·", "no attack": "·",
+}  # fmt: skip
+"""Every verdict with its sign, from the best for a data owner to those without a finding."""
+MEANINGS: Mapping[Word, str] = {
+    "not broken": "no certified attack did better than chance; a stronger attack still may",
+    "members not told": "no certified membership attack did better than chance",
+    "dented": "an attack did better than chance, but did not surely find people in few guesses",
+    "members told": "an attack tells members from others better than chance",
+    "broken": "an attack finds people in fewer than 5 guesses and in a twentieth of the guesses of chance (both by the "
+    "upper end of the 95 % interval)",
+    "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
+    "not rated": "the method broke a promise, the check did not run, it refused a request, or keys are too few",
+    "does not apply": "the release has nothing that these attacks could match to people",
+    "no attack": "no attack ran",
+}
+GRAVEST: tuple[Word, ...] = (
+    "not rated", "broken", "members told", "dented", "not certified", "not broken", "members not told",
     "does not apply",
-    "no attack",
-    "not rated",
-]
-"""What may be said of a method, in two words."""
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,9 +92,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Panel:
-    """All attacks of one kind on one cell, with the verdict.
+    """All attacks of one kind on one row, with the verdict.
 
-    `tries` is how many figures of certified attacks there are: chance has as many tries.
+    Args:
+        headline: The strongest certified attack.
+        word, verdict: The verdict in two words, and in full.
+        tries: How many figures certified attacks have: chance has as many tries.
     """
 
     members: tuple[Member, ...]
@@ -93,12 +111,39 @@ class Panel:
         return next(member.standing for member in self.members if member.evaluator == evaluator)
 
 
-def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, theirs: Set[str] = frozenset()) -> Panel:
-    """The panel of the attacks that match pairs, for one cell.
+@dataclass(frozen=True)
+class Control:
+    """One attack on one reference method.
 
     Args:
-        records: The cell's own.
-        pool: All records of the results, where the controls are looked for.
+        role: The reference method's role.
+        state: Whether the attack did there what it must.
+        text: The figures.
+        theirs: Whether only the author of the row measured them.
+    """
+
+    role: Role
+    state: Literal["holds", "fails", "not run"]
+    text: str
+    theirs: bool = False
+
+
+def standing(panels: Iterable[Panel]) -> tuple[Word, str]:
+    """The gravest word of a row's panels, and the verdict of each."""
+    shown = [panel for panel in panels if panel.members]
+    words = {panel.word for panel in shown}
+    verdicts = [panel.verdict for panel in shown] or ["no attack ran"]
+    if any(member.theirs for panel in shown for member in panel.members):
+        verdicts.append("certified by controls that its author alone measured")
+    return next((word for word in GRAVEST if word in words), "no attack"), "; ".join(verdicts)
+
+
+def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, theirs: Set[str] = frozenset()) -> Panel:
+    """The panel of the attacks that match pairs, for one row.
+
+    Args:
+        records: The row's own.
+        pool: All records of the results, among them the controls.
         ladder: With the steps among the records (`leaderboard.reach.steps`), and those that came with this version.
         theirs: Digests of controls that only the author of the row measured.
     """
@@ -109,34 +154,34 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
     strongest = min(scored, key=lambda record: strength(record, len(scored)), default=None)
     tries = sum(len(record.scores) for record in scored)
     word, verdict = _verdict(strongest, scored, attacks, members, tries)
-    made = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
+    result = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
     if word != "not broken":
-        return made
-    return not_rated(_not_certified(made, attacks, "broke", breaks), _too_few(scored))
+        return result
+    return not_rated(_not_certified(result, attacks, "broke", breaks), _too_few(scored))
 
 
-def _not_certified(made: Panel, attacks: Sequence[Record], did: str, finds: Callable[[Record], bool]) -> Panel:
+def _not_certified(result: Panel, attacks: Sequence[Record], did: str, finds: Callable[[Record], bool]) -> Panel:
     """The panel if an attack without controls `finds` people: not certified."""
-    finding = [each for each in attacks if made.standing(each.evaluator) == "controls not run" and finds(each)]
+    finding = [each for each in attacks if result.standing(each.evaluator) == "controls not run" and finds(each)]
     if not finding:
-        return made
+        return result
     names = ", ".join(map(_name, finding))
     why = f"the controls of {names}, which {did} it, were not run on the same data by the same code"
-    return replace(made, word="not certified", verdict=f"not certified ({why}): {made.verdict}")
+    return replace(result, word="not certified", verdict=f"not certified ({why}): {result.verdict}")
 
 
-def not_rated(made: Panel, why: str) -> Panel:
+def not_rated(result: Panel, why: str) -> Panel:
     """The panel of a method that is not rated, for `why`."""
-    if not why or not made.members:
-        return made
-    return replace(made, word="not rated", verdict=f"not rated ({why}): {made.verdict}")
+    if not why or not result.members:
+        return result
+    return replace(result, word="not rated", verdict=f"not rated ({why}): {result.verdict}")
 
 
 def _too_few(scored: Sequence[Record]) -> str:
     """The reason why these attacks could break nothing; empty if they could.
 
-    Where an attack is right with its first guess under each of k keys, the interval of guesswork ends at the guesses
-    at which k firsts in a row come once in forty times (`metrics.guesswork.waiting_bounds`).
+    If an attack's first guess is right under each of k keys, the interval of guesswork ends at the guesses at which k
+    right first guesses in a row have probability 1/40 (`metrics.guesswork.waiting_bounds`).
     """
     if any(
         record.keys > 0 and (1 - LEVEL) ** (-1 / record.keys) < line(record.scores["guesswork"]) for record in scored
@@ -169,32 +214,12 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     strongest = min(scored, key=place)
     surely, few = tells(strongest, tries)
     if not surely and not few:
-        made = Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
-        return _not_certified(made, attacks, "told members of", lambda record: any(tells(record, tries)))
-    shown = figure_text(strongest, metric)
+        result = Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
+        return _not_certified(result, attacks, "told members of", lambda record: any(tells(record, tries)))
+    text = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
-        shown += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
-    return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {shown}", tries)
-
-
-def dumps(pairs: Panel, membership: Panel) -> str:
-    """Both panels as JSON: attacks with controls and reach, headlines, verdicts."""
-    content = {**_content(pairs), "membership": _content(membership)}
-    return json.dumps(content, indent=2, sort_keys=True) + "\n"
-
-
-def _content(made: Panel) -> dict[str, JsonValue]:
-    members: dict[str, JsonValue] = {
-        member.evaluator: {
-            "standing": member.standing,
-            "controls": {
-                control.role: {"state": control.state, "figures": control.text} for control in member.controls
-            },
-            "reach": {rung.method: rung.state for rung in member.rungs},
-        }
-        for member in made.members
-    }
-    return {"attacks": members, "headline": made.headline, "verdict": made.verdict}
+        text += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
+    return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {text}", tries)
 
 
 def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: Ladder | None = None) -> Member:
@@ -244,8 +269,8 @@ def _uncertified(members: Sequence[Member]) -> str:
 def _one_in(strongest: Record) -> str:
     """The strongest attack's first-guess rate in words, if notable.
 
-    If rows form indistinguishable groups of k, a sure attack's first guess is right 1 time in k.
-    Each key has but one first guess: of several attacks the luckiest would say too much.
+    If rows form indistinguishable groups of k, a sure attack's first guess is right 1 time in k. Each key has only one
+    first guess: the luckiest of several attacks would overstate it.
     """
     first = strongest.scores["guesswork"].parts.get(FIRST)
     if first is None or first.null is None or first.value < max(SMALL, SOONER * first.null):
@@ -282,33 +307,10 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     return f"not broken by attacks that also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
 
 
-FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
-CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), MEMBERSHIP: ("membership-auc",)}
-"""The metrics that a control of each kind needs."""
-BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
-
-
-@dataclass(frozen=True)
-class Control:
-    """One attack on one reference method.
-
-    Args:
-        role: What the method is there for.
-        state: Whether the attack did there what it must.
-        text: The figures.
-        theirs: Whether only the author of the row measured them.
-    """
-
-    role: Role
-    state: Literal["holds", "fails", "not run"]
-    text: str
-    theirs: bool = False
-
-
 def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:
     """An attack's record on the reference method of a role.
 
-    `theirs` are digests of records that are their author's word: they count where there is no other with figures.
+    Records in `theirs` are only their author's statement: they count if no other has figures.
     """
     near = (other for other in pool if other.method.role == role and other.kind == record.kind)
     fitting = [other for other in near if _comparable(record, other)]
@@ -316,23 +318,23 @@ def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str]
     def place(other: Record) -> tuple[bool, bool, bool]:
         return other.status != "ok", other.digest in theirs, other.device != record.device
 
-    found = min(fitting, key=place, default=None)
-    mine = found is not None and found.digest in theirs
+    best = min(fitting, key=place, default=None)
+    mine = best is not None and best.digest in theirs
     needed = CONTROLLED[record.kind]
-    looked_at = (*needed, *BESIDE[record.kind])
-    scores = {} if found is None else {name: found.scores[name] for name in looked_at if name in found.scores}
-    if found is None or not {*needed} <= scores.keys():
-        asked = {**record.metrics, **({} if found is None else found.metrics)}
-        without = f"without {' or '.join(asked[name].title if name in asked else name for name in needed)}"
-        why = "never ran" if found is None else (found.reason or without)
-        return Control(role, "not run" if found is None or found.status == "ok" else "fails", why, mine)
+    names = (*needed, *BESIDE[record.kind])
+    scores = {} if best is None else {name: best.scores[name] for name in names if name in best.scores}
+    if best is None or not {*needed} <= scores.keys():
+        metrics = {**record.metrics, **({} if best is None else best.metrics)}
+        without = f"without {' or '.join(metrics[name].title if name in metrics else name for name in needed)}"
+        why = "never ran" if best is None else (best.reason or without)
+        return Control(role, "not run" if best is None or best.status == "ok" else "fails", why, mine)
     if role == "hides nothing":
         holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
     elif role == "remembers its rows":
         holds = beats_chance(scores["membership-auc"])
     else:
         holds = all(_at_chance(of_tries(len(scores), score)) for score in scores.values())
-    return Control(role, "holds" if holds else "fails", ", ".join(figure_text(found, name) for name in needed), mine)
+    return Control(role, "holds" if holds else "fails", ", ".join(figure_text(best, name) for name in needed), mine)
 
 
 def figure_text(record: Record, metric: str) -> str:
@@ -360,9 +362,6 @@ def _comparable(a: Record, b: Record) -> bool:
     return same_attack and same_rows(a.choice, b.choice, a.dataset, b.dataset)
 
 
-TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
-
-
 def outcome(record: Record, tries: int) -> str:
     """The outcome of one attack of a panel, in words of verdicts.
 
@@ -377,8 +376,8 @@ def outcome(record: Record, tries: int) -> str:
 
 def breaks(record: Record) -> bool:
     """True if a matching attack breaks the method (`leaderboard.reach.state`)."""
-    made = step(record)
-    return made is not None and state(made) == "broken"
+    one = step(record)
+    return one is not None and state(one) == "broken"
 
 
 def dents(record: Record, tries: int) -> bool:

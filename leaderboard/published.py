@@ -1,23 +1,31 @@
 """The rows that the project publishes: publishing and checking them.
 
-A row is published whole or not at all: leaving out a record could leave out the attack that broke the method.
-`leaderboard.packed_rows` says how rows lie on disk.
+A row is published whole or not at all: leaving out a record could leave out the attack that broke the method. Of data
+that may not be shared only figures are published: no picture, and no text of a plug-in, because texts have held paths
+and identifiers. `leaderboard.packed_rows` describes the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
+from bench.plugins import registry
+from bench.plugins.spec import parse
 from bench.results import signed_json
 from bench.results.bundle import ENDING, Bundle, BundleError
-from bench.results.records import Record, RecordError, dumps
+from bench.results.disclosure_check import identifying_text, restricted
+from bench.results.record import is_no_past_time
+from bench.results.records import PluginRecord, Record, RecordError, dumps
 from bench.results.results import Results, cell_and_evaluator
-from leaderboard.board import rows
-from leaderboard.fitness import mixed, unfit
-from leaderboard.intake import SUBMISSIONS
+from bench.types import Method
+from bench.workbench.currency import files_of, stale
+from bench.workbench.inputs import PROTOCOL
+from leaderboard.board import mixed, rows
+from leaderboard.intake import SUBMISSIONS, protocol_of
 from leaderboard.packed_rows import (
     Digests,
     Origin,
@@ -61,14 +69,14 @@ def publish(results: Results, folder: Path = PUBLISHED) -> Publication:
     """
     if folder.resolve() == results.root.resolve():
         raise FileExistsError(f"{folder} holds the records themselves: name another folder with --to")
-    done = Publication()
-    fit, done.refused[:] = examined(results, current=True)
+    outcome = Publication()
+    fit, outcome.refused[:] = examined(results, current=True)
     for cell, (records, pictures) in fit.items():
         if row_file(folder, cell).exists():
-            done.replaced.append(cell)
+            outcome.replaced.append(cell)
         write_row(folder, published_row(records, pictures))
-        done.rows[cell] = len(records)
-    return done
+        outcome.rows[cell] = len(records)
+    return outcome
 
 
 Pictures = dict[tuple[str, str], bytes]
@@ -87,22 +95,22 @@ def examined(
     cells: dict[str, list[Record]] = {}
     refused: list[tuple[str, str]] = []
     spoiled: dict[str, str] = {}
-    for name, found in results.records():
+    for name, record in results.records():
         cell, _ = cell_and_evaluator(name)
-        if isinstance(found, RecordError):
-            refused.append((name, f"altered, or no record of this version: {results.bare(name, found)}"))
+        if isinstance(record, RecordError):
+            refused.append((name, f"altered, or no record of this version: {results.bare(name, record)}"))
             spoiled[cell] = name
         else:
-            cells.setdefault(cell, []).append(found)
+            cells.setdefault(cell, []).append(record)
     fit = {}
     for cell, records in cells.items():
         pictures: Pictures = {}
         faults: list[tuple[str, str]] = []
         for record in records:
-            read, why = _pictures(results, record)
-            pictures |= {(record.evaluator, name): png for name, png in read.items()}
-            told = (*why, *unfit(record, read, current=current))
-            faults += [(f"cells/{cell}/{record.evaluator}.json", text) for text in told]
+            images, why = _pictures(results, record)
+            pictures |= {(record.evaluator, name): png for name, png in images.items()}
+            reasons = (*why, *unfit(record, images, current=current))
+            faults += [(f"cells/{cell}/{record.evaluator}.json", text) for text in reasons]
         if text := mixed(records):
             faults.append((f"cells/{cell}", text))
         if cell in spoiled:
@@ -117,22 +125,22 @@ def examined(
 def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
     """Every published file that is altered, missing or superfluous, and why.
 
-    Code moves on and published records stay: whether they are of the present code is not asked here.
+    Published records may be of earlier code.
     """
     results = published_results(folder)
-    stated: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for path in row_files(folder):
         with suppress(PackedRowError):  # its file stands among the records below, with the reason
             origin = read_row(path).origin
-            stated |= {f"cells/{cell_of(path)}/{name}.json": each.digest for name, each in origin.records.items()}
-    for name, found in results.records():
-        if isinstance(found, RecordError):
-            yield name, results.bare(name, found)
-        elif found.digest != stated[name]:
+            digests |= {f"cells/{cell_of(path)}/{name}.json": each.digest for name, each in origin.records.items()}
+    for name, record in results.records():
+        if isinstance(record, RecordError):
+            yield name, results.bare(name, record)
+        elif record.digest != digests[name]:
             yield name, "it is not the record that was published: its digest is another"
         else:
-            read, why = _pictures(results, found)
-            yield from ((name, text) for text in (*why, *unfit(found, read, current=False)))
+            images, why = _pictures(results, record)
+            yield from ((name, text) for text in (*why, *unfit(record, images, current=False)))
     yield from ((path.relative_to(folder).as_posix(), "no row names this picture") for path in unnamed_pictures(folder))
 
 
@@ -158,7 +166,7 @@ def _digests(record: Record) -> Digests:
 
 
 def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[str]]:
-    found, faults = {}, []
+    images, faults = {}, []
     for name in record.pictures:
         try:
             png = results.picture(record, name)
@@ -166,16 +174,16 @@ def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[
             faults.append(f"its picture {name} was altered")
             continue
         if png is not None:
-            found[name] = png
-    return found, faults
+            images[name] = png
+    return images, faults
 
 
 def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str, str]]]:
     """Submitted bundles as sources of records, and refusals with reasons.
 
-    A bundle that is not what was packed is refused whole. Code moves on and bundles stay, as published records do.
+    An altered bundle is refused whole. Records may be of earlier code, as published ones may.
     """
-    found: list[Results] = []
+    sources: list[Results] = []
     refused: list[tuple[str, str]] = []
     for path in sorted(folder.glob(f"*{ENDING}")):
         try:
@@ -185,6 +193,67 @@ def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str
             continue
         fit, why = examined(bundle.results, current=False)
         refused += [(f"{path.name}: {name}", reason) for name, reason in why]
-        kept = {name: each for name, each in bundle.files.items() if cell_and_evaluator(name)[0] in fit}
-        found.append(replace(bundle, files=kept).results)
-    return found, refused
+        files = {name: each for name, each in bundle.files.items() if cell_and_evaluator(name)[0] in fit}
+        sources.append(replace(bundle, files=files).results)
+    return sources, refused
+
+
+IMAGES, SIDE = 16, 64 + 2  # of a contact sheet; each image has a frame of a pixel
+SHEET = IMAGES * SIDE * SIDE
+PHANTOMS = frozenset({"synth-cxr", "synth-mimic", "synth-nih"})
+"""Data sets that this project draws: pictures of them show no real person."""
+
+
+def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True) -> list[str]:
+    """The reasons not to publish a record; empty if it may be.
+
+    Args:
+        record: As it was read.
+        pictures: PNG files beside it, by name.
+        current: Whether it must be of the code that is installed here.
+    """
+    reasons = []
+    if record.limit is not None:
+        reasons.append(f"limited: made with --limit {record.limit}")
+    if record.dataset is None:
+        return [*reasons, "its data were never opened"]
+    if protocol_of(record) not in range(1, PROTOCOL + 1):  # a later one would start a board of its own
+        reasons.append(f"its protocol is none that this version knows, 1 to {PROTOCOL}")
+    if is_no_past_time(record.created):
+        reasons.append("it says no time, or one that has not come yet, as when it was made")
+    if record.isolation == "none":
+        reasons.append("method and attack worked in the judge's own process (isolation none)")
+    if record.method.role is not None and record.method.role != _role(record.method):
+        reasons.append(
+            f"it calls its method a reference ({record.method.role}), and no method of this project of that name "
+            "is: only those go unrated"
+        )
+    if files_of(record):
+        reasons.append("a plug-in from a file, which others do not have: make a package of it")
+    elif current and (why := stale(record)):  # which builds what the record names
+        reasons.append(f"stale code: {why}")
+    reasons += [*restricted(record), *identifying_text(record)]
+    return [*reasons, *_picture_faults(record, pictures)]
+
+
+def _role(method: PluginRecord) -> str | None:
+    """The role of this project's method of that name, if any."""
+    called = parse(method.written).name
+    if called != method.name or method.origin != registry.HOME or called not in registry.own("methods"):
+        return None
+    return cast("type[Method]", registry.load("methods", called)).role
+
+
+def _picture_faults(record: Record, pictures: Mapping[str, bytes]) -> Iterator[str]:
+    assert record.dataset is not None
+    for name in record.pictures:
+        if name not in pictures:
+            yield f"its picture {name} is gone"
+            continue
+        width, height = (int.from_bytes(pictures[name][at : at + 4], "big") for at in (16, 20))
+        # A plane of vectors shows points; of images no more than a small sheet may be shown.
+        images = len(record.dataset.shape) == 3 and record.dataset.name not in PHANTOMS
+        if images and width * height > SHEET:
+            yield f"its picture {name} is larger than {IMAGES} images of 64 pixels: {width} x {height}"
+        if b"tEXt" in pictures[name]:
+            yield f"its picture {name} carries text of its own"

@@ -26,29 +26,24 @@ def command(row: Row) -> str:
     attacks = dict.fromkeys(record.attack.written for record in row.records if record.attack is not None)
     metrics = dict.fromkeys(metric.written for record in row.records for metric in record.metrics.values())
     files = dict.fromkeys(record.measured_by for record in row.records if ".py:" in record.measured_by)
-    told = method_and_choice(row.records[0])
-    told += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
-    told += [word for evaluator in files for word in ("--evaluator", evaluator)]
-    told += [word for metric in metrics for word in ("--metric", metric)]
-    return shlex.join(["bench", "run", *told])
+    parts = method_and_choice(row.records[0])
+    parts += [word for attack in (attacks or ["none"]) for word in ("--attack", attack)]
+    parts += [word for evaluator in files for word in ("--evaluator", evaluator)]
+    parts += [word for metric in metrics for word in ("--metric", metric)]
+    return shlex.join(["bench", "run", *parts])
 
 
 def method_and_choice(record: Record) -> list[str]:
     """Command-line words for a record's method, data choice and device."""
-    return [
-        "--method",
-        as_today(record.method, record.preset),
-        *words(Choice, record.choice),
-        "--device",
-        record.device,
-    ]
+    method = as_today(record.method, record.preset)
+    return ["--method", method, *words(Choice, record.choice), "--device", record.device]
 
 
 def as_today(method: PluginRecord, preset: str) -> str:
     """A method as the command line takes it, with moved defaults.
 
-    A method from outside this project, or that there is no longer, stands as it was written: a record may say of a file
-    that it is this project's, and no file of others is run here.
+    A method of others, or one that no longer exists, stands as it was written: a record may claim that a file is this
+    project's, and no file of others is run here.
     """
     if method.origin != OWN or ".py:" in method.written:
         return method.written
@@ -68,27 +63,26 @@ _MINUTE, _HOUR = 60, 3600
 
 
 def cost(row: Row) -> str:
-    """The sentence; empty where the records say nothing of it.
+    """The cost of a row in words; empty if its records hold no times.
 
-    A training counts once, whenever it was done. On a CPU all jobs count by seconds of the processor, on a device that
-    a job has for itself by those on the wall.
+    A training counts once. Jobs count by processor seconds on a CPU, and by wall-clock seconds on another device.
     """
-    said = []
+    parts = []
     fits = [record.seconds["fit"] for record in row.records if "fit" in record.seconds]
     if fits:
-        said.append(f"training {lasting(fits[0])}")
+        parts.append(f"training {lasting(fits[0])}")
     attacks = [(record.seconds["attack"], record.evaluator) for record in row.records if "attack" in record.seconds]
     if attacks:
         longest, name = max(attacks)
-        said.append(f"the longest attack {lasting(longest)} ({short(name)})")
+        parts.append(f"the longest attack {lasting(longest)} ({short(name)})")
     devices = {record.device for record in row.records}
     if len(devices) == 1:
         (device,) = devices
         clock, unit = ("cpu", "processor") if device == "cpu" else ("wall", "device")
         jobs = sum(record.seconds.get(clock, 0.0) for record in row.records)
         if jobs:
-            said.append(f"all jobs {lasting(jobs)} of {unit} time on {device}")
-    return ", ".join(said)
+            parts.append(f"all jobs {lasting(jobs)} of {unit} time on {device}")
+    return ", ".join(parts)
 
 
 def lasting(seconds: float) -> str:

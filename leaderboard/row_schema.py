@@ -1,40 +1,107 @@
-"""The schema of a board row, for every table, file and badge.
+"""The schema of a board row, which every page, table, file, script and badge reads.
 
-`Field(title=...)` names a field's column in the CSV and parquet tables.
+A field that is declared with `Shown` stands in each of its `places` without another edit: "files" are CSV and parquet,
+"board" the tables with a row a line, "facts" the pages of rows and of comparisons, "paper" LaTeX, "feed" the feed.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, JsonValue
+from pydantic import Field, GetJsonSchemaHandler, JsonValue, PlainSerializer
 
 from bench.results.record_parts import Part
-from bench.results.records import ClaimRecord
-from leaderboard.board import Row
-from leaderboard.entries import WORDS, Entry, EntryStatus
-from leaderboard.fitness import mixed
-from leaderboard.intake import Intake
-from leaderboard.names import slug
-from leaderboard.panel import Word
-from leaderboard.repeat import command
-from leaderboard.standing import SIGNS, standing
+from bench.results.records import ClaimRecord, Record
+from bench.results.verdict import Tier
+from leaderboard.board import Row, missing, mixed
+from leaderboard.comparison import Difference
+from leaderboard.entries import WORDS, Entry, EntryStatus, Gap, short
+from leaderboard.names import parameters_text, slug, unusual
+from leaderboard.panel import SIGNS, Word
+from leaderboard.reach import MEMBERSHIP, PAIRS
+from leaderboard.repeat import command, cost
+from leaderboard.sections import Section
 
 Value = str | int | float | None
+Place = Literal["files", "board", "facts", "paper", "feed"]
+Kind = Literal["a row for each image", "samples of a generator", "a trained model", "unknown"]
+Bound = Annotated[
+    float | None,
+    Field(allow_inf_nan=True),
+    PlainSerializer(lambda bound: "Infinity" if bound == math.inf else bound, float | str | None, when_used="json"),
+]
+"""A bound on ε; "Infinity" in JSON if no finite one holds, null if none is claimed."""
+Rank = tuple[int, int, int] | None
+"""Lowest and highest rank, and of how many rows."""
+UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy")
+PRIVACY = ("guesswork", "membership-auc")
+PERSON = ("person-risk", "member-risk")
+DRAWN = (*UTILITY, "reid-auc", *PRIVACY, *PERSON, "nearest-neighbour-distance")
+"""Figures that the index has, and scripts draw and choose by."""
+JUDGED = frozenset({"not broken", "members not told", "dented", "members told", "broken"})  # verdicts with a finding
+FEW = 3  # so many parameters are always shown
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How tables and pages show a field.
+
+    Args:
+        title: The heading of its column.
+        meaning: The tooltip of the heading.
+        places: All by default.
+        file: Its column in files; by default the title in lower case.
+        order: Its place among columns, lower first.
+        better: The direction that is better for the data owner, if there is one.
+        first: The direction of the first sort by it.
+        usual: Whether the board shows its column unless asked not to.
+        aside: Whether a phone shows it only in opened rows.
+        choice: Whether the board can be filtered by it.
+    """
+
+    title: str
+    meaning: str = ""
+    places: tuple[Place, ...] = get_args(Place)
+    file: str = ""
+    order: int = 1000
+    better: Literal["higher", "lower", ""] = ""
+    first: Literal["up", "down"] = "up"
+    usual: bool = False
+    aside: bool = True
+    choice: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The title with an arrow in the better direction."""
+        return f"{self.title} {'↑' if self.better == 'higher' else '↓'}" if self.better else self.title
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Title and meaning in JSON Schema."""
+        return {**handler(core_schema), "title": self.title} | ({"description": self.meaning} if self.meaning else {})
+
+
+def main(title: str, meaning: str, places: tuple[Place, ...], order: int, **more: Any) -> Shown:
+    """A field that the board shows unless asked not to."""
+    return Shown(title, meaning, places, order=order, usual=True, **more)
 
 
 class Figure(Part):
     """The weakest figure of a metric over certified attacks, or why none.
 
     Args:
-        by: The evaluator that gave it.
+        by: The evaluator that gave it; `attacked` if that is an attack.
         certified: Whether the controls of the attack that gave it hold.
+        chance: Its position against chance, null if unknown.
+        beyond: The worst figure of attacks that are not certified, if worse.
         unrated: Why it is not rated; empty if it is.
         reason: Why there is no figure.
+        gaps: Evaluators that failed or timed out before they gave it.
     """
 
-    status: EntryStatus
+    status: EntryStatus = "ok"
     value: float | None = None
     low: float | None = None
     high: float | None = None
@@ -46,14 +113,30 @@ class Figure(Part):
     p: float | None = None
     n: int | None = None
     by: str = ""
+    attacked: bool = False
     certified: bool = True
+    chance: Literal["inside", "better", "worse"] | None = None
+    beyond: float | None = None
     unrated: str = ""
+    note: str = ""
     reason: str = ""
+    gaps: list[Gap] = Field(default=[])
+
+    @property
+    def words(self) -> str:
+        """The status in words."""
+        return WORDS[self.status]
 
     @property
     def missing(self) -> str:
         """Why there is no figure, with the status in words."""
-        return f"{WORDS[self.status]}: {self.reason}".removesuffix(": ")
+        return f"{self.words}: {self.reason}".removesuffix(": ")
+
+
+FILES: tuple[Place, ...] = ("files",)
+FACTS: tuple[Place, ...] = ("files", "facts")
+BOARD: tuple[Place, ...] = ("board",)
+USUAL: tuple[Place, ...] = ("files", "board", "facts")
 
 
 class RowName(Part):
@@ -61,133 +144,341 @@ class RowName(Part):
 
     Args:
         id: Its name in every address.
-        method: As the command line takes it.
-        tier: How far others than its author have checked it.
-        said: What of it only its author vouches for.
+        method: With its parameters, as the command line takes it.
+        unverified: The parts of it that only its author vouches for.
         created: When the last of its records was made, in UTC.
     """
 
-    id: str = Field(title="row")
-    dataset: str = Field(title="dataset")
-    method: str = Field(title="method")
-    preset: str = Field(title="preset")
-    seed: int = Field(title="seed")
-    tier: str = Field(title="tier")
-    said: list[str]
-    created: str = Field(title="created")
+    id: Annotated[str, Shown("Row", places=FILES, order=0)]
+    method: Annotated[
+        str,
+        main("Method", "The method, with the parameters in which its rows differ", ("files", "board"), 10, aside=False),
+    ]
+    dataset: Annotated[
+        str,
+        main("Data set", "Compare rows on one data set only", USUAL, 20, file="dataset", aside=False, choice=True),
+    ]
+    preset: Annotated[
+        str,
+        main("Preset", "Size of the run, and its seed", (*USUAL, "feed"), 30, aside=False, choice=True),
+    ]
+    seed: Annotated[int, Shown("Seed", places=(*FACTS, "feed"), order=40)]
+    tier: Annotated[
+        str,
+        main("Tier", f"How far others have checked the row: {', '.join(tier.word for tier in Tier)}", (*USUAL, "feed"),
+             200, first="down", choice=True),
+    ]  # fmt: skip
+    unverified: list[str]
+    created: Annotated[
+        str, Shown("Date", "Of its newest record", ("files", "board"), file="created", order=230, first="down")
+    ]
 
 
-class RowHead(RowName):
-    """A row as the index lists it.
+class BoardRow(RowName):
+    """A row of the board.
+
+    The index and the scripts have it without the fields that have a default.
 
     Args:
         file: Of the row, relative to the board.
-        verdict: What the attacks come to, in two words.
-        sentence: The same in full, of attacks on pairs and on membership.
-    """
-
-    file: str
-    verdict: Word = Field(title="verdict")
-    sentence: str = Field(title="verdict in full")
-
-
-class BoardRow(RowHead):
-    """A row whole.
-
-    Args:
-        asked: The method as the run asked for it, without parameters left at their defaults.
-        reference: What it is there for, if it is a reference method; those are never ranked.
-        vouched: Whether it is the board's own, or a verifier measured some of it again.
-        caveat: What the method says goes with its figures.
-        marks: What a reader should know beside them.
-        unrated: Why its privacy figures are not rated; empty if they are.
-        audit: What an audit has shown of the claim.
-        device: The kind of device that it ran on: cpu or cuda.
-        timed_on: The machine that throughput was measured on; empty if it was not.
-        command: Repeats the row.
-        figures: By metric, in the order of the board.
+        plugin: The method's name without parameters.
+        variant: The parameters by which it differs from its method's other rows and usual settings.
+        written: The method as the run asked for it, without parameters left at their defaults.
+        section: The name of its data set in addresses.
+        data: The data set with its parameters; `data_name` is as short as may be.
+        sign: The mark beside its verdict.
+        reference: The role of a reference method; those are never ranked.
+        trusted: Whether it is the board's own, or a verifier measured some of it again.
+        applies: Whether the method applies to the data at all.
+        utility, privacy, person: The metrics that stand for it on the board; empty if it has none.
+        figures: By metric.
+        marks: Notes beside its figures: earlier code, several versions.
+        reasons: Why figures are missing: status, evaluators or metrics, and reason.
+        tests: How it differs from other rows, by their id and metric.
         records: The file of each record, relative to the board, by its name.
         digests: The digest of each record, by its name.
     """
 
-    schema_version: Literal[1] = 1
-    asked: str
+    schema_version: Literal[2] = 2
+    file: str
+    plugin: str
+    variant: str
+    written: str
+    section: str
+    data: str
+    data_name: str
+    keys: Annotated[int, Shown("Keys", places=FACTS, order=50)]
+    verdict: Annotated[
+        Word,
+        main("Verdict", "Outcome of the certified attacks; best for the data owner first", USUAL, 60, aside=False,
+             choice=True),
+    ]  # fmt: skip
+    sign: str
+    sentence: Annotated[str, Shown("Verdict in full", places=FACTS, order=240)]
     reference: str
-    vouched: bool
-    parameters: dict[str, JsonValue]
-    keys: int = Field(title="keys")
-    caveat: str = Field(title="caveat")
-    marks: list[str]
-    unrated: str = Field(title="not rated")
-    claim: ClaimRecord | None
-    audit: str
-    device: str = Field(title="device")
-    timed_on: str = Field(default="", title="throughput measured on")
-    command: str
+    trusted: bool
+    applies: bool
+    utility: Annotated[
+        str,
+        main("Utility", "AUC on real test images of a model trained on the release, with its 95 % interval", BOARD, 70,
+             better="higher", first="down", aside=False),
+    ]  # fmt: skip
+    utility_rank: Annotated[
+        Rank,
+        main("Rank by utility", "Range of ranks by utility, from paired tests on the same people and keys, corrected "
+             "for all pairs; none if fewer than two records hold replicates", ("board", "facts"), 80),
+    ]  # fmt: skip
+    privacy: Annotated[
+        str,
+        main("Worst privacy figure", "Guesses until Eve's first correct match, by the strongest certified attack; for "
+             "generators, AUC of telling members from others. Sorted by distance from chance", BOARD, 90, first="down",
+             aside=False),
+    ]  # fmt: skip
+    privacy_rank: Annotated[
+        Rank, main("Rank by privacy", "Range of ranks by the worst privacy figure", ("board", "facts"), 100)
+    ]
+    person: Annotated[
+        str,
+        main("Worst person", "Probability that Eve finds the person most at risk (for generators: the member most at "
+             "risk), with its 95 % interval; it is wide if there are few keys", BOARD, 110, better="lower"),
+    ]  # fmt: skip
+    claim_kind: Annotated[
+        Literal["none", "finite ε", "no finite ε", "violated"], Shown("Claim", places=(), order=115, choice=True)
+    ]
+    claimed: Annotated[
+        Bound,
+        main("Claimed ε", "The bound that the method's authors state", USUAL, 120, file="claimed epsilon",
+             better="lower"),
+    ]  # fmt: skip
+    derived: Annotated[
+        Bound,
+        main("Derived ε", "The bound that this project derives for the mechanism as it runs here", (*USUAL, "paper"),
+             130, file="derived epsilon", better="lower"),
+    ]  # fmt: skip
+    delta: Annotated[float | None, Shown("Delta", places=FILES, order=140)]
+    per: Annotated[str, Shown("Claim per", places=FACTS, order=150)]
+    audited: Annotated[
+        float | None,
+        main("Shown ε ≥", "Lower bound from an audit, with 95 % confidence; the claim is violated if the bound exceeds "
+             "it with 99.9 % confidence", BOARD, 160),
+    ]  # fmt: skip
+    device: Annotated[str, Shown("Device", "Device of the run", USUAL, order=210, choice=True)]
+    kind: Annotated[Kind, Shown("Releases", places=("facts",), order=260, choice=True)]
+    unrated: Annotated[str, Shown("Not rated", places=FACTS, order=250)]
     figures: dict[str, Figure]
-    records: dict[str, str]
-    digests: dict[str, str]
+    throughput_machine: Annotated[
+        str, Shown("Throughput machine", places=FACTS, file="throughput measured on", order=220)
+    ] = ""
+    caveat: Annotated[str, Shown("Caveat", places=FACTS, order=255)] = ""
+    audit: Annotated[str, Shown("Audit", places=("facts",), order=270)] = ""
+    audit_word: str = ""
+    doubt: str = ""
+    cost: Annotated[str, Shown("Cost", places=("facts",), order=280)] = ""
+    parameters: dict[str, JsonValue] = Field(default={})
+    claim: ClaimRecord | None = None
+    claim_text: str = ""
+    marks: list[str] = Field(default=[])
+    reasons: list[tuple[str, str, str]] = Field(default=[])
+    tests: dict[str, dict[str, Difference]] = Field(default={})
+    command: str = ""
+    records: dict[str, str] = Field(default={})
+    digests: dict[str, str] = Field(default={})
 
     @property
-    def sign(self) -> str:
-        """The mark beside its verdict."""
-        return SIGNS[self.verdict]
+    def exposure(self) -> float | None:
+        """Nearness to chance of the worst privacy figure: 0 hides nothing, 1 is chance."""
+        figure = self.figures.get(self.privacy)
+        if figure is None or figure.value is None or figure.null is None or figure.null in (0.0, 1.0):
+            return None
+        return figure.value / figure.null if self.privacy == "guesswork" else (1 - figure.value) / (1 - figure.null)
 
     @property
-    def claimed(self) -> dict[str, Value]:
-        """The columns of its formal claim; a missing bound is infinite."""
-        if self.claim is None:
-            return dict.fromkeys(CLAIM)
-        bounds = (math.inf if bound is None else bound for bound in (self.claim.epsilon, self.claim.derived))
-        return dict(zip(CLAIM, (*bounds, self.claim.delta, self.claim.per), strict=True))
+    def place(self) -> int:
+        """The place of its verdict: 0 is best for the data owner."""
+        return list(SIGNS).index(self.verdict)
 
-    @property
-    def table(self) -> dict[str, Value]:
-        """Its values in tables, in the order of `COLUMNS`."""
-        values = {title: getattr(self, name) for name, title in TITLES.items()}
-        return {name: None if values.get(name) == "" else (values | self.claimed)[name] for name in COLUMNS}
+    def values(self, place: Place) -> list[Value]:
+        """Its values in the columns of a place."""
+        return [None if getattr(self, name) == "" else getattr(self, name) for name, _ in shown(place)]
 
 
-CLAIM = {"claimed epsilon": float, "derived epsilon": float, "delta": float, "claim per": str}
-TITLES = {name: field.title for name, field in BoardRow.model_fields.items() if field.title is not None}
-COLUMNS: dict[str, type[str] | type[int] | type[float]] = {
-    title: (CLAIM | {t: int if BoardRow.model_fields[n].annotation is int else str for n, t in TITLES.items()})[title]
-    for title in (
-        "row", "dataset", "method", "preset", "seed", "keys", "tier", "verdict", "verdict in full", "not rated",
-        "caveat", *CLAIM, "device", "throughput measured on", "created",
-    )
-}  # fmt: skip
-"""The columns of a row in tables, in order, with what each holds; any of its places may be empty."""
-FIGURE = {"": float, "low": float, "high": float, "by": str, "missing": str}
-"""The columns of a metric in tables; the first has the metric's own name."""
+class FieldData(Part):
+    """A field of a row, for scripts: where and how it is shown."""
+
+    name: str
+    title: str
+    heading: str
+    meaning: str
+    places: tuple[Place, ...]
 
 
-def board_row(row: Row, taken: Intake) -> BoardRow:
-    """The row as data."""
-    found = standing(row)
+def shown(place: Place | None = None) -> list[tuple[str, Shown]]:
+    """The fields of a row that stand in a place, in order; all without one."""
+    known = [(name, mark) for name, field in BoardRow.model_fields.items() for mark in field.metadata
+             if isinstance(mark, Shown)]  # fmt: skip
+    return sorted((one for one in known if place is None or place in one[1].places), key=lambda one: one[1].order)
+
+
+def choices() -> list[tuple[str, Shown]]:
+    """The fields by which the board can be filtered, in order."""
+    return [(name, mark) for name, mark in shown() if mark.choice]
+
+
+def field_data() -> list[FieldData]:
+    """The fields for scripts."""
+    return [
+        FieldData(name=name, title=mark.title, heading=mark.heading, meaning=mark.meaning, places=mark.places)
+        for name, mark in shown()
+    ]
+
+
+def file_columns() -> dict[str, type[str] | type[int] | type[float]]:
+    """The columns of a row in CSV and parquet, in order, with their types."""
+    kinds: dict[str, type[str] | type[int] | type[float]] = {}
+    for name, mark in shown("files"):
+        hint = BoardRow.model_fields[name].annotation
+        kind = next((one for one in (int, float) if hint is one or one in get_args(hint)), str)
+        kinds[mark.file or mark.title.lower()] = kind
+    return kinds
+
+
+def head(row: BoardRow, *, figures: bool) -> BoardRow:
+    """The row as the index has it; scripts also get the figures that are drawn."""
+    drawn = {name: _brief(row.figures[name]) for name in DRAWN if figures and name in row.figures}
+    required = {name: getattr(row, name) for name, field in BoardRow.model_fields.items() if field.is_required()}
+    return BoardRow.model_construct(**required | {"figures": drawn})
+
+
+def _brief(figure: Figure) -> Figure:
+    names = ("status", "value", "low", "high", "null", "certified", "beyond", "gaps")
+    return Figure.model_construct(**{name: getattr(figure, name) for name in names})
+
+
+def board_rows(
+    parts: Sequence[Section],
+    tier: Mapping[str, Tier],
+    ranks: Mapping[str, Mapping[str, tuple[int, int, int]]],
+    tests: Mapping[str, Mapping[str, Mapping[str, Difference]]],
+) -> list[BoardRow]:
+    """All rows as data, in the order of the sections.
+
+    Args:
+        parts: The board cut into data sets.
+        tier: By cell.
+        ranks: By cell and metric.
+        tests: By cell, other cell and metric.
+    """
+    ids = {row.cell: row.id for part in parts for row in part.rows}
+    rows = []
+    for part in parts:
+        values: dict[str, dict[str, set[str]]] = {}  # every value of every parameter, by method
+        for row in part.rows:
+            mine = values.setdefault(row.method, {})
+            for name in {*mine, *row.parameters}:
+                mine.setdefault(name, set()).add(repr(row.parameters.get(name)))
+        for row in part.rows:
+            others = {ids[other]: dict(by_metric) for other, by_metric in tests.get(row.cell, {}).items()}
+            rows.append(_board_row(row, part, values[row.method], tier[row.cell], ranks.get(row.cell, {}), others))
+    return rows
+
+
+def _board_row(
+    row: Row, part: Section, values: Mapping[str, set[str]], tier: Tier, ranks: Mapping[str, tuple[int, int, int]],
+    tests: dict[str, dict[str, Difference]],
+) -> BoardRow:  # fmt: skip
+    claim, audit, first = row.claim, row.audited, row.records[0]
+    verdict, sentence = row.standing
+    utility, privacy, person = (_first(row, names) for names in (UTILITY, PRIVACY, PERSON))
     return BoardRow(
-        id=row.id, file=row_address(row), dataset=row.dataset, method=row.label, preset=row.preset, seed=row.seed,
-        tier=taken.tier(row).word, said=list(row.said), created=row.created, verdict=found.word,
-        sentence=found.sentence, asked=row.records[0].method.written, reference=row.records[0].method.role or "",
-        vouched=row.vouched, parameters=dict(row.parameters), keys=row.keys, caveat=row.caveat, marks=marks(row),
-        unrated=row.unrated, claim=row.claim, audit=row.audited.sentence if row.audited else "", device=row.device,
-        timed_on=row.timed_on, command=command(row),
-        figures={name: figure(entry) for name, entry in row.entries.items() if entry.status != "not-run"},
-        records={record.evaluator: record_address(row, record.evaluator) for record in row.records},
-        digests={record.evaluator: str(record.digest) for record in row.records},
+        id=row.id, file=row_address(row), method=row.label, plugin=row.method, variant=_variant(row, values),
+        written=first.method.written, dataset=row.dataset, section=part.slug, data=part.title, data_name=part.name,
+        preset=row.preset, seed=row.seed, keys=row.keys, tier=tier.word, unverified=list(row.unverified),
+        created=row.created, verdict=verdict, sign=SIGNS[verdict], sentence=sentence, trusted=row.trusted,
+        reference=first.method.role or "", applies=any(one.status != "not-applicable" for one in row.records),
+        utility=utility, utility_rank=ranks.get(utility), privacy=privacy, privacy_rank=ranks.get(privacy),
+        person=person, claim_kind=_claim_kind(row), claimed=_bound(claim, claim.epsilon if claim else None),
+        derived=_bound(claim, claim.derived if claim else None), delta=claim.delta if claim else None,
+        per=claim.per if claim else "", audited=audit.empirical if audit else None, device=row.device,
+        kind=kind(row.records), unrated=row.unrated, throughput_machine=row.throughput_machine, caveat=row.caveat,
+        figures={name: figure(row, entry) for name, entry in row.entries.items() if entry.status != "not-run"},
+        audit=audit.sentence if audit else "", doubt=audit.doubt if audit else "",
+        audit_word="" if audit is None or audit.empirical is None else audit.word, cost=cost(row), marks=marks(row),
+        parameters=dict(row.parameters), claim=claim, claim_text=row.claim_text, tests=tests, command=command(row),
+        reasons=[(WORDS[status], ", ".join(map(short, names)), why) for _, status, why, names in missing([row])],
+        records={one.evaluator: record_address(row, one.evaluator) for one in row.records},
+        digests={one.evaluator: str(one.digest) for one in row.records},
     )  # fmt: skip
 
 
-def figure(entry: Entry) -> Figure:
+def _variant(row: Row, values: Mapping[str, set[str]]) -> str:
+    """Parameters that differ from the method's other rows or its preset, and a number of keys unlike the preset's."""
+    chosen = unusual(row.records[0])
+    differing = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
+    texts = [parameters_text({name: value}) for name, value in differing.items()]
+    texts += [f"{row.keys} keys"] * (row.choice.get("keys") is not None)
+    if len(row.parameters) <= FEW:  # last, for the end is cut off if there is little room
+        alike = {name: value for name, value in row.parameters.items() if name not in differing and value is not None}
+        texts += [parameters_text({name: value}) for name, value in alike.items()]
+    return ", ".join(texts)
+
+
+def _first(row: Row, metrics: Sequence[str]) -> str:
+    """The first of these metrics with a figure, or else the first that was asked for."""
+    asked = [name for name in metrics if name in row.entries and row.entries[name].status != "not-run"]
+    return next((name for name in asked if row.entries[name].score is not None), asked[0] if asked else "")
+
+
+def _bound(claim: ClaimRecord | None, epsilon: float | None) -> float | None:
+    return math.inf if claim is not None and epsilon is None else epsilon
+
+
+def _claim_kind(row: Row) -> Literal["none", "finite ε", "no finite ε", "violated"]:
+    if row.claim is None:
+        return "none"
+    if row.audited is not None and row.audited.word == "violated":
+        return "violated"
+    return "no finite ε" if row.claim.derived is None else "finite ε"
+
+
+def kind(records: Sequence[Record]) -> Kind:
+    """The kind of release of a row's method, inferred from the attacks that apply."""
+    states: dict[str, set[str]] = {}
+    for record in records:
+        states.setdefault(record.kind, set()).add(record.status)
+    if "ok" in states.get(PAIRS, ()):
+        return "a row for each image"
+    if "ok" in states.get(MEMBERSHIP, ()):
+        return "samples of a generator"
+    attacks = states.get(PAIRS, set()) | states.get(MEMBERSHIP, set())
+    useful = any(record.status == "ok" and record.kind in ("utility", "transfer", "audit") for record in records)
+    return "a trained model" if attacks == {"not-applicable"} and useful else "unknown"
+
+
+def figure(row: Row, entry: Entry) -> Figure:
     """A place of the board as data."""
     score = entry.score
+    gaps = [gap for gap in entry.gaps if gap.status in ("failed", "timed-out")]
     if score is None:
-        return Figure(status=entry.status, reason=entry.reason)
+        return Figure(status=entry.status, reason=entry.reason, gaps=gaps)
     return Figure(
-        status=entry.status, value=score.value, low=score.low, high=score.high, prediction_low=score.prediction_low,
+        value=score.value, low=score.low, high=score.high, prediction_low=score.prediction_low,
         prediction_high=score.prediction_high, null=score.null, null_low=score.null_low, null_high=score.null_high,
-        p=score.p, n=score.n, by=entry.by, certified=entry.certified, unrated=entry.unrated,
+        p=score.p, n=score.n, by=entry.by, attacked=entry.attacked, certified=entry.certified,
+        chance=entry.against_null, beyond=_beyond(row, entry), unrated=entry.unrated, note=score.note, gaps=gaps,
     )  # fmt: skip
+
+
+def _beyond(row: Row, entry: Entry) -> float | None:
+    """The worst figure of uncertified attacks, if worse than the certified one."""
+    if not entry.attacked or not entry.certified or entry.score is None:
+        return None
+    name, sign = entry.column.name, 1 if entry.column.better == "higher" else -1
+    counted = {member.evaluator for panel in (row.panel, row.membership) for member in panel.members
+               if member.certified}  # fmt: skip
+    others = [record for record in row.records if record.attack is not None and record.evaluator not in counted]
+    figures = [record.scores[name].value for record in others if name in record.scores]
+    worst = min(figures, key=lambda value: sign * value, default=entry.score.value)
+    return worst if sign * worst < sign * entry.score.value else None
 
 
 def marks(row: Row) -> list[str]:

@@ -1,26 +1,34 @@
-"""The pages as files: writing, removing and checking them."""
+"""The pages as files: writing, removing and checking them.
+
+`files.json` lists the files of a site for the next build: a hash of all that the site was made from, and of each file
+its digest and a hash of its inputs. Large sites have further lists `files-2.json` and so on, which it names.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from pydantic import JsonValue
 
+from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
 from bench.results.results import Results
 from bench.results.signed_json import AlteredError
 from bench.results.verdict import Verdict
-from leaderboard import decisions
+from leaderboard.api import MANIFEST, manifest
+from leaderboard.edition import Edition
 from leaderboard.intake import Intake, Refusal, address, boards, intake
-from leaderboard.ledger import NAME as LEDGER
-from leaderboard.ledger import Ledger
-from leaderboard.page import Page, code, inputs, plain
-from leaderboard.pages import render
+from leaderboard.pages import Page, code, inputs, plain, render
 from leaderboard.tables import can_write_parquet
 
+LEDGER = "files.json"
+MOST = 2500
+"""Files that one list names: about 0.7 MB of them."""
 MOVED = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -32,8 +40,74 @@ MOVED = """<!doctype html>
 <p>The board of protocol {number} is the present one: <a href="../index.html">it stands here</a>.</p></body>
 </html>
 """
-"""What stands at a board's own address while it is the one at the root."""
+"""The page at a board's own address while the board is at the root."""
 _ANEW = "`bench leaderboard build` writes the pages anew"
+_PART = re.compile(r"files-\d{1,6}\.json")
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The list of the files that a build wrote.
+
+    Args:
+        files: By name: its `sha256`, and a hash of its `inputs`.
+        made_from: A hash of all inputs of the site; empty if unknown.
+    """
+
+    files: Mapping[str, JsonValue] = field(default_factory=dict)
+    made_from: str = ""
+
+    @classmethod
+    def read(cls, site: Path) -> Ledger:
+        """The ledger of a site.
+
+        Raises:
+            FileNotFoundError: There is none.
+            OSError: It cannot be read.
+            AlteredError: It was altered; the text names the file.
+        """
+        first = _read_list(site, LEDGER, None)
+        files = dict(_mapping(first.get("files")))
+        for name, digest in _mapping(first.get("more")).items():
+            if _PART.fullmatch(name):
+                files |= _mapping(_read_list(site, name, str(digest)).get("files"))
+        return cls(files, str(first.get("made_from", "")))
+
+    def write(self, site: Path) -> None:
+        """Put it into the site, the file that names all others last."""
+        names = list(self.files)
+        first, *rest = [names[start : start + MOST] for start in range(0, len(names), MOST)] or [[]]
+        more: dict[str, JsonValue] = {}
+        for number, some in enumerate(rest, 2):
+            name = f"files-{number}.json"
+            more[name] = _hash(_write_list(site, name, {"files": self._of(some)}))
+        _write_list(site, LEDGER, {"files": self._of(first), "more": more, "made_from": self.made_from})
+        for path in site.glob("files-*.json"):
+            if _PART.fullmatch(path.name) and path.name not in more:
+                path.unlink()
+
+    def _of(self, names: list[str]) -> dict[str, JsonValue]:
+        return {name: self.files[name] for name in names}
+
+
+def _write_list(site: Path, name: str, content: dict[str, JsonValue]) -> bytes:
+    text = signed_json.written(signed_json.attest(content, name))
+    write_atomically(site / name, text)
+    return text
+
+
+def _read_list(site: Path, name: str, digest: str | None) -> Mapping[str, JsonValue]:
+    text = (site / name).read_bytes()
+    if digest is not None and _hash(text) != digest:
+        raise AlteredError(f"{name}: it is not the list that {LEDGER} names")
+    try:
+        return signed_json.read(text, name)
+    except AlteredError as error:
+        raise AlteredError(f"{name}: {error}") from error
+
+
+def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
+    return cast("Mapping[str, JsonValue]", value) if isinstance(value, dict) else {}
 
 
 def build(
@@ -43,16 +117,15 @@ def build(
     """Write the pages into `site` and return the index page.
 
     The newest protocol's board stands at the root, earlier ones at the address of their protocol. Files that an earlier
-    build wrote and this one does not are removed; anything else in `site` is left alone.
-    A page that would be made from the same as before, and is still what was written, is left as it is. Where that holds
-    of all that the site was made from, records are not even read.
+    build wrote and this one does not are removed; other files in `site` stay. An unaltered page with the same inputs as
+    before is not written again, and records are not even read if no input of the site has changed.
 
     Args:
         results: The first source of records, which wins over others that were checked no further.
         site: The folder.
         more: Further sources.
         verdicts: Of verifiers whom the board trusts.
-        refused: What was kept from the sources before, by name, and why.
+        refused: Refusals before the sources were read, by name, with the reason.
 
     Raises:
         NotADirectoryError: `results` is not a folder, or `site` is a file.
@@ -70,19 +143,16 @@ def build(
     _claim(site, pages, (results, *more))
     _sweep(site, old.files, keep=pages)
     littered = {folder for folder in {(site / name).parent for name in pages} if _littered(folder)}
-    written: dict[str, JsonValue] = {}
+    entries: dict[str, JsonValue] = {}
     for name, page in pages.items():
         path = site / name
-        written[name] = _kept(path, page, old.files.get(name)) or _written(path, page, sweep=path.parent in littered)
-    Ledger(written, made_from).write(site)
+        entries[name] = _current(path, page, old.files.get(name)) or _write(path, page, sweep=path.parent in littered)
+    Ledger(entries, made_from).write(site)
     return site / "index.html"
 
 
 def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) -> None:
-    """Claim a new folder for this board; refuse existing files.
-
-    The empty ledger says from the first page on whose they are, also where the build is killed.
-    """
+    """Claim a new folder for this board with an empty ledger, in case the build is killed; refuse existing files."""
     if site.exists() and not site.is_dir():
         raise NotADirectoryError(f"expected a folder for the pages, got the file {site}")
     place = site.resolve()
@@ -101,38 +171,35 @@ def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) ->
 def _made_from(
     sources: Sequence[Results], verdicts: Sequence[Verdict], refused: Sequence[tuple[str, str]]
 ) -> str:  # fmt: skip
-    """A hash of everything that a site is made from."""
-    held = [[source.fingerprint(), sorted(source.trusted or ()), source.trusted is None] for source in sources]
-    told = [verdict.model_dump(mode="json") for verdict in verdicts]
-    return inputs("site", code(), held, told, list(map(list, refused)), can_write_parquet())
+    """A hash of all inputs of a site."""
+    contents = [[source.fingerprint(), sorted(source.trusted or ()), source.trusted is None] for source in sources]
+    judged = [verdict.model_dump(mode="json") for verdict in verdicts]
+    return inputs("site", code(), contents, judged, list(map(list, refused)), can_write_parquet())
 
 
 def files(taken: Intake) -> dict[str, Page]:
     """Every file of a site by its relative name."""
-    found = boards(taken)
-    made = render(next(iter(found.values()), taken))
-    for number, board in found.items():
-        if not number:  # records that say no protocol have no address of their own
+    editions = {number: Edition.of(board) for number, board in boards(taken).items()}
+    pages = render(next(iter(editions.values()), None) or Edition.of(taken))
+    for number, edition in editions.items():
+        if not number:  # records without a protocol have no address of their own
             continue
-        if number == max(found):
-            pages = [plain(f"{address(number)}index.html", MOVED.format(number=number))]
+        if number == max(editions):
+            some = [plain(f"{address(number)}index.html", MOVED.format(number=number))]
         else:
-            pages = [replace(page, name=f"{address(number)}{name}") for name, page in render(board).items()]
-        made |= {page.name: page for page in pages}
-    manifest = decisions.dumps(decisions.decided(found, taken))
-    places = ["", *(address(number) for number in found if number and number != max(found))]
-    return made | {f"{place}{decisions.NAME}": plain(f"{place}{decisions.NAME}", manifest) for place in places}
+            some = [replace(page, name=f"{address(number)}{name}") for name, page in render(edition).items()]
+        pages |= {page.name: page for page in some}
+    decisions = manifest(editions, taken)
+    places = ["", *(address(number) for number in editions if number and number != max(editions))]
+    return pages | {f"{place}{MANIFEST}": plain(f"{place}{MANIFEST}", decisions) for place in places}
 
 
-def _kept(path: Path, page: Page, said: JsonValue) -> JsonValue:
-    """The manifest's entry of a page that is still current; else None.
-
-    It stays where it would be made from the same as before, and is what was written then.
-    """
-    if not isinstance(said, dict) or said.get("inputs") != page.inputs:
+def _current(path: Path, page: Page, entry: JsonValue) -> JsonValue:
+    """The ledger's entry of a page if its inputs and its content are the same as then; else None."""
+    if not isinstance(entry, dict) or entry.get("inputs") != page.inputs:
         return None
     try:
-        return said if _hash(path.read_bytes()) == said.get("sha256") else None
+        return entry if _hash(path.read_bytes()) == entry.get("sha256") else None
     except OSError:
         return None
 
@@ -142,10 +209,10 @@ def _littered(folder: Path) -> bool:
     return folder.is_dir() and any(path.name.startswith(".") for path in folder.iterdir())
 
 
-def _written(path: Path, page: Page, *, sweep: bool) -> JsonValue:
-    made = page.make()
-    content = made if isinstance(made, bytes) else made.encode()
-    # Thousands of them are not waited for; the next build finds what is not whole.
+def _write(path: Path, page: Page, *, sweep: bool) -> JsonValue:
+    text = page.make()
+    content = text if isinstance(text, bytes) else text.encode()
+    # Not durable, because there are thousands; the next build notices a file that is not whole.
     write_atomically(path, content, durable=False, sweep=sweep)
     return {"sha256": _hash(content), "inputs": page.inputs}
 
@@ -153,7 +220,7 @@ def _written(path: Path, page: Page, *, sweep: bool) -> JsonValue:
 def altered(site: Path) -> list[tuple[str, str]]:
     """The altered files of a built site, and why; none without one."""
     try:
-        written = Ledger.read(site)
+        ledger = Ledger.read(site)
     except FileNotFoundError as error:
         if not (site / LEDGER).exists():
             return []
@@ -163,19 +230,19 @@ def altered(site: Path) -> list[tuple[str, str]]:
         return [(name, f"{reason}; {_ANEW}")]
     except OSError as error:
         return [(LEDGER, f"{error}; {_ANEW}")]
-    found = []
+    faults = []
     root = site.resolve()
-    for name, stated in written.files.items():
-        digest = stated.get("sha256") if isinstance(stated, dict) else None
+    for name, entry in ledger.files.items():
+        digest = entry.get("sha256") if isinstance(entry, dict) else None
         path = _inside(root, name)
         try:
             if path is None or not isinstance(digest, str) or (path.exists() and not path.is_file()):
-                found.append((name, f"{LEDGER} lists it, and it is no file of a site; {_ANEW}"))
+                faults.append((name, f"{LEDGER} lists it, and it is no file of a site; {_ANEW}"))
             elif _hash(path.read_bytes()) != digest:
-                found.append((name, "it was altered since it was written"))
+                faults.append((name, "it was altered since it was written"))
         except OSError as error:
-            found.append((name, str(error)))
-    return found
+            faults.append((name, str(error)))
+    return faults
 
 
 def _inside(root: Path, name: str) -> Path | None:

@@ -1,103 +1,89 @@
-"""The front page's summaries: verdicts by data set and by method."""
+"""Summaries of rows: verdicts by data set and by method, and the outcomes of an attack."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leaderboard.lines import JUDGED, Line
-from leaderboard.standing import SIGNS, Standing
+from bench.results.records import Record
+from leaderboard.board import Row
+from leaderboard.entries import Entry, entry
+from leaderboard.panel import SIGNS, Member, Word, outcome
+from leaderboard.reach import MEMBERSHIP, PAIRS, Rung
+from leaderboard.row_schema import JUDGED, BoardRow
 
 NAMED = 3
 SETS = 8
-"""Data sets that are told of in short; the matrix has all."""
+"""Data sets with a line on the front page; the matrix has all."""
 GOOD = ("not broken", "members not told")
+GRAVE = ("broken", "members told", "dented", "not broken", "members not told", "not certified", "not rated")
 
 
 @dataclass(frozen=True)
-class Told:
-    """The rows of one verdict.
+class Group:
+    """The rows of one verdict, and the most useful of them: the best first, no method twice."""
 
-    Args:
-        standing: The verdict.
-        count: How many rows there are.
-        best: The most useful of those whose utility surely beats chance, the best first, no method twice.
-    """
-
-    standing: Standing
+    verdict: Word
+    sign: str
     count: int
-    best: tuple[Line, ...]
+    best: tuple[BoardRow, ...]
 
 
 @dataclass(frozen=True)
 class Short:
-    """A data set in short.
-
-    Args:
-        section: Its slug.
-        name: Its name.
-        told: By verdict, the best for a data owner first.
-        count: How many rows there are.
-    """
+    """A data set in short: its groups by verdict, the best for a data owner first."""
 
     section: str
     name: str
-    told: tuple[Told, ...]
+    groups: tuple[Group, ...]
     count: int
 
     @property
     def withstood(self) -> bool:
         """True if any row was not broken."""
-        return any(one.standing.word in GOOD for one in self.told)
+        return any(one.verdict in GOOD for one in self.groups)
 
     @property
     def rest(self) -> int:
         """Number of rows with figures but no verdict."""
-        return self.count - sum(one.count for one in self.told)
+        return self.count - sum(one.count for one in self.groups)
 
 
-def in_short(lines: Sequence[Line]) -> list[Short]:
+def in_short(rows: Sequence[BoardRow]) -> list[Short]:
     """Each data set with a verdict; reference methods are left out."""
-    sets: dict[tuple[str, str], list[Line]] = {}
-    for line in lines:
-        if not line.reference and not line.idle:
-            sets.setdefault((line.section, line.name), []).append(line)
-    made = []
+    sets: dict[tuple[str, str], list[BoardRow]] = {}
+    for row in rows:
+        if not row.reference and row.applies:
+            sets.setdefault((row.section, row.data_name), []).append(row)
+    shorts = []
     for (section, name), some in sets.items():
-        groups = [[line for line in some if line.standing.word == word] for word in SIGNS if word in JUDGED]
-        told = tuple(Told(group[0].standing, len(group), _best(group)) for group in groups if group)
-        if told:
-            made.append(Short(section, name, told, len(some)))
-    return made[:SETS]
+        by_verdict = {word: [row for row in some if row.verdict == word] for word in SIGNS if word in JUDGED}
+        groups = [Group(word, SIGNS[word], len(mine), _best(mine)) for word, mine in by_verdict.items() if mine]
+        if groups:
+            shorts.append(Short(section, name, tuple(groups), len(some)))
+    return shorts[:SETS]
 
 
-def _useful(line: Line) -> float:
+def _useful(row: BoardRow) -> float:
     """Utility above chance; 0 if that is not significant."""
-    score = None if line.utility is None else line.utility.score
-    if score is None or score.null is None or score.low is None or score.low <= score.null:
+    figure = row.figures.get(row.utility)
+    if figure is None or figure.value is None or figure.null is None or figure.low is None:
         return 0.0
-    return score.value - score.null
+    return figure.value - figure.null if figure.low > figure.null else 0.0
 
 
-def _best(lines: Sequence[Line]) -> tuple[Line, ...]:
-    by_method: dict[str, Line] = {}
-    for line in sorted(filter(_useful, lines), key=lambda line: (-_useful(line), line.id)):
-        by_method.setdefault(line.row.method, line)
+def _best(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
+    by_method: dict[str, BoardRow] = {}
+    for row in sorted(filter(_useful, rows), key=lambda row: (-_useful(row), row.id)):
+        by_method.setdefault(row.plugin, row)
     return tuple(by_method.values())[:NAMED]
 
 
 @dataclass(frozen=True)
 class Place:
-    """A method on a data set.
+    """A method on a data set: its row with the gravest verdict, and the number of rows by verdict in words."""
 
-    Args:
-        lines: All of its rows there.
-        worst: The row with the gravest verdict.
-        words: How many rows there are, by verdict, in words.
-    """
-
-    lines: tuple[Line, ...]
-    worst: Line
+    worst: BoardRow
     words: str
 
 
@@ -106,41 +92,137 @@ class Matrix:
     """Verdicts of methods (down) on data sets (across).
 
     Args:
-        data: Slugs, titles, and names as short as they may be, in the order of the lines.
-        methods: Names, with their places in the order of `data`; None where it never ran.
+        data: Slugs, titles, and names as short as they may be, in the order of the rows.
+        methods: Names, with their places in the order of `data`; None if it never ran.
     """
 
     data: tuple[tuple[str, str, str], ...]
     methods: tuple[tuple[str, tuple[Place | None, ...]], ...]
 
 
-def matrix(lines: Sequence[Line]) -> Matrix:
+def matrix(rows: Sequence[BoardRow]) -> Matrix:
     """The verdicts of all rows but those of reference methods."""
-    shown = [line for line in lines if not line.reference]
-    data = tuple(dict.fromkeys((line.section, line.data, line.name) for line in shown))
-    found: dict[tuple[str, str], list[Line]] = {}
-    for line in shown:
-        found.setdefault((line.row.method, line.section), []).append(line)
-    methods = sorted({line.row.method for line in shown})
-    return Matrix(
-        data,
-        tuple(
-            (method, tuple(_place(found[method, slug]) if (method, slug) in found else None for slug, _, _ in data))
-            for method in methods
-        ),
-    )
+    shown = [row for row in rows if not row.reference]
+    data = tuple(dict.fromkeys((row.section, row.data, row.data_name) for row in shown))
+    cells: dict[tuple[str, str], list[BoardRow]] = {}
+    for row in shown:
+        cells.setdefault((row.plugin, row.section), []).append(row)
+    methods = sorted({row.plugin for row in shown})
+    return Matrix(data, tuple(
+        (method, tuple(_place(cells[method, slug]) if (method, slug) in cells else None for slug, _, _ in data))
+        for method in methods
+    ))  # fmt: skip
 
 
-def _place(lines: Sequence[Line]) -> Place:
-    lines = [line for line in lines if line.row.vouched] or lines  # what others handed in speaks for itself alone
+def _place(rows: Sequence[BoardRow]) -> Place:
+    rows = [row for row in rows if row.trusted] or rows  # rows that others handed in count only for themselves
     counts: dict[str, int] = {}
-    for line in sorted(lines, key=lambda line: -_gravity(line)):
-        counts[line.standing.word] = counts.get(line.standing.word, 0) + 1
-    words = ", ".join(f"{word} {count} of {len(lines)}" if len(lines) > 1 else word for word, count in counts.items())
-    return Place(tuple(lines), max(lines, key=_gravity), words)
+    for row in sorted(rows, key=lambda row: -_gravity(row)):
+        counts[row.verdict] = counts.get(row.verdict, 0) + 1
+    words = ", ".join(f"{word} {count} of {len(rows)}" if len(rows) > 1 else word for word, count in counts.items())
+    return Place(max(rows, key=_gravity), words)
 
 
-def _gravity(line: Line) -> int:
-    """Gravity of a verdict; verdicts that say nothing come last."""
-    grave = ("broken", "members told", "dented", "not broken", "members not told", "not certified", "not rated")
-    return len(grave) - grave.index(line.standing.word) if line.standing.word in grave else 0
+def _gravity(row: BoardRow) -> int:
+    """Gravity of a verdict; verdicts without a finding come last."""
+    return len(GRAVE) - GRAVE.index(row.verdict) if row.verdict in GRAVE else 0
+
+
+FIGURES: Mapping[str, tuple[str, ...]] = {
+    PAIRS: ("guesswork", "reid-auc"),
+    MEMBERSHIP: ("membership-auc", "membership-tpr"),
+}
+ORDER = ("broken", "members told", "dented", "not broken", "members not told", "not applicable", "failed", "timed out")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One attack on one row.
+
+    Args:
+        member: The attack in the row's panel; None if no panel judges its kind.
+        state: The method's standing after it.
+        entries: Its figures.
+    """
+
+    row: BoardRow
+    record: Record
+    member: Member | None
+    state: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class AttackRecord:
+    """The outcomes of an attack.
+
+    Args:
+        sources: Papers.
+        knowledge: The attacker's knowledge: its name, and every text that a record has for it.
+        outcomes: On every row, the gravest first.
+        reaches: By parameters and preset: the encoders of the ladder after it.
+    """
+
+    name: str
+    kind: str
+    sources: tuple[str, ...]
+    knowledge: tuple[tuple[str, tuple[str, ...]], ...]
+    outcomes: tuple[Outcome, ...]
+    reaches: tuple[tuple[str, str, tuple[Rung, ...]], ...]
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Methods that it breaks, or whose members it tells, when certified."""
+        return self._methods("broken", "members told")
+
+    @property
+    def dented(self) -> tuple[str, ...]:
+        """Methods that it dents when certified, and breaks nowhere."""
+        return tuple(name for name in self._methods("dented") if name not in self.broken)
+
+    @property
+    def reached(self) -> tuple[int, int]:
+        """Number of encoders broken, and number tried."""
+        rungs = [rung for _, _, some in self.reaches for rung in some]
+        broken = {rung.method for rung in rungs if rung.state == "broken"}
+        return len(broken), len({rung.method for rung in rungs if rung.tried})
+
+    def _methods(self, *states: str) -> tuple[str, ...]:
+        ranked = [one for one in self.outcomes if one.row.trusted and not one.row.reference]
+        certified = [one for one in ranked if one.member is not None and one.member.certified]
+        return tuple(sorted({one.row.plugin for one in certified if one.state in states}))
+
+
+Attempt = tuple[BoardRow, Row, Record]
+"""A record of an attack with its row, as data and as analysed."""
+
+
+def attack_record(kind: str, name: str, attempts: Sequence[Attempt]) -> AttackRecord:
+    """The records of one attack, summed up."""
+    knowledge: dict[str, dict[str, None]] = {}
+    reaches: dict[tuple[str, str], tuple[Rung, ...]] = {}
+    outcomes = []
+    records = [record for row, _, record in attempts if row.trusted] or [record for _, _, record in attempts]
+    for record in records:
+        for what, text in record.threat_model.items():
+            knowledge.setdefault(what, {})[text] = None
+    for data, row, record in attempts:
+        one = _outcome(data, row, record)
+        if one.member is not None and any(rung.step for rung in one.member.rungs):
+            reaches.setdefault((record.evaluator, record.preset), one.member.rungs)
+        outcomes.append(one)
+    outcomes.sort(key=lambda one: (ORDER.index(one.state), one.row.method, one.row.data, one.row.id))
+    return AttackRecord(
+        name, kind, tuple(sorted({record.attack.source for record in records if record.attack})),
+        tuple((what, tuple(texts)) for what, texts in sorted(knowledge.items())), tuple(outcomes),
+        tuple((evaluator, preset, rungs) for (evaluator, preset), rungs in sorted(reaches.items())),
+    )  # fmt: skip
+
+
+def _outcome(data: BoardRow, row: Row, record: Record) -> Outcome:
+    panel = row.panel if record.kind == PAIRS else row.membership
+    member = next((one for one in panel.members if one.evaluator == record.evaluator), None)
+    certified = [record.evaluator] if member is not None and member.certified else []
+    names = [name for name in FIGURES.get(record.kind, ()) if name in record.metrics]
+    entries = tuple(entry([record], row.entries[name].column, certified) for name in names)
+    return Outcome(data, record, member, outcome(record, panel.tries), entries)

@@ -1,4 +1,4 @@
-"""The board as CSV and parquet: a wide and a long table."""
+"""The board as CSV, parquet and LaTeX: a line a row, and a line a figure."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ from importlib.util import find_spec
 from typing import Literal, get_args, get_type_hints
 
 from bench.results.records import Record, ScoreRecord
-from leaderboard.board import machine
-from leaderboard.entries import Column, reason
-from leaderboard.escapes import Value, cell
+from leaderboard.board import epsilon_text, machine
+from leaderboard.entries import Column, interval, number, reason
+from leaderboard.escapes import cell, tex
 from leaderboard.intake import protocol_of
-from leaderboard.row_schema import COLUMNS, FIGURE, BoardRow, Figure
+from leaderboard.row_schema import PERSON, PRIVACY, UTILITY, BoardRow, Figure, Value, file_columns, shown
 
 Kind = type[str] | type[int] | type[float]
+Ending = Literal["csv", "csv.gz"]
+FIGURE: Mapping[str, Kind] = {"": float, "low": float, "high": float, "by": str, "missing": str}
+"""The columns of a metric in the wide table; the first has the metric's own name."""
 MOST_BYTES = 950_000
-"""Of a file: below what a page, a mail or a spreadsheet on a phone bears."""
+"""Most bytes of a file."""
 MOST_PACKED = 8_000_000
-"""Of what is compressed into one file, to a tenth or less as a rule: a table with a line a figure repeats itself."""
+"""Most bytes compressed into one file, usually to less than a tenth."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Lines under named columns.
-
-    Args:
-        kinds: What each column holds, in order; any of its places may be empty.
-        lines: Values in the order of the columns; what is missing is None.
-    """
+    """Lines under named columns, with the type of each; a missing value is None."""
 
     kinds: Mapping[str, Kind]
     lines: Sequence[Sequence[Value]]
@@ -40,25 +38,24 @@ class Table:
 
 @dataclass(frozen=True)
 class TablePart:
-    """A table, or so much of it as one file holds.
+    """A table, or as much of it as one file holds.
 
     Args:
-        stem: The file's name without its ending: the table's own where one file holds all of it, else with a number, so
-            that a part is not taken for the whole.
-        ending: "csv", or "csv.gz" where it is compressed.
+        stem: The file's name without its ending, with a number if the table has several parts.
+        ending: "csv", or "csv.gz" if it is compressed.
         table: Its lines.
-        content: The same as bytes: UTF-8, commas, a header; text that a spreadsheet would run as a formula gets an
-            apostrophe before it.
+        content: The same as bytes: UTF-8, commas, a header; text that a spreadsheet would run as a formula begins with
+            an apostrophe.
     """
 
     stem: str
-    ending: Literal["csv", "csv.gz"]
+    ending: Ending
     table: Table
     content: bytes
 
     @property
     def name(self) -> str:
-        """Of the CSV file."""
+        """The name of the CSV file."""
         return f"{self.stem}.{self.ending}"
 
     def values(self, column: str) -> list[str]:
@@ -67,91 +64,47 @@ class TablePart:
         return list(dict.fromkeys(str(line[place]) for line in self.table.lines if line[place] is not None))
 
 
-def of_scores(lines: Iterable[ScoreLine]) -> Table:
-    """The long table."""
-    hints = get_type_hints(ScoreLine)
-    kinds = {
-        field.name: next(
-            kind for kind in (str, int, float) if kind in (hints[field.name], *get_args(hints[field.name]))
-        )
-        for field in fields(ScoreLine)
-    }
-    return Table(kinds, [tuple(vars(line).values()) for line in lines])
-
-
-def in_parts(name: str, table: Table, most: int = MOST_BYTES) -> list[TablePart]:
-    """The table as CSV in files of at most `most` bytes."""
+def in_parts(
+    name: str, table: Table, *, compress: bool = False, most: int | None = None, most_bytes: int = MOST_BYTES
+) -> list[TablePart]:
+    """The table as CSV files of at most `most_bytes`, compressed or not."""
     head, *texts = _csv_lines(table)
-    return _named(
-        name,
-        "csv",
-        table,
-        [
-            (low, high, b"".join((head, *texts[low:high])))
-            for low, high in _cuts([len(text) for text in texts], most - len(head))
-        ],
-    )
+    most = most or (MOST_PACKED if compress else most_bytes)
 
-
-def packed(name: str, table: Table, most: int = MOST_PACKED, most_bytes: int = MOST_BYTES) -> list[TablePart]:
-    """The table as compressed CSV in files of bounded size."""
-    head, *texts = _csv_lines(table)
-
-    def compressed(low: int, high: int) -> list[tuple[int, int, bytes]]:
-        content = gzip.compress(b"".join((head, *texts[low:high])), 6, mtime=0)  # the same bytes in every build
+    def split(low: int, high: int) -> list[tuple[int, int, bytes]]:
+        content = b"".join((head, *texts[low:high]))
+        content = gzip.compress(content, 6, mtime=0) if compress else content  # the same bytes in every build
         if len(content) <= most_bytes or high - low < 2:
             return [(low, high, content)]
         middle = (low + high) // 2
-        return [*compressed(low, middle), *compressed(middle, high)]
+        return [*split(low, middle), *split(middle, high)]
 
-    cuts = _cuts([len(text) for text in texts], most)
-    return _named(name, "csv.gz", table, [part for low, high in cuts for part in compressed(low, high)])
-
-
-def _cuts(sizes: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """From which to which line each part goes."""
-    starts, held = [0], 0
-    for place, size in enumerate(sizes):
-        if held + size > most and place > starts[-1]:
+    starts, size = [0], len(head)
+    for place, text in enumerate(texts):
+        if size + len(text) > most and place > starts[-1]:
             starts.append(place)
-            held = 0
-        held += size
-    return list(zip(starts, [*starts[1:], len(sizes)], strict=True))
-
-
-def _named(
-    name: str, ending: Literal["csv", "csv.gz"], table: Table, parts: Sequence[tuple[int, int, bytes]]
-) -> list[TablePart]:  # fmt: skip
+            size = len(head)
+        size += len(text)
+    parts = [part for low, high in zip(starts, [*starts[1:], len(texts)], strict=True) for part in split(low, high)]
     stems = [name] if len(parts) == 1 else [f"{name}-{number}" for number in range(1, len(parts) + 1)]
     return [
-        TablePart(stem, ending, Table(table.kinds, table.lines[low:high]), content)
+        TablePart(stem, "csv.gz" if compress else "csv", Table(table.kinds, table.lines[low:high]), content)
         for stem, (low, high, content) in zip(stems, parts, strict=True)
     ]
 
 
 def _csv_lines(table: Table) -> Iterator[bytes]:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # text with either of them stands in quotes then
-    harmless: dict[Value, Value] = {}  # most places hold what many others hold
-    writer.writerow([cell(name) for name in table.kinds])
-    yield _ended(text.getvalue())
-    for line in table.lines:
+    writer = csv.writer(text, lineterminator="\r\n")  # so that a text with either of them is quoted
+    harmless: dict[Value, Value] = {}  # most places have the same text as many others
+    for line in ([*table.kinds], *table.lines):
         text.seek(0)
         text.truncate()
-        places = []
         for value in line:
-            if isinstance(value, str):
-                if value not in harmless:
-                    harmless[value] = cell(value)
-                places.append(harmless[value])
-            else:
-                places.append(value)
-        writer.writerow(places)
-        yield _ended(text.getvalue())
-
-
-def _ended(line: str) -> bytes:
-    return line.removesuffix("\r\n").encode() + b"\n"
+            if isinstance(value, str) and value not in harmless:
+                harmless[value] = cell(value)
+        writer.writerow(harmless[value] if isinstance(value, str) else value for value in line)
+        yield text.getvalue().removesuffix("\r\n").encode() + b"\n"
 
 
 def can_write_parquet() -> bool:
@@ -174,13 +127,14 @@ def parquet_bytes(table: Table) -> bytes:
 
 def wide(rows: Sequence[BoardRow], columns: Sequence[Column]) -> Table:
     """The wide table: one line a row, five columns a metric."""
-    kinds: dict[str, Kind] = dict(COLUMNS)
-    for column in columns:  # a metric that is called like a column of the row itself is told from it
-        name = f"{column.name} (metric)" if column.name in COLUMNS else column.name
+    own = file_columns()
+    kinds: dict[str, Kind] = dict(own)
+    for column in columns:  # a metric may have the name of a column of the row itself
+        name = f"{column.name} (metric)" if column.name in own else column.name
         kinds |= {f"{name}: {part}".removesuffix(": "): kind for part, kind in FIGURE.items()}
     lines = []
     for row in rows:
-        line: list[Value] = list(row.table.values())
+        line = row.values("files")
         for column in columns:
             figure = row.figures.get(column.name, Figure(status="not-run"))
             missing = figure.missing if figure.value is None else None
@@ -191,13 +145,11 @@ def wide(rows: Sequence[BoardRow], columns: Sequence[Column]) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreLine:
-    """One line of the long table: a figure, or a gap.
+    """One line of the long table: a figure, or a gap with its reason.
 
     Args:
-        row: The row of the board: its address, and its name in the static API.
-        part: Of the metric; empty for the whole.
-        reason: Why there is no figure.
-        device: The kind of device that it ran on: cpu or cuda.
+        row: The row's id on the board and in the static API.
+        part: The part of the metric; empty for the whole.
         machine: The processor or accelerator.
     """
 
@@ -243,26 +195,47 @@ class ScoreLine:
     key: str
 
 
-def score_lines(records: Iterable[tuple[str, Record]]) -> Iterator[ScoreLine]:
-    """One line a figure; gaps have a line with status and reason.
+SCORE = tuple(field.name for field in fields(ScoreLine) if field.name in ScoreRecord.model_fields)
+RECORD = ("preset", "seed", "keys", "cell", "evaluator", "kind", "status", "phase", "device", "git", "created", "key")
 
-    Args:
-        records: Each with the name of its row.
-    """
+
+def long(records: Iterable[tuple[str, Record]]) -> Table:
+    """The long table of records, each with the id of its row."""
+    hints = get_type_hints(ScoreLine)
+    kinds = {
+        field.name: next(
+            kind for kind in (str, int, float) if kind in (hints[field.name], *get_args(hints[field.name]))
+        )
+        for field in fields(ScoreLine)
+    }
+    return Table(kinds, [tuple(vars(line).values()) for line in _score_lines(records)])
+
+
+def _score_lines(records: Iterable[tuple[str, Record]]) -> Iterator[ScoreLine]:
     for row, record in records:
-        common = _common(row, record)
+        data, attack = record.dataset, record.attack
+        common = ScoreLine(
+            row=row,
+            dataset=data.name if data else None,
+            dataset_parameters=json.dumps(data.parameters, sort_keys=True) if data else None,
+            fingerprint=data.fingerprint if data else None,
+            public=data.public if data else None,
+            public_fingerprint=data.public_fingerprint if data else None,
+            method=record.method.name,
+            method_parameters=json.dumps(record.method.parameters, sort_keys=True),
+            attack=attack.name if attack else None,
+            attack_parameters=json.dumps(attack.parameters, sort_keys=True) if attack else None,
+            machine=machine(record) or None,
+            protocol=protocol_of(record),
+            **{name: getattr(record, name) for name in RECORD},
+        )
         if record.status != "ok":
             yield replace(common, reason=reason(record))
         for metric, why in sorted(record.not_applicable.items()):
             yield replace(common, metric=metric, status="not-applicable", reason=why)
         for metric, whole in sorted(record.scores.items()):
             for part, score in flat(whole):
-                yield replace(
-                    common, metric=metric, part=part, value=score.value, low=score.low, high=score.high,
-                    prediction_low=score.prediction_low, prediction_high=score.prediction_high, n=score.n,
-                    null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
-                    better=score.better, unit=score.unit, note=score.note,
-                )  # fmt: skip
+                yield replace(common, metric=metric, part=part, **{name: getattr(score, name) for name in SCORE})
 
 
 def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]]:
@@ -272,31 +245,86 @@ def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]
         yield from flat(part, f"{path} / {name}" if path else name)
 
 
-def _common(row: str, record: Record) -> ScoreLine:
-    data, attack = record.dataset, record.attack
-    return ScoreLine(
-        row=row,
-        dataset=data.name if data else None,
-        dataset_parameters=json.dumps(data.parameters, sort_keys=True) if data else None,
-        fingerprint=data.fingerprint if data else None,
-        public=data.public if data else None,
-        public_fingerprint=data.public_fingerprint if data else None,
-        method=record.method.name,
-        method_parameters=json.dumps(record.method.parameters, sort_keys=True),
-        preset=record.preset,
-        seed=record.seed,
-        keys=record.keys,
-        cell=record.cell,
-        evaluator=record.evaluator,
-        kind=record.kind,
-        attack=attack.name if attack else None,
-        attack_parameters=json.dumps(attack.parameters, sort_keys=True) if attack else None,
-        status=record.status,
-        phase=record.phase,
-        device=record.device,
-        machine=machine(record) or None,
-        protocol=protocol_of(record),
-        git=record.git,
-        created=record.created,
-        key=record.key,
+HEAD = "% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}, \\usepackage{textcomp}.\n"
+ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", "": ""}
+DAGGER = "† the controls of the attack did not run or do not hold: the figure supports no claim of privacy"
+
+
+def latex_table(rows: Sequence[BoardRow], columns: Sequence[Column], caption: str) -> str:
+    """A LaTeX table, as wide as a column of text of 345 points.
+
+    Figures of attacks whose controls do not hold have a dagger, those that are not rated stand in brackets, and the
+    reasons stand below. So do rows to which nothing applies.
+    """
+    columns = _main(rows, columns)
+    fields = shown("paper")
+    heads = ["Method", *(f"{tex(column.title)}{ARROWS[column.better]}" for column in columns),
+             *(f"{tex(mark.title)}{ARROWS[mark.better]}" for _, mark in fields)]  # fmt: skip
+    lines = [
+        HEAD + r"\begin{table}", r"\centering", f"\\caption{{{tex(caption)}}}",
+        r"\footnotesize\setlength{\tabcolsep}{2pt}",
+        f"\\begin{{tabular}}{{p{{.25\\linewidth}}{'r' * (len(heads) - 1)}}}", r"\toprule",
+        " & ".join(heads) + r" \\", r"\midrule",
+    ]  # fmt: skip
+    with_figures = [row for row in rows if any(figure.value is not None for figure in row.figures.values())]
+    for row in with_figures:
+        places = [_latex_figure(row.figures.get(column.name), column) for column in columns]
+        values = [_latex_value(row, name) for name, _ in fields]
+        lines.append(" & ".join([_breaking(row.written), *places, *values]) + r" \\")
+    notes = dict.fromkeys(
+        f"{row.written}: {text}" for row in with_figures for text in (row.unrated, row.caveat) if text
     )
+    if any(_doubtful(row.figures.get(column.name)) for row in with_figures for column in columns):
+        notes[DAGGER] = None
+    if idle := [row.written for row in rows if row not in with_figures]:
+        notes[f"Without a figure: {', '.join(idle)}"] = None
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        *(f"\\par\\raggedright{{\\scriptsize {_breaking(text)}\\par}}" for text in notes),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _main(rows: Sequence[BoardRow], columns: Sequence[Column]) -> list[Column]:
+    """The board's main figures that any of these rows has."""
+    having = {name for row in rows for name, figure in row.figures.items() if figure.value is not None}
+    known = {column.name: column for column in columns if column.name in having}
+    names = [name for name in (*UTILITY, *PRIVACY, *PERSON) if name in known]
+    useful = [name for name in names if name in UTILITY][:1]
+    return [known[name] for name in (*useful, *(name for name in names if name not in UTILITY))] or [*known.values()][
+        :3
+    ]
+
+
+def _breaking(text: str) -> str:
+    """The text in braces, with line breaks after commas and before brackets.
+
+    LaTeX would take a bracket or an asterisk without braces for an option of the row above.
+    """
+    return "{" + tex(text).replace(",", r",\allowbreak{}").replace("{[}", r"\allowbreak{}{[}") + "}"
+
+
+def _latex_value(row: BoardRow, name: str) -> str:
+    value = getattr(row, name)
+    if not isinstance(value, float):
+        return "none" if value in (None, "") else tex(str(value))
+    unit = "" if row.per == "image" else f" {{\\scriptsize per {tex(row.per)}}}"
+    return f"{tex(epsilon_text(value))}{unit if name == 'derived' else ''}"
+
+
+def _doubtful(figure: Figure | None) -> bool:
+    return figure is not None and figure.value is not None and figure.attacked and not figure.certified
+
+
+def _latex_figure(figure: Figure | None, column: Column) -> str:
+    if figure is None:
+        return "{}"
+    if figure.value is None:
+        return f"{{\\scriptsize {tex(figure.words)}}}"
+    text = tex(number(figure.value, column.digits)) + (r"$^\dagger$" if _doubtful(figure) else "")
+    if figure.low is not None:
+        ends = interval(figure.low, figure.high, column.digits).replace(" ", "")
+        text += f" {{\\scriptsize ({tex(ends)})}}"
+    return f"{{[}}{text}{{]}}" if figure.unrated else text

@@ -14,14 +14,14 @@
   const asked = Object.fromEntries(state());
 
   window.addEventListener("load", () => {
-    const sets = Array.from(new Set(rows.map((row) => row.set))).sort((a, b) => (titles[a] || a).localeCompare(titles[b] || b));
+    const sets = Array.from(new Set(rows.map((row) => row.section))).sort((a, b) => (titles[a] || a).localeCompare(titles[b] || b));
     const kinds = Array.from(new Set(rows.map((row) => row.kind))).sort();
     if (!sets.length) { answer.append("No rows yet."); return; }
-    const risks = RISKS.filter(([name]) => rows.some((row) => row.figures[name]));
+    const risks = RISKS.filter(([name]) => rows.some((row) => value(row, name)));
     const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
     const figures = risks.map(([name]) => name), claims = CLAIMS.map(([name]) => name);
     const bound = (text) => (text && text.trim() !== "" && Number.isFinite(Number(text)) ? text : "");
-    const set = among(asked.set, sets) || busiest(sets), told = (name) => rows.some((row) => row.set === set && row.figures[name]);
+    const set = among(asked.set, sets) || busiest(sets), told = (name) => rows.some((row) => row.section === set && value(row, name));
     const wish = { set, preset: among(asked.preset, presets), utility: bound(asked.utility), figure: among(asked.figure, figures) || figures.find(told) || figures[0] || RISKS[0][0], risk: bound(asked.risk), kind: among(asked.kind, kinds), claim: among(asked.claim, claims), epsilon: bound(asked.epsilon) };
     const change = (name) => (value) => { wish[name] = value; remember(wish); draw(); };
     function field(label, name, step) {
@@ -62,61 +62,61 @@
     }
   });
 
-  const rowsOf = (wish) => rows.filter((row) => row.set === wish.set && (!wish.preset || row.preset === wish.preset));
+  const rowsOf = (wish) => rows.filter((row) => row.section === wish.set && (!wish.preset || row.preset === wish.preset));
 
   // What few keys cannot show of single people, of pure noise neither.
   function limits(wish) {
-    const some = rowsOf(wish).filter((row) => row.figures[wish.figure] && row.figures[wish.figure][2] !== null);
-    const least = Math.min(...some.map((row) => row.figures[wish.figure][2]));
+    const some = rowsOf(wish).filter((row) => value(row, wish.figure) && row.figures[wish.figure].high !== null);
+    const least = Math.min(...some.map((row) => row.figures[wish.figure].high));
     if (wish.risk === "" || !SINGLE.includes(wish.figure) || !some.length || least <= Number(wish.risk)) return "";
     const noise = some.some((row) => row.reference === "keeps nothing") ? ", that of pure noise neither" : "";
-    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits[wish.figure]) + " on these data" + noise + ": so few keys do not show less of single people.");
+    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits(wish.figure)) + " on these data" + noise + ": so few keys do not show less of single people.");
   }
 
   const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
-  const count = (slug) => rows.filter((row) => row.set === slug && !row.reference && Object.keys(row.figures).length).length;
-  const useful = (row) => row.figures[row.useful];
+  const count = (slug) => rows.filter((row) => row.section === slug && !row.reference && Object.keys(row.figures).some((name) => value(row, name))).length;
+  const value = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
+  const useful = (row) => (value(row, row.utility) ? row.figures[row.utility] : null);
   const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((said) => said === "");
-  const utility = (row) => (useful(row) ? useful(row)[0] : -1);
+  const utility = (row) => (useful(row) ? useful(row).value : -1);
 
   function judge(row, wish) {
     const against = [], doubts = [];
     function compare(name, bound, sign, what) {
-      const found = row.figures[name], told = (value) => number(value, digits[name]);
+      const print = (size) => number(size, digits(name));
       if (bound === "" || !Number.isFinite(Number(bound))) return;
-      if (!found) { against.push("no figure for " + what); return; }
-      const limit = Number(bound), bad = sign > 0 ? found[2] : found[1];
-      if (sign * (found[0] - limit) > 0) against.push(what + " is " + told(found[0]));
-      else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + told(found[0]) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + told(bad)));
+      if (!value(row, name)) { against.push("no figure for " + what); return; }
+      const figure = row.figures[name], limit = Number(bound), bad = sign > 0 ? figure.high : figure.low;
+      if (sign * (figure.value - limit) > 0) against.push(what + " is " + print(figure.value));
+      else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + print(figure.value) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + print(bad)));
     }
     function attacked(name, bound, sign, what) {
-      const found = row.figures[name];
       compare(name, bound, sign, what);
-      if (!found) return;
-      const beyond = found[5];
-      if (beyond !== null && sign * (beyond - Number(bound)) > 0) doubts.push("an attack that is not certified puts " + what + " at " + number(beyond, digits[name]));
-      if (found[6]) doubts.push("an attack stopped before it had a figure for " + what);
+      if (!value(row, name)) return;
+      const { beyond, gaps } = row.figures[name];
+      if (beyond !== null && sign * (beyond - Number(bound)) > 0) doubts.push("an attack that is not certified puts " + what + " at " + number(beyond, digits(name)));
+      if (gaps.length) doubts.push("an attack stopped before it had a figure for " + what);
     }
     if (wish.kind && row.kind !== wish.kind) against.push("it releases " + row.kind);
-    compare(row.useful, wish.utility, -1, "utility");
+    compare(row.utility, wish.utility, -1, "utility");
     const [name, text, sign] = RISKS.find(([each]) => each === wish.figure) || RISKS[0];
     if (wish.risk !== "") {
       const what = text.split(":")[0].toLowerCase();
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
-      else if (row.figures[name] && !row.figures[name][4]) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
+      else if (value(row, name) && !row.figures[name].certified) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
       else attacked(name, wish.risk, sign, what);
     }
     if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("attacks on it say: " + row.verdict);
-    const [, derived, shown, per, whole] = row.epsilon || [null, null, null, "", true];
+    const { derived, audited, per } = row, whole = /image|record/.test(per);
     if (wish.claim || wish.epsilon !== "") {
-      if (!row.epsilon) against.push("it makes no formal claim");
-      else if (row.claim === "violated") against.push("an audit violated its claim");
-      else if (derived === null) against.push("no finite ε holds");
+      if (derived === null) against.push("it makes no formal claim");
+      else if (row.claim_kind === "violated") against.push("an audit violated its claim");
+      else if (derived === "Infinity") against.push("no finite ε holds");
       else if (wish.epsilon !== "" && !whole) against.push("its ε is per " + per + ", not for a whole image");
       else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + per);
-      else if (wish.claim === "audited" && shown === null) against.push("no audit was held against its claim");
+      else if (wish.claim === "audited" && audited === null) against.push("no audit was held against its claim");
     }
-    if (!nothing(wish) && !row.vouched) doubts.push("only its author measured it (" + row.tier + ")");
+    if (!nothing(wish) && !row.trusted) doubts.push("only its author measured it (" + row.tier + ")");
     return { against, doubts };
   }
 
@@ -124,10 +124,10 @@
     return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows" }, make("table", { class: "plain answer" },
       make("thead", {}, make("tr", {}, ["Method", "Preset", "Verdict", "Utility", "Why"].map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, some.map((one) => make("tr", {},
-        make("th", { scope: "row" }, veil.link(one.row), " ", make("span", { class: "told" }, one.row.told)),
+        make("th", { scope: "row" }, veil.link(one.row), " ", make("span", { class: "told" }, one.row.variant)),
         make("td", {}, one.row.preset + (one.row.seed ? " seed " + one.row.seed : "")),
         make("td", {}, veil.verdict(one.row)),
-        make("td", {}, useful(one.row) ? number(useful(one.row)[0], digits[one.row.useful]) : "none"),
+        make("td", {}, useful(one.row) ? number(useful(one.row).value, digits(one.row.utility)) : "none"),
         make("td", { class: "why" }, why(one)))))));
   }
 })();

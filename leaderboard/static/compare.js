@@ -2,12 +2,12 @@
 "use strict";
 
 (function () {
-  const { make, state, remember, rows, titles } = veil;
+  const { make, state, remember, rows } = veil;
   const MOST = 3;
   const form = document.getElementById("compare"), answer = document.getElementById("answer");
   const chosen = (state().get("rows") || "").split(",").filter(Boolean).slice(0, MOST);
 
-  const name = (row) => [row.method, row.told, "on", titles[row.set] || row.set, row.preset, row.seed ? "seed " + row.seed : ""].filter(Boolean).join(" ");
+  const name = (row) => [row.plugin, row.variant, "on", row.data, row.preset, row.seed ? "seed " + row.seed : ""].filter(Boolean).join(" ");
 
   window.addEventListener("load", () => {
     if (!rows.length) { answer.append("No rows yet."); return; }
@@ -20,7 +20,7 @@
   // Once a row is chosen, those come first that it compares with: the same data, size and seed.
   function pick() {
     const first = rows.find((row) => row.id === chosen[0]);
-    const alike = (row) => first && row.set === first.set && row.preset === first.preset && row.seed === first.seed;
+    const alike = (row) => first && row.section === first.section && row.preset === first.preset && row.seed === first.seed;
     form.replaceChildren(...Array.from({ length: MOST }, (_, place) => {
       const group = (label, some) => (some.length ? make("optgroup", { label }, some.map((row) => make("option", { value: row.id, selected: row.id === chosen[place] }, name(row)))) : null);
       const list = make("select", {}, make("option", { value: "" }, place < 2 ? "choose a row" : "and a third, if you like"),
@@ -51,30 +51,24 @@
   function shown(found) {
     if (!found.length) return [];
     const first = found[0];
-    const apart = found.filter((row) => row.set !== first.set || row.preset !== first.preset || row.seed !== first.seed);
+    const apart = found.filter((row) => row.section !== first.section || row.preset !== first.preset || row.seed !== first.seed);
     const fact = (label, text) => make("tr", {}, make("th", { scope: "row" }, label), found.map((row) => make("td", {}, text(row))));
-    const entries = new Map();
-    found.forEach((row) => row.entries.forEach((entry) => entries.set(entry.name, entry)));
-    const body = [
-      fact("Data set", (row) => row.data), fact("Run", (row) => row.preset + ", seed " + row.seed + ", " + row.keys + " keys"),
-      fact("Verdict", (row) => veil.verdict(row)), fact("In full", (row) => row.sentence), fact("Releases", (row) => row.kind), fact("Tier", (row) => row.tier),
-      fact("Formal claim", (row) => (row.epsilon ? "claimed ε " + bound(row.epsilon[0]) + ", derived " + bound(row.epsilon[1]) + " per " + row.epsilon[3] : "none")),
-      fact("Cost", (row) => row.cost || "not said"),
-    ];
+    const facts = veil.fields.filter((field) => field.places.includes("facts"));
+    const body = facts.map((field) => fact(field.heading, (row) => (field.name === "verdict" ? veil.verdict(row) : field.name === "dataset" ? row.data : veil.text(row[field.name]))));
+    const known = new Map(found.flatMap(veil.shown).map(({ column }) => [column.name, column]));
     let group = "";
-    entries.forEach((entry) => {
-      if (entry.group !== group) {
-        group = entry.group;
+    Array.from(known.values()).sort((a, b) => a.order - b.order).forEach((column) => {
+      if (column.group !== group) {
+        group = column.group;
         body.push(make("tr", { class: "group" }, make("th", { scope: "colgroup", colspan: found.length + 1 }, group)));
       }
-      body.push(make("tr", {}, make("th", { scope: "row" }, entry.title + (entry.better === "higher" ? " ↑" : " ↓")), found.map((row) => figure(row, entry.name)),
-        ));
+      body.push(make("tr", {}, make("th", { scope: "row" }, veil.heading(column)), found.map((row) => figure(row, column))));
     });
     const tested = tests(found);
     return [
       apart.length ? make("p", { class: "notes" }, "These rows stand on other data, or at another size or seed: their figures do not compare.") : null,
       make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows side by side" }, make("table", { class: "plain side" },
-        make("thead", {}, make("tr", {}, make("td", {}), found.map((row) => make("th", { scope: "col" }, veil.link(row), " ", make("span", { class: "told" }, row.told))))),
+        make("thead", {}, make("tr", {}, make("td", {}), found.map((row) => make("th", { scope: "col" }, veil.link(row), " ", make("span", { class: "told" }, row.variant))))),
         make("tbody", {}, body))),
       tested.length ? make("section", {}, make("h2", {}, "How much they differ"),
         make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Differences" }, make("table", { class: "plain answer" },
@@ -85,31 +79,29 @@
     ].filter(Boolean);
   }
 
-  const bound = (value) => (value === null ? "∞" : veil.number(value));
-
-  function figure(row, metric) {
-    const entry = row.entries.find((each) => each.name === metric);
-    if (!entry) return make("td", {}, make("span", { class: "quiet" }, "no figure"));
-    return make("td", {}, make("span", { class: "value" }, entry.text), " ", make("span", { class: "interval" }, entry.interval),
-      entry.by ? make("span", { class: "quiet" }, " by " + entry.by) : null, entry.marks.map((mark) => make("span", { class: "mark" }, " " + mark)));
+  function figure(row, column) {
+    const one = row.figures[column.name];
+    if (!one || one.value === null) return make("td", {}, make("span", { class: "quiet" }, "no figure"));
+    return make("td", {}, make("span", { class: "value" }, veil.number(one.value, column.digits)), " ", make("span", { class: "interval" }, veil.interval(one.low, one.high, column.digits)),
+      one.attacked ? make("span", { class: "quiet" }, " by " + veil.by(one)) : null, veil.marks(one).map((mark) => make("span", { class: "mark" }, " " + mark)));
   }
 
-  // How much two rows differ, where a paired test was made.
+  // How much two rows differ, if a paired test was made.
   function tests(found) {
-    const said = [];
+    const lines = [];
     found.forEach((a, place) => found.slice(place + 1).forEach((b) => {
       Object.entries(a.tests[b.id] || {}).forEach(([metric, apart]) => {
-        const entry = a.entries.find((each) => each.name === metric) || { title: metric, better: "higher" };
-        const told = (value) => signed(value, apart.ratio, entry.digits), ends = told(apart.low) + " to " + told(apart.high);
-        const gain = (apart.ratio ? apart.value - 1 : apart.value) * (entry.better === "higher" ? 1 : -1);
-        const better = apart.p >= 0.05 ? "not told apart" : (gain > 0 ? a : b).method + " is better for the data owner";
-        said.push(make("tr", {}, make("th", { scope: "row" }, entry.title), make("td", {}, named(a) + (apart.ratio ? " ÷ " : " − ") + named(b)),
-          make("td", {}, make("span", { class: "value" }, told(apart.value)), " ", make("span", { class: "interval" }, ends)),
+        const column = veil.columns[metric] || { title: metric, better: "higher" };
+        const print = (value) => signed(value, apart.ratio, column.digits), ends = print(apart.low) + " to " + print(apart.high);
+        const gain = (apart.ratio ? apart.value - 1 : apart.value) * (column.better === "higher" ? 1 : -1);
+        const better = apart.p >= 0.05 ? "not told apart" : (gain > 0 ? a : b).plugin + " is better for the data owner";
+        lines.push(make("tr", {}, make("th", { scope: "row" }, column.title), make("td", {}, named(a) + (apart.ratio ? " ÷ " : " − ") + named(b)),
+          make("td", {}, make("span", { class: "value" }, print(apart.value)), " ", make("span", { class: "interval" }, ends)),
           make("td", {}, apart.p < 0.001 ? "< 0.001" : apart.p.toFixed(3)), make("td", {}, better)));
       });
     }));
-    return said;
+    return lines;
   }
-  const named = (row) => (row.method + " " + row.told).trim();
+  const named = (row) => (row.plugin + " " + row.variant).trim();
   const signed = (value, ratio, digits) => (ratio ? "× " + veil.number(value) : (value < 0 ? "−" : "+") + veil.number(Math.abs(value), digits));
 })();

@@ -14,19 +14,21 @@
   const UP = ["utility-auc", "linear-probe-auc"];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const TINTS = { broken: "--bad", dented: "--warn", "members told": "--warn", "not broken": "--good", "members not told": "--good" };
+  const has = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
+  const ends = (figure) => [figure.value, figure.low, figure.high].filter((value) => value !== null);
   let chart = null;
 
   window.addEventListener("load", () => {
     const groups = new Map();
     for (const row of veil.rows) {
-      if (!UP.some((name) => row.figures[name])) continue;
-      const key = [row.set, row.preset, row.seed].join("|");
+      if (!UP.some((name) => has(row, name))) continue;
+      const key = [row.section, row.preset, row.seed].join("|");
       const list = groups.get(key);
       if (list) list.push(row);
       else groups.set(key, [row]);
     }
     if (!groups.size) return;
-    const options = Array.from(groups, ([key, rows]) => [key, (veil.titles[rows[0].set] || rows[0].set) + ", " + rows[0].preset + ", seed " + rows[0].seed + " (" + rows.length + ")"]);
+    const options = Array.from(groups, ([key, rows]) => [key, rows[0].data + ", " + rows[0].preset + ", seed " + rows[0].seed + " (" + rows.length + ")"]);
     options.sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
     const first = groups.has(place.dataset.shown) ? place.dataset.shown : options[0][0];  // as without scripts
     const asked = state();
@@ -39,14 +41,14 @@
 
     function draw() {
       const rows = groups.get(chosen.data).filter((row) => !row.unrated);
-      const across = ACROSS.filter(([name]) => rows.some((row) => row.figures[name]));
+      const across = ACROSS.filter(([name]) => rows.some((row) => has(row, name)));
       const [metric, title, better, log] = across.find(([name]) => name === chosen.across) || across[0] || ACROSS[0];
       bar.replaceChildren(
         select("Data set and size", options, chosen.data, (value) => { chosen.data = value; remember({ plot: value }); draw(); }),
         select("Across", across.map(([name, text]) => [name, text]), metric, (value) => { chosen.across = value; remember({ across: value }); draw(); }));
-      const up = UP.find((name) => rows.some((row) => row.figures[name] && row.figures[metric]));
-      const marks = up === undefined ? [] : rows.filter((row) => row.figures[up] && row.figures[metric]).map((row) => ({ row, x: row.figures[metric], y: row.figures[up], names: [up, metric] }));
-      marks.sort((a, b) => a.x[0] - b.x[0] || a.y[0] - b.y[0]);
+      const up = UP.find((name) => rows.some((row) => has(row, name) && has(row, metric)));
+      const marks = up === undefined ? [] : rows.filter((row) => has(row, up) && has(row, metric)).map((row) => ({ row, x: row.figures[metric], y: row.figures[up], names: [up, metric] }));
+      marks.sort((a, b) => a.x.value - b.x.value || a.y.value - b.y.value);
       if (chart) chart.destroy();
       told.textContent = marks.length ? "" : "No row has both figures here.";
       box.replaceChildren();
@@ -62,33 +64,33 @@
   const tall = (width) => Math.max(300, Math.min(520, Math.round(width * 0.5)));
 
   function front(marks, better) {
-    const mine = marks.filter((mark) => !mark.row.reference && mark.row.vouched && mark.x[4]).sort((a, b) => b.y[0] - a.y[0] || better * (b.x[0] - a.x[0]));
+    const mine = marks.filter((mark) => !mark.row.reference && mark.row.trusted && mark.x.certified).sort((a, b) => b.y.value - a.y.value || better * (b.x.value - a.x.value));
     const kept = [];
-    for (const mark of mine) if (!kept.length || better * (mark.x[0] - kept[kept.length - 1].x[0]) > 0) kept.push(mark);
+    for (const mark of mine) if (!kept.length || better * (mark.x.value - kept[kept.length - 1].x.value) > 0) kept.push(mark);
     return kept;
   }
 
   function plot(box, told, marks, title, better, log) {
     const least = log ? 0.5 : -Infinity;
-    const values = (which) => marks.flatMap((mark) => mark[which].slice(0, 3)).filter((value) => value !== null);
+    const values = (which) => marks.flatMap((mark) => ends(mark[which]));
     const range = (found, logarithmic) => {
       const low = Math.max(Math.min(...found), logarithmic ? least : -Infinity), high = Math.max(...found);
       if (logarithmic) return [low / 1.4, high * 1.6];
       const room = (high - low || Math.abs(high) || 1) * 0.08;
       return [low - room, high + room];
     };
-    const xs = range([...values("x"), ...marks.map((mark) => mark.x[3]).filter((value) => value !== null)], log), ys = range(values("y"), false);
+    const xs = range([...values("x"), ...marks.map((mark) => mark.x.null).filter((value) => value !== null)], log), ys = range(values("y"), false);
     let current = -1;
     const edge = front(marks, better);
 
     function paint(u) {
       const context = u.ctx, ratio = devicePixelRatio;
-      const at = (mark) => [u.valToPos(mark.x[0], "x", true), u.valToPos(mark.y[0], "y", true)];
+      const at = (mark) => [u.valToPos(mark.x.value, "x", true), u.valToPos(mark.y.value, "y", true)];
       context.save();
       context.beginPath();
       context.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
       context.clip();
-      const nulls = marks.map((mark) => mark.x[3]).filter((value) => value !== null);
+      const nulls = marks.map((mark) => mark.x.null).filter((value) => value !== null);
       if (nulls.length) {
         const ends = [Math.min(...nulls), Math.max(...nulls)].map((value) => u.valToPos(value, "x", true)).sort((a, b) => a - b);
         context.fillStyle = colour("--chance");
@@ -113,13 +115,13 @@
         context.globalAlpha = index === current ? 1 : 0.55;
         context.lineWidth = (index === current ? 2 : 1) * ratio;
         context.beginPath();
-        if (mark.x[1] !== null && mark.x[2] !== null) {
-          context.moveTo(u.valToPos(Math.max(mark.x[1], least), "x", true), y);
-          context.lineTo(u.valToPos(mark.x[2], "x", true), y);
+        if (mark.x.low !== null && mark.x.high !== null) {
+          context.moveTo(u.valToPos(Math.max(mark.x.low, least), "x", true), y);
+          context.lineTo(u.valToPos(mark.x.high, "x", true), y);
         }
-        if (mark.y[1] !== null && mark.y[2] !== null) {
-          context.moveTo(x, u.valToPos(mark.y[1], "y", true));
-          context.lineTo(x, u.valToPos(mark.y[2], "y", true));
+        if (mark.y.low !== null && mark.y.high !== null) {
+          context.moveTo(x, u.valToPos(mark.y.low, "y", true));
+          context.lineTo(x, u.valToPos(mark.y.high, "y", true));
         }
         context.stroke();
         context.globalAlpha = 1;
@@ -137,7 +139,7 @@
       context.textBaseline = "middle";
       for (const mark of marks) {
         const [x, y] = at(mark);
-        const words = (mark.row.method + " " + mark.row.told).trim();
+        const words = (mark.row.method + " " + mark.row.variant).trim();
         const text = words.length > 30 ? words.slice(0, 29) + "…" : words;
         const wide = context.measureText(text).width, high = 13 * ratio;
         for (const [dx, dy] of [[7, -9], [7, 11], [-7, -9], [-7, 11], [9, 0], [-9, 0], [7, -23], [7, 25], [-7, -23]]) {
@@ -158,9 +160,9 @@
       const mark = marks[index];
       told.replaceChildren();
       if (mark) {
-        const [up, across] = mark.names.map((name) => (value) => veil.number(value, veil.digits[name]));
-        const figure = (found, text) => text(found[0]) + (found[1] === null ? "" : " (" + text(found[1]) + " to " + text(found[2]) + ")");
-        told.append(veil.link(mark.row), " " + mark.row.told + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + figure(mark.y, up) + ", " + title.toLowerCase() + " " + figure(mark.x, across));
+        const [up, across] = mark.names.map((name) => (value) => veil.number(value, veil.digits(name)));
+        const print = (figure, text) => text(figure.value) + (figure.low === null ? "" : " (" + text(figure.low) + " to " + text(figure.high) + ")");
+        told.append(veil.link(mark.row), " " + mark.row.variant + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + print(mark.y, up) + ", " + title.toLowerCase() + " " + print(mark.x, across));
       }
       if (made) made.redraw(false);
     }
@@ -183,13 +185,13 @@
         draw: [paint],
         setSelect: [(u) => { u.zoomed = u.select.width > 0 || u.select.height > 0; }],
       },
-    }, [marks.map((mark) => mark.x[0]), marks.map((mark) => mark.y[0])], box);
+    }, [marks.map((mark) => mark.x.value), marks.map((mark) => mark.y.value)], box);
     made.over.addEventListener("dblclick", () => { made.zoomed = false; made.setScale("x", { min: xs[0], max: xs[1] }); made.setScale("y", { min: ys[0], max: ys[1] }); });
     const near = (event) => {
       const spot = made.over.getBoundingClientRect();
       let best = -1, least = 24 ** 2;
       marks.forEach((mark, index) => {
-        const dx = made.valToPos(mark.x[0], "x") - (event.clientX - spot.left), dy = made.valToPos(mark.y[0], "y") - (event.clientY - spot.top);
+        const dx = made.valToPos(mark.x.value, "x") - (event.clientX - spot.left), dy = made.valToPos(mark.y.value, "y") - (event.clientY - spot.top);
         if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = index; }
       });
       return best;

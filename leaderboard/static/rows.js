@@ -1,11 +1,12 @@
-// What the scripts of the pages share: the rows' figures, which come as scripts because pages opened from a disk may
-// load nothing else, the state in the address, and a way to make elements out of text, never out of markup.
+// Shared by the scripts of all pages: schema and rows, which come as scripts because pages opened from a disk may load
+// nothing else; the state in the address; and a way to make elements out of text, never out of markup.
 "use strict";
 
 const veil = (function () {
   const rows = [];
-  const titles = {};
-  const digits = {};
+  const titles = {};  // of data sets, by their names in addresses
+  const columns = {};  // metrics, by name
+  const fields = [];  // of a row, in order
   const waiting = {};
   const known = {};
   const root = document.body.dataset.root;
@@ -36,7 +37,7 @@ const veil = (function () {
     } catch (error) { /* a browser that keeps addresses of files as they are */ }
   }
 
-  // What an address asks for, where it is one of the things there are; else nothing, as the control beside it shows.
+  // The value in an address if it is a known one, else empty, as the control beside it shows.
   function among(value, known) {
     return Array.from(known).includes(value) ? value : "";
   }
@@ -46,12 +47,21 @@ const veil = (function () {
     return make("label", {}, label + " ", list);
   }
 
-  function add(some, names, decimals) {
-    rows.push(...some);
-    Object.assign(titles, names);
-    Object.assign(digits, decimals);
+  // The same schema and rows as in api/index.json and api/rows; what is left out of a row or figure has its default.
+  function schema(known) {
+    fields.push(...known.fields);
+    known.columns.forEach((column, order) => { columns[column.name] = { ...column, order }; });
   }
-  // Rows of a board that is too long for one page, as plain data: [name, attributes, what it holds ...].
+  function complete(row) {
+    const figure = { value: null, low: null, high: null, null: null, null_low: null, null_high: null, by: "", attacked: false, certified: true, chance: null, beyond: null, unrated: "", gaps: [] };
+    const figures = Object.fromEntries(Object.entries(row.figures).map(([name, one]) => [name, { ...figure, ...one }]));
+    return { caveat: "", audit: "", cost: "", reasons: [], tests: {}, claim: null, ...row, figures };
+  }
+  function add(some) {
+    rows.push(...some.map(complete));
+    some.forEach((row) => { titles[row.section] = row.data; });
+  }
+  // Rows of a board that is too long for one page, as plain data: [name, attributes, children ...].
   const further = [];
   function more(some) {
     further.push(...some);
@@ -59,12 +69,12 @@ const veil = (function () {
   function built(node) {
     return typeof node === "string" ? node : make(node[0], node[1], node.slice(2).map(built));
   }
-  function row(found) {
-    known[found.id] = found;
-    (waiting[found.id] || []).forEach((tell) => tell(found));
-    delete waiting[found.id];
+  function row(data) {
+    known[data.id] = complete(data);
+    (waiting[data.id] || []).forEach((tell) => tell(known[data.id]));
+    delete waiting[data.id];
   }
-  // Hand a row with all of its figures to `tell`; null where there is no row of that name.
+  // Hand a row with all of its figures to `tell`; null if there is no row of that name.
   function load(id, tell) {
     if (!/^[a-z0-9-]+$/.test(id)) return tell(null);
     if (known[id]) return tell(known[id]);
@@ -78,12 +88,36 @@ const veil = (function () {
     document.head.append(script);
     return undefined;
   }
-  function verdict(found) {
-    return make("span", { class: "verdict " + found.verdict.replaceAll(" ", "-") }, make("b", { "aria-hidden": "true" }, found.sign), " " + found.verdict);
+  function verdict(row) {
+    return make("span", { class: "verdict " + row.verdict.replaceAll(" ", "-") }, make("b", { "aria-hidden": "true" }, row.sign), " " + row.verdict);
   }
-  function link(found) {
-    return make("a", { href: root + "cells/" + found.id + ".html" }, found.method);
+  function link(row) {
+    return make("a", { href: root + "cells/" + row.id + ".html" }, row.plugin);
   }
+  // A field of a row in print (`value_text` of leaderboard/environment.py).
+  function text(value) {
+    if (value === null || value === undefined || value === "") return "none";
+    if (Array.isArray(value)) return (value[0] === value[1] ? value[0] : value[0] + "–" + value[1]) + " of " + value[2];
+    if (value === "Infinity") return "∞";
+    return typeof value === "number" && !Number.isInteger(value) ? number(value) : String(value);
+  }
+  function interval(low, high, decimals) {
+    return low === null || high === null ? "no interval" : number(low, decimals) + " – " + number(high, decimals);
+  }
+  // The figures of a row that have a value, in the order of the board, each with its column.
+  function shown(row) {
+    return Object.entries(row.figures).filter(([name, one]) => one.value !== null && columns[name])
+      .map(([name, one]) => ({ column: columns[name], figure: one })).sort((a, b) => a.column.order - b.column.order);
+  }
+  const heading = (column) => column.title + (column.better === "higher" ? " ↑" : " ↓");
+  // The attack that gave a figure, and what a reader should know of it.
+  function marks(figure) {
+    return [
+      figure.chance === "inside" && "at chance", !figure.certified && "not certified", figure.unrated && "not rated",
+      figure.gaps.length && "an attack stopped",
+    ].filter(Boolean);
+  }
+  const by = (figure) => (figure.attacked ? figure.by.replace(/^(reidentification|membership)-/, "").replace(/-$/, "") : "");
   // A figure as the pages print it (`number` of leaderboard/entries.py): so many decimals, or three digits that count.
   function number(value, decimals) {
     if (value === null || value === undefined) return "none";
@@ -97,5 +131,7 @@ const veil = (function () {
     return text.replace("-", "−");
   }
 
-  return { add, more, built, further, row, load, rows, titles, digits, root, make, state, remember, among, select, verdict, link, number };
+  const digits = (name) => (columns[name] ? columns[name].digits : null);
+
+  return { schema, add, more, built, further, row, load, rows, titles, columns, fields, digits, root, make, state, remember, among, select, verdict, link, number, text, interval, shown, heading, marks, by };
 })();

@@ -14,12 +14,9 @@
 })();
 
 function begin() {
-  const FILTERS = [
-    ["set", "Data set"], ["preset", "Preset"], ["verdict", "Verdict"], ["kind", "Releases"], ["claim", "Claim"],
-    ["tier", "Tier"], ["device", "Device"],
-  ];
   const tables = Array.from(document.querySelectorAll("table.lines"));
   if (!tables.length) return;
+  const FILTERS = tables[0].dataset.choices.split(",").map((choice) => choice.split("="));
   const USUALLY_HIDDEN = tables[0].dataset.hidden.split(",").filter(Boolean);
   const { make, state, remember, among, select } = veil;
   const first = state();
@@ -41,7 +38,7 @@ function begin() {
   const places = new Map(every.map((row, place) => [row, place]));
   const opened = new Map();  // what a row was opened to
   const texts = new Map(every.map((row) => [row, row.textContent.toLowerCase()]));
-  const titles = new Map(every.map((row) => [row, row.querySelector(".c-set")?.textContent || ""]));
+  const titles = new Map(every.map((row) => [row, row.querySelector(".c-dataset")?.textContent || ""]));
 
   // Rows without a figure come last in both directions; equal rows keep their order.
   function sort(table, name, direction) {
@@ -120,7 +117,11 @@ function begin() {
     if (hidden && hidden.size === brief.size && Array.from(hidden).every((name) => brief.has(name))) hidden = null;
     const left = hidden || new Set(USUALLY_HIDDEN);
     for (const table of tables) {
-      heads(table).forEach(({ dataset: { c } }) => table.classList.toggle("no-" + c, left.has(c)));
+      heads(table).forEach((head, index) => {
+        const off = left.has(head.dataset.c);
+        head.classList.toggle("off", off);
+        lines.get(table).forEach((row) => row.cells[index].classList.toggle("off", off));
+      });
       table.classList.toggle("brief", hidden === null);
     }
     for (const [name, tick] of ticks) tick.checked = !(hidden || brief).has(name);
@@ -129,28 +130,29 @@ function begin() {
   const ticks = new Map();
   narrow.addEventListener("change", hide);
 
-  function fact(entry) {
-    const extra = [entry.chance && "chance " + entry.chance, entry.by && "by " + entry.by, ...entry.marks].filter(Boolean);
-    return make("div", {}, make("dt", {}, entry.title + (entry.better === "higher" ? " ↑" : " ↓")),
-      make("dd", {}, make("span", { class: "value" }, entry.text), " ", make("span", { class: "interval" }, entry.interval),
+  function fact({ column, figure }) {
+    const chance = figure.null === null ? "" : veil.number(figure.null, column.digits) + (figure.null_low === null || figure.null_high === null ? "" : " (" + veil.interval(figure.null_low, figure.null_high, column.digits) + ")");
+    const extra = [chance && "chance " + chance, figure.attacked && "by " + veil.by(figure), ...veil.marks(figure)].filter(Boolean);
+    return make("div", {}, make("dt", {}, veil.heading(column)),
+      make("dd", {}, make("span", { class: "value" }, veil.number(figure.value, column.digits)), " ", make("span", { class: "interval" }, veil.interval(figure.low, figure.high, column.digits)),
         extra.length ? make("span", { class: "extra" }, extra.join(" · ")) : null));
   }
-  function details(found) {
-    if (found === null) return [make("p", {}, "The figures of this row could not be loaded; its page holds them.")];
+  function details(row) {
+    if (row === null) return [make("p", {}, "The figures of this row could not be loaded; its page holds them.")];
     const groups = new Map();
-    found.entries.forEach((entry) => groups.set(entry.group, [...(groups.get(entry.group) || []), entry]));
-    const sections = Array.from(groups, ([group, entries]) => make("section", {}, make("h3", {}, group), make("dl", {}, entries.map(fact))));
-    const reasons = found.reasons.map(([status, what, why]) => make("li", {}, status + ": " + what + ": " + why));
+    veil.shown(row).forEach((one) => groups.set(one.column.group, [...(groups.get(one.column.group) || []), one]));
+    const sections = Array.from(groups, ([group, some]) => make("section", {}, make("h3", {}, group), make("dl", {}, some.map(fact))));
+    const reasons = row.reasons.map(([status, names, why]) => make("li", {}, status + ": " + names + ": " + why));
     return [
-      make("p", { class: "said" }, make("b", { "aria-hidden": "true" }, found.sign), " ", found.sentence),
-      found.caveat ? make("p", { class: "notes" }, found.caveat) : null,
-      found.unrated ? make("p", {}, "Not rated: " + found.unrated) : null,
-      found.audit ? make("p", {}, "Audit: " + found.audit) : null,
+      make("p", { class: "said" }, make("b", { "aria-hidden": "true" }, row.sign), " ", row.sentence),
+      row.caveat ? make("p", { class: "notes" }, row.caveat) : null,
+      row.unrated ? make("p", {}, "Not rated: " + row.unrated) : null,
+      row.audit ? make("p", {}, "Audit: " + row.audit) : null,
       make("div", { class: "facts" }, sections),
       reasons.length ? make("details", {}, make("summary", {}, reasons.length + (reasons.length === 1 ? " reason" : " reasons") + " for places without a figure"), make("ul", {}, reasons)) : null,
-      make("p", { class: "links" }, make("a", { href: veil.root + "cells/" + found.id + ".html" }, "Records, environment, command"),
-        make("a", { href: veil.root + "compare.html?rows=" + found.id }, "Compare with another row"),
-        make("a", { href: "#" + found.id }, "Link to this row")),
+      make("p", { class: "links" }, make("a", { href: veil.root + "cells/" + row.id + ".html" }, "Records, environment, command"),
+        make("a", { href: veil.root + "compare.html?rows=" + row.id }, "Compare with another row"),
+        make("a", { href: "#" + row.id }, "Link to this row")),
     ].filter(Boolean);
   }
   function toggle(row, button, show) {
@@ -184,13 +186,13 @@ function begin() {
     find.addEventListener("input", () => { wanted.q = find.value; filter(); });
     bar.append(make("label", {}, "Find ", find));
     for (const [name, label] of FILTERS) {
-      const values = new Map(every.map((row) => [row.dataset[name], name === "set" ? titles.get(row) || row.dataset.set : row.dataset[name]]));
+      const values = new Map(every.map((row) => [row.dataset[name], name === "dataset" ? titles.get(row) || row.dataset.dataset : row.dataset[name]]));
       if (values.size < 2) continue;
       const sorted = Array.from(values).sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
       bar.append(select(label, [["", "all"], ...sorted], wanted[name], (value) => { wanted[name] = value; filter(); }));
     }
     const columns = heads(tables[0]).filter((head) => head.dataset.c !== "method");
-    const names = columns.map((head) => [head.dataset.c, head.textContent.trim() + (head.dataset.c.endsWith("-rank") ? " by " + head.dataset.c.split("-")[0] : "")]);
+    const names = columns.map((head) => [head.dataset.c, head.textContent.trim()]);
     const orders = [["", "as given"], ...heads(tables[0]).flatMap((head) => {
       const text = names.find(([name]) => name === head.dataset.c)?.[1] || "Method";
       const both = [[head.dataset.c, text + ", ascending"], ["-" + head.dataset.c, text + ", descending"]];
@@ -228,6 +230,7 @@ function begin() {
       });
       table.classList.add("opening");
     });
+    tables.forEach((table) => heads(table).forEach((head, index) => lines.get(table).forEach((row) => { row.cells[index].dataset.label = names.find(([name]) => name === head.dataset.c)?.[1] || ""; })));
     every.forEach((row) => {
       const button = make("button", { type: "button", class: "opener", "aria-expanded": "false", "aria-label": "Details of " + row.cells[0].textContent.trim().replace(/\s+/g, " ") });
       row.cells[0].prepend(button);

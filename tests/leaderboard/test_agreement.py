@@ -23,21 +23,24 @@ from leaderboard.edition import Edition
 from leaderboard.entries import number
 from leaderboard.escapes import tex
 from leaderboard.intake import boards, intake
-from leaderboard.lines import Line
 from leaderboard.packed_rows import published_results, read_row, row_file
-from leaderboard.page import Page
+from leaderboard.pages import Page
 from leaderboard.published import PUBLISHED
 from leaderboard.reproduction import VERDICTS, shipped
+from leaderboard.row_schema import BoardRow
 
 ROWS = 6
 ENDS = ("value", "low", "high")
+CELLS: dict[str, str] = {}
 
 
 @pytest.fixture(scope="module")
-def published() -> tuple[list[Line], Mapping[str, Page]]:
+def published() -> tuple[list[BoardRow], Mapping[str, Page]]:
     """A few rows of the published board, far apart, and every file of its site."""
     taken = intake(published_results(PUBLISHED))
-    lines = [line for line in Edition.of(next(iter(boards(taken).values()))).lines if not line.idle]
+    edition = Edition.of(next(iter(boards(taken).values())))
+    CELLS.update({row.id: row.cell for row in edition.board})
+    lines = [row for row in edition.lines if row.applies]
     return lines[:: max(1, len(lines) // ROWS)], site.files(taken)
 
 
@@ -52,18 +55,18 @@ def texts(cell: str) -> Mapping[str, bytes]:
     return read_row(row_file(PUBLISHED, cell)).records
 
 
-def raw(line: Line) -> dict[str, dict[str, Any]]:
+def raw(line: BoardRow) -> dict[str, dict[str, Any]]:
     """The records of a row by the names of their files."""
-    return {name: json.loads(text) for name, text in texts(line.row.cell).items()}
+    return {name: json.loads(text) for name, text in texts(CELLS[line.id]).items()}
 
 
-def shown(line: Line) -> dict[str, tuple[str, dict[str, Any]]]:
+def shown(line: BoardRow) -> dict[str, tuple[str, dict[str, Any]]]:
     """Of every metric of a row the record that its figure is from, and the figure in it."""
     records = raw(line)
     return {
-        name: (entry.by, records[entry.by]["scores"][name])
-        for name, entry in line.row.entries.items()
-        if entry.score is not None
+        name: (figure.by, records[figure.by]["scores"][name])
+        for name, figure in line.figures.items()
+        if figure.value is not None
     }
 
 
@@ -82,7 +85,7 @@ def floats(*values: Any) -> list[float | None]:
     return [None if value in ("", None) else float(value) for value in values]
 
 
-def test_tables_say_what_the_records_say(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_tables_say_what_the_records_say(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     lines, pages = published
     board = {line["row"]: line for line in table(pages, "board")}
     results = {
@@ -103,7 +106,7 @@ def test_tables_say_what_the_records_say(published: tuple[list[Line], Mapping[st
         assert told == sum(1 for (row, _, _), long in results.items() if row == line.id and long["value"])
 
 
-def test_parquet_says_what_csv_says(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_parquet_says_what_csv_says(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     _, pages = published
     for name in ("board", "results"):
         stems = [each["file"].partition(".")[0] for each in json.loads(content(pages, "api/index.json"))["tables"]
@@ -121,7 +124,7 @@ def test_parquet_says_what_csv_says(published: tuple[list[Line], Mapping[str, Pa
             }
 
 
-def test_the_api_says_what_the_records_say_and_holds_them(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_the_api_says_what_the_records_say_and_holds_them(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     lines, pages = published
     for line in lines:
         told = json.loads(content(pages, f"api/rows/{line.id}.json"))
@@ -129,38 +132,38 @@ def test_the_api_says_what_the_records_say_and_holds_them(published: tuple[list[
         for metric, (by, figure) in shown(line).items():
             assert [told["figures"][metric][end] for end in ENDS] == [figure[end] for end in ENDS]
             assert told["figures"][metric]["by"] == by
-        for name, text in texts(line.row.cell).items():
+        for name, text in texts(CELLS[line.id]).items():
             assert content(pages, told["records"][name]) == text
 
 
-def test_pages_and_latex_print_the_figures_of_the_records(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_pages_and_latex_print_the_figures_of_the_records(
+    published: tuple[list[BoardRow], Mapping[str, Page]],
+) -> None:
     lines, pages = published
     front = content(pages, "index.html").decode()
     papers = [content(pages, name).decode() for name in pages if re.fullmatch(r"latex/[^/]+\.tex", name)]
+    columns = {
+        one["name"]: one for one in json.loads(content(pages, "rows/schema.js")[len("veil.schema(") : -3])["columns"]
+    }
     for line in lines:
         page = content(pages, f"cells/{line.id}.html").decode()
         opened = json.loads(content(pages, f"rows/{line.id}.js").decode()[len("veil.row(") : -3])
-        texts = {entry["name"]: entry["text"] for entry in opened["entries"]}
         (row,) = re.findall(rf'<tr id="{line.id}".*?</tr>', front, re.DOTALL)
         for metric, (_, figure) in shown(line).items():
-            text = number(figure["value"], line.row.entries[metric].column.digits)
-            assert texts[metric] == text
+            text = number(figure["value"], columns[metric]["digits"])
+            assert [opened["figures"][metric].get(end) for end in ENDS] == [figure[end] for end in ENDS]
             assert f'<td class="value">{text}</td>' in page
-            assert opened["entries"][[*texts].index(metric)]["digits"] == line.row.entries[metric].column.digits
-            if metric in opened["figures"]:  # what is rounded twice may come out otherwise
-                assert text == number(opened["figures"][metric][0], line.row.entries[metric].column.digits)
-        for entry in (line.utility, line.privacy, line.person):
-            if entry is not None and entry.score is not None:
-                assert f'<span class="value">{entry.text}</span>' in row
-                assert any(f"{tex(entry.text)}" in paper for paper in papers)
+            if metric in (line.utility, line.privacy, line.person):
+                assert f'<span class="value">{text}</span>' in row
+                assert any(f"{tex(text)}" in paper for paper in papers)
 
 
-def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     lines, pages = published
     board = {line["row"]: line for line in table(pages, "board")}
     decided = {row["id"]: row for row in json.loads(content(pages, "board-manifest.json"))["rows"]}
     for line in lines:
-        word, tier = line.standing.word, line.tier.word
+        word, tier = line.verdict, line.tier
         told = json.loads(content(pages, f"api/rows/{line.id}.json"))
         assert (board[line.id]["verdict"], board[line.id]["tier"]) == (told["verdict"], told["tier"]) == (word, tier)
         assert decided[line.id]["tier"] == tier
@@ -173,7 +176,7 @@ def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[Line], M
         assert content(pages, f"cells/{line.id}.html").decode().count(f"{word}</span></p>") == 1
 
 
-def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     _, pages = published
     page = content(pages, "reproduction.html").decode()
     quoted = [one for _, _, row in shipped().rows() for one in row.ours if one.record is not None]
@@ -186,7 +189,7 @@ def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[Line], M
     assert quoted
 
 
-def test_counts_of_what_is_folded_add_up(published: tuple[list[Line], Mapping[str, Page]]) -> None:
+def test_counts_of_what_is_folded_add_up(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     _, pages = published
     listed = dict(
         re.findall(r'<a href="([^"]+)\.html">.*<td>(\d+)</td></tr>', content(pages, "attacks/index.html").decode())

@@ -8,10 +8,12 @@ from made.board_records import auc, claim, dataset, metrics, record, utility
 from made.many_records import many
 
 from bench.results.records import Record
-from leaderboard.board import missing, ordered, rows, telling
-from leaderboard.intake import Tier
-from leaderboard.lines import lines, sections
+from leaderboard.board import missing, rows, telling
+from leaderboard.edition import Edition
+from leaderboard.environment import ordered
+from leaderboard.intake import Intake
 from leaderboard.panel import Panel
+from leaderboard.sections import sections
 
 
 def test_evaluators_of_one_cell_become_one_row() -> None:
@@ -55,8 +57,9 @@ def test_the_order_of_the_records_does_not_matter() -> None:
 
 def test_rows_are_ordered_by_what_the_owner_wants_and_missing_figures_come_last() -> None:
     broken = record("b", status="failed", reason="x")
-    board = rows([record("a", scores={"reid-auc": auc(0.9)}), broken, record("c", scores={"reid-auc": auc(0.5)})])
-    assert [row.method for row in ordered(board, "reid-auc")] == ["c", "a", "b"]
+    others = record("a", scores={"reid-auc": auc(0.9)}), record("c", scores={"reid-auc": auc(0.5)})
+    edition = Edition.of(Intake((broken, *others), {}))
+    assert [row.method for row in ordered(edition.rows, edition.named["reid-auc"])] == ["c", "a", "b"]
 
 
 def test_claims_are_told_from_no_claim_and_from_never_reached() -> None:
@@ -104,21 +107,19 @@ def test_a_metric_that_nobody_asked_for_is_not_run_rather_than_not_applicable() 
 
 def test_a_line_tells_what_is_unusual_even_if_all_rows_of_its_method_have_it() -> None:
     usual = {"batch": 128, "channels": None, "depth": 7, "patch_size": 16, "statistics": "batch"}
-    told = [
-        line.told
+    variants = [
+        row.variant
         for chosen in ({}, {"patch_size": 4})
-        for line in lines(
-            sections(rows([record("neuracrypt", parameters=usual | chosen)])), lambda row: Tier.SELF_REPORTED
-        )
+        for row in Edition.of(Intake((record("neuracrypt", parameters=usual | chosen),), {})).rows
     ]
-    assert told == ["", "patch_size=4"]
+    assert variants == ["", "patch_size=4"]
 
 
 def test_a_line_tells_of_another_number_of_keys_than_its_presets() -> None:
     usual = record("dp-simple", parameters={"scale": 3.0, "clip": True})
     more = usual.model_copy(update={"cell": "more-keys", "keys": 33, "choice": {**usual.choice, "keys": 33}})
-    made = lines(sections(rows([usual, more])), lambda row: Tier.SELF_REPORTED)
-    assert sorted(line.told for line in made) == ["scale=3.0, 33 keys, clip=true", "scale=3.0, clip=true"]
+    made = Edition.of(Intake((usual, more), {})).rows
+    assert sorted(row.variant for row in made) == ["scale=3.0, 33 keys, clip=true", "scale=3.0, clip=true"]
 
 
 def test_controls_are_looked_for_on_the_same_data_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from bench.results import signed_json
 from bench.results.records import Record, proved
 from bench.results.results import Results
 from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
-from leaderboard.decisions import NAME
+from leaderboard.api import MANIFEST
 from leaderboard.intake import Intake, boards, intake
 from leaderboard.site import altered, build
 
@@ -29,7 +29,7 @@ def keep(folder: Path, *records: Any) -> Results:
 
 
 def manifest(site: Path) -> dict[str, Any]:
-    return signed_json.read((site / NAME).read_bytes(), NAME)
+    return signed_json.read((site / MANIFEST).read_bytes(), MANIFEST)
 
 
 def test_every_row_and_every_refused_file_has_its_decision_and_reason(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_every_row_and_every_refused_file_has_its_decision_and_reason(tmp_path: 
         ("utility.json", "refused"), ("utility.json", "refused"),
     ]  # fmt: skip
     assert sorted(each["reason"].partition(":")[0] for each in found["left_out"]) == ["altered", "limited"]
-    assert str(tmp_path) not in (site / NAME).read_text()
+    assert str(tmp_path) not in (site / MANIFEST).read_text()
 
 
 def test_a_new_protocol_starts_a_board_and_the_old_one_keeps_its_address(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_of_two_strangers_what_was_checked_further_wins_over_what_is_newer(tmp_p
     (row,) = (row for row in taken.rows if row.method == "identity")
     assert [found.created for found in row.records] == [older.created]
     assert taken.tier(row) is Tier.REPLAYED
-    assert (row.said, row.vouched) == (("pictures",), False)
+    assert (row.unverified, row.trusted) == (("pictures",), False)
 
 
 @pytest.mark.parametrize(("tier", "year"), [(Tier.REPLAYED, "2025"), (Tier.RE_RUN, "2025"), (Tier.SEALED, "2026")])
@@ -174,6 +174,6 @@ def test_the_snapshot_changes_with_any_record_and_with_nothing_else(tmp_path: Pa
 
 def test_the_manifest_is_stamped_and_its_alteration_shows(tmp_path: Path) -> None:
     site = build(keep(tmp_path / "r", current()), tmp_path / "site").parent
-    assert json.loads((site / NAME).read_text())["digest"]
-    (site / NAME).write_text((site / NAME).read_text().replace("self-reported", "sealed"))
-    assert [name for name, _ in altered(site)] == [NAME]
+    assert json.loads((site / MANIFEST).read_text())["digest"]
+    (site / MANIFEST).write_text((site / MANIFEST).read_text().replace("self-reported", "sealed"))
+    assert [name for name, _ in altered(site)] == [MANIFEST]

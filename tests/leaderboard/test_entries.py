@@ -69,7 +69,7 @@ def test_direction_turns_the_sides_of_chance_round() -> None:
 
 def test_text_interval_and_chance_are_ready_to_print() -> None:
     found = entry([record(scores={"reid-auc": auc(0.6)})], BY_NAME["reid-auc"])
-    assert (found.text, found.interval, found.null) == ("0.600", "0.580 – 0.620", "0.500 (0.480 – 0.520)")
+    assert (found.text, found.interval) == ("0.600", "0.580 – 0.620")
     assert interval(None, 1.0, 2) == "no interval"
 
 

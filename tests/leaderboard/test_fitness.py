@@ -10,8 +10,7 @@ from made.whole_rows import kept
 
 from bench.results.records import PluginRecord
 from bench.workbench.inputs import COMMITMENT
-from leaderboard.fitness import unfit
-from leaderboard.published import examined
+from leaderboard.published import examined, unfit
 from leaderboard.repeat import as_today
 
 

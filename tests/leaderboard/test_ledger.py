@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from bench.results.signed_json import AlteredError
-from leaderboard import ledger
-from leaderboard.ledger import Ledger
+from leaderboard import site
+from leaderboard.site import Ledger
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "MOST", 2)
+    monkeypatch.setattr(site, "MOST", 2)
 
 
 def some(count: int, made_from: str = "x") -> Ledger:

@@ -26,11 +26,11 @@ from bench.results.results import Results
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import rows
+from leaderboard.edition import Edition
 from leaderboard.intake import Intake
-from leaderboard.ledger import Ledger
 from leaderboard.pages import render
 from leaderboard.repeat import command
-from leaderboard.site import altered, build
+from leaderboard.site import Ledger, altered, build
 
 Write = Callable[..., Results]
 EVIL = "<script>alert(1)</script>"
@@ -335,7 +335,7 @@ def test_the_command_names_the_extractor(name: str, field: str, option: str) -> 
     )
     (row,) = rows(made)
     assert f" {option} eigenspace " in command(row)
-    found = render(Intake(made, {}))
+    found = render(Edition.of(Intake(made, {})))
     (page,) = (page for name, page in found.items() if re.fullmatch(r"data/d-(?!.*-(figures|attacks)).*", name))
     text = str(page.make())
     assert "f00d&lt;f00d" in text
@@ -442,7 +442,7 @@ def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_p
         record("cadp", "audit", {"empirical-epsilon": shown}, kind="audit", claim=claim(1.5, 3.0)),
     ]
     page = build(write(*made), tmp_path / "site").read_text()
-    found = [re.search(rf'<td class="c-{name}[^>]*>([^<]*)', page) for name in ("claimed", "derived", "shown")]
+    found = [re.search(rf'<td class="c-{name}[^>]*>([^<]*)', page) for name in ("claimed", "derived", "audited")]
     assert [one and one.group(1).strip() for one in found] == ["1.50", "3.00", "2.40"]
     sentence = "violated: ε of at least 2.40 was shown, 1.50 is claimed"
     assert f'title="{sentence}">violated<' in page
@@ -531,7 +531,9 @@ def test_a_command_is_broken_before_its_options_alone(site: Path) -> None:
 
 def test_pages_name_no_file_that_is_not_there(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long table stands in parts, and the file of its bare name is gone."""
-    monkeypatch.setattr("leaderboard.tables.packed.__defaults__", (1000, 1000))
+    monkeypatch.setattr(
+        "leaderboard.tables.in_parts.__kwdefaults__", {"compress": False, "most": 1000, "most_bytes": 1000}
+    )
     monkeypatch.setattr("leaderboard.pages.MOST_PARTS", 0)
     monkeypatch.setattr("leaderboard.pages.MOST_OUTCOMES", 1)
     site = build(write(*some()), tmp_path / "site").parent

@@ -21,7 +21,6 @@ from bench.results.reason import UNSAID, withheld
 from bench.results.records import Record, RecordError, dumps, picture_record, proved
 from bench.results.results import Results
 from bench.workbench.currency import stale
-from leaderboard.fitness import unfit
 from leaderboard.packed_rows import (
     MOST_BYTES,
     MOST_PACKED,
@@ -35,7 +34,7 @@ from leaderboard.packed_rows import (
     unnamed_pictures,
     write_row,
 )
-from leaderboard.published import PUBLISHED, Publication, problems, publish, published_row
+from leaderboard.published import PUBLISHED, Publication, problems, publish, published_row, unfit
 
 
 def png(width: int = 4, height: int = 4, *parts: bytes) -> bytes:

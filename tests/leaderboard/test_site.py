@@ -6,7 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import cast
@@ -21,7 +21,6 @@ from leaderboard.comparison import compared
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import MOST_LINES, render
-from leaderboard.row_data import full
 from leaderboard.site import build
 
 Write = Callable[..., Results]
@@ -52,7 +51,7 @@ class Tags(HTMLParser):
 
 def made(records: list[Record]) -> dict[str, str]:
     """Every page of some records that is text, by its name."""
-    drawn = {name: page.make() for name, page in render(Intake(tuple(records), {})).items()}
+    drawn = {name: page.make() for name, page in render(Edition.of(Intake(tuple(records), {}))).items()}
     return {name: text for name, text in drawn.items() if isinstance(text, str)}
 
 
@@ -200,23 +199,18 @@ def test_a_page_that_was_altered_is_made_anew(write: Write, tmp_path: Path) -> N
 
 def test_reference_methods_stand_apart_and_have_no_rank() -> None:
     edition = Edition.of(Intake(tuple(many(230)), {}))
-    references = [line for line in edition.lines if line.reference]
-    assert {line.row.method for line in references} == {"identity", "noise", "hidden-control"}
-    assert not any(line.ranks for line in references)
-    assert all(line.ranks for line in edition.lines if not line.reference and line.data == "data-00")
+    references = [row for row in edition.lines if row.reference]
+    assert {row.plugin for row in references} == {"identity", "noise", "hidden-control"}
+    assert not any(row.utility_rank or row.privacy_rank for row in references)
+    assert all(row.utility_rank for row in edition.lines if not row.reference and row.data == "data-00")
 
 
 def test_a_row_says_of_which_others_it_is_told_apart() -> None:
     edition = Edition.of(Intake(tuple(many(220)), {}))
-    line = next(line for line in edition.lines if line.ranks)
-    tests = edition.ranking.tests[line.row.cell]
-    told = full(
-        line,
-        {edition.ids[other]: {name: asdict(one) for name, one in found.items()} for other, found in tests.items()},
-    )
-    assert told["tests"]
-    low, high, of = line.ranks["utility-auc"]
-    sure = sum(found["utility-auc"].p < 0.05 for found in tests.values())
+    row = next(row for row in edition.lines if row.utility_rank)
+    assert row.utility_rank is not None
+    low, high, of = row.utility_rank
+    sure = sum(found["utility-auc"].p < 0.05 for found in row.tests.values())
     assert high - low == of - 1 - sure
 
 
@@ -230,12 +224,12 @@ def test_a_line_keeps_its_name_where_the_records_change() -> None:
 
 def test_differences_on_pages_are_those_of_the_terminal() -> None:
     edition = Edition.of(Intake(tuple(many(220)), {}))
-    cells = {line.row.cell: line.row for line in edition.lines}
     seen = set()
-    for cell, others in edition.ranking.tests.items():
-        for other, found in others.items():
+    by_id = {row.id: row for row in edition.board}
+    for row in edition.rows:
+        for other, found in row.tests.items():
             for metric, one in found.items():
-                a, b = cells[cell], cells[other]
+                a, b = by_id[row.id], by_id[other]
                 if a.entries[metric].by == b.entries[metric].by:
                     (told,) = compared(a, b, [metric], a.entries[metric].by)
                     assert told.paired is not None

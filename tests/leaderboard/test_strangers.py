@@ -14,14 +14,11 @@ from made.whole_rows import HOLDING, VOID, controls, kept, keyed, whole
 from bench.results.records import Record, proved
 from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
 from bench.workbench.inputs import PROTOCOL
-from leaderboard.attack_record import attack_record
 from leaderboard.board import Row
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake, intake
 from leaderboard.published import examined
-from leaderboard.row_data import brief
-from leaderboard.standing import standing
-from leaderboard.summary import matrix
+from leaderboard.summary import attack_record, matrix
 
 BY_AUTHOR = "certified by controls that its author alone measured"
 
@@ -82,11 +79,11 @@ def test_a_certificate_of_the_authors_own_controls_says_so(tmp_path: Path) -> No
     own, strange = kept(tmp_path / "own", *whole("dp-simple")), kept(tmp_path / "a", *mine)
     found = row(intake(own, strange, verdicts=(all_at(Tier.REPLAYED, mine),)), "a")
     assert found.panel.members[0].theirs
-    assert standing(found).sentence.endswith(BY_AUTHOR)
+    assert found.standing[1].endswith(BY_AUTHOR)
     again = row(intake(own, strange, verdicts=(all_at(Tier.RE_RUN, mine),)), "a")
     assert (again.panel.members[0].certified, again.panel.members[0].theirs) == (True, False)
     project = kept(tmp_path / "own", *controls(HOLDING))
-    assert BY_AUTHOR not in standing(row(intake(project, strange), "a")).sentence
+    assert BY_AUTHOR not in row(intake(project, strange), "a").standing[1]
 
 
 def test_a_certificate_rests_on_controls_that_were_checked_as_far_as_the_row(tmp_path: Path) -> None:
@@ -117,15 +114,14 @@ def test_what_nobody_else_measured_is_not_ranked_and_judges_no_method_of_the_boa
     own = kept(tmp_path / "own", *whole("dp-simple"), *whole("dp-image", useful=0.7), *controls(HOLDING))
     lie = [each.model_copy(update={"cell": "synth-cxr/lie"}) for each in whole("dp-simple", 1.0, 1.0, 0.99)]
     edition = Edition.of(intake(own, kept(tmp_path / "a", *map(proved, lie))))
-    lines = {line.row.cell: line for line in edition.lines}
-    assert lines["synth-cxr/lie"].standing.word == "broken"
-    assert not lines["synth-cxr/lie"].row.vouched
-    assert lines["synth-cxr/lie"].row.said == ("all of it",)
-    assert "synth-cxr/lie" not in edition.ranking.ranks
+    analysed = next(one for one in edition.board if one.cell == "synth-cxr/lie")
+    lie = next(one for one in edition.rows if one.id == analysed.id)
+    assert (lie.verdict, lie.trusted, lie.unverified) == ("broken", False, ["all of it"])
+    assert (lie.utility_rank, lie.privacy_rank, lie.tests) == (None, None, {})
     (places,) = (places for name, places in matrix(edition.lines).methods if name == "dp-simple")
-    assert [place.worst.row.cell for place in places if place] == ["synth-cxr/dp-simple"]
-    tried = [(line, each) for line in edition.lines for each in line.row.records if each.attack is not None]
-    assert attack_record("reidentification", "contrastive", tried).broken == ()
+    assert [place.worst.trusted for place in places if place] == [True]
+    attack = "reidentification", "contrastive"
+    assert attack_record(*attack, edition.attacks[attack][1]).broken == ()
 
 
 def test_what_a_figure_is_called_is_the_boards_own_word(tmp_path: Path) -> None:
@@ -155,12 +151,10 @@ def test_figures_say_whether_they_count_and_what_does_not_goes_beyond(tmp_path: 
     """An attack that holds dents the row; another, which does not count, breaks it."""
     strong = record("a", "relational", {"reid-auc": auc(0.97), "guesswork": guesswork(1.2)})
     own = kept(tmp_path / "own", *whole("a", 0.6), keyed(strong), *controls(HOLDING))
-    (line,) = (line for line in Edition.of(intake(own)).lines if line.row.method == "a")
-    figures: Any = brief(line)["figures"]
-    assert figures["reid-auc"][0] == 0.6
-    assert figures["reid-auc"][4:] == [True, 0.97, False]
-    assert figures["utility-auc"][4:] == [True, None, False]
+    (one,) = (one for one in Edition.of(intake(own)).rows if one.plugin == "a")
+    assert (one.figures["reid-auc"].value, one.figures["reid-auc"].certified) == (0.6, True)
+    assert one.figures["reid-auc"].beyond == 0.97
+    assert one.figures["utility-auc"].beyond is None
     bare = kept(tmp_path / "bare", *whole("a", 0.6), keyed(strong))
-    (line,) = Edition.of(intake(bare)).lines
-    uncertified: Any = brief(line)["figures"]
-    assert uncertified["reid-auc"][4:] == [False, None, False]
+    (one,) = Edition.of(intake(bare)).rows
+    assert (one.figures["reid-auc"].certified, one.figures["reid-auc"].beyond) == (False, None)

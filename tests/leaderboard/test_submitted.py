@@ -13,7 +13,7 @@ from bench.results.bundle import ENDING, pack
 from bench.results.records import Record
 from bench.results.results import Results
 from leaderboard import published
-from leaderboard.decisions import NAME
+from leaderboard.api import MANIFEST
 
 
 def bundle(path: Path, *records: Record) -> None:
@@ -67,7 +67,7 @@ def test_the_board_of_the_project_shows_published_records_and_bundles(
     monkeypatch.setattr(published, "submitted", lambda: found(tmp_path / "submissions"))
     assert main(["leaderboard", "build", "--site", str(tmp_path / "site")]) == 1
     assert "limited: made with --limit 3" in capsys.readouterr().err
-    text = (tmp_path / "site" / NAME).read_text()
+    text = (tmp_path / "site" / MANIFEST).read_text()
     rows: Any = [line.strip() for line in text.splitlines() if '"method":' in line]
     assert sorted(rows) == ['"method": "identity",', '"method": "noise",']
     assert "unfit: limited: made with --limit 3" in text

@@ -11,11 +11,11 @@ from made.board_records import auc, plugin, record, score, utility, word
 from bench.evaluators.honesty import Honesty
 from bench.plugins import registry
 from bench.results.results import Results
-from leaderboard.board import Row, ordered, rows
-from leaderboard.honesty import FIGURE, KIND
-from leaderboard.intake import Tier
-from leaderboard.lines import lines, sections
-from leaderboard.scatter import Plane, points
+from leaderboard.board import FIGURE, KIND, Row, rows
+from leaderboard.edition import Edition
+from leaderboard.environment import ordered
+from leaderboard.intake import Intake
+from leaderboard.plots import Plane, points
 from leaderboard.site import build
 
 
@@ -95,10 +95,11 @@ def test_reference_methods_need_no_word() -> None:
 
 
 def test_unrated_rows_come_after_all_rated_ones_and_are_not_drawn() -> None:
-    board = rows([*attacked("cheat", 0.5), word("cheat", "pairs"), *attacked("honest", 0.9), word("honest")])
-    assert [each.method for each in ordered(board, "reid-auc")] == ["honest", "cheat"]
-    drawn = points(lines(sections(board), lambda row: Tier.SELF_REPORTED), Plane("reid-auc"))
-    assert [point.line.row.method for point in drawn] == ["honest"]
+    records = [*attacked("cheat", 0.5), word("cheat", "pairs"), *attacked("honest", 0.9), word("honest")]
+    edition = Edition.of(Intake(tuple(records), {}))
+    assert [each.method for each in ordered(edition.rows, edition.named["reid-auc"])] == ["honest", "cheat"]
+    drawn = points(edition.rows, Plane("reid-auc"))
+    assert [point.row.plugin for point in drawn] == ["honest"]
 
 
 def test_pages_mark_unrated_figures_and_do_not_sort_by_them(write: Callable[..., Results], tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from made.board_records import auc, record
 
 from bench.results.records import Record
-from leaderboard.board import rows
-from leaderboard.versions import by_earlier_code
+from leaderboard.board import by_earlier_code, rows
 
 
 def made(method: str, created: str, **codes: str) -> Record:

@@ -121,7 +121,7 @@ def test_scripts_print_figures_as_pages_do(chromium: Any, tmp_path: Path) -> Non
     page = chromium.new_page()
     page.goto((site / "choose.html").as_uri())
     told = page.evaluate("some => some.map(([value, digits]) => veil.number(value, digits))", asked)
-    assert page.evaluate("veil.digits['utility-auc'] === 3 && veil.digits.guesswork === null")
+    assert page.evaluate("veil.digits('utility-auc') === 3 && veil.digits('guesswork') === null")
     page.close()
     assert told == [number(value, digits) for value, digits in asked]
 

@@ -275,14 +275,14 @@ def test_a_table_that_is_long_stands_in_parts_that_hold_it_once_and_say_of_what(
     whole = lines_of(100)
     (alone,) = tables.in_parts("board", whole)
     assert alone.name == "board.csv"
-    for made, most in ((tables.in_parts, 300), (tables.packed, 300)):
-        parts = made("board", whole, most)
+    for compress in (False, True):
+        parts = tables.in_parts("board", whole, compress=compress, most=300)
         assert len(parts) > 2
         assert [line for part in parts for line in part.table.lines] == whole.lines
         assert [part.stem for part in parts] == [f"board-{number}" for number in range(1, len(parts) + 1)]
         assert parts[0].values("dataset") == ["data-0"]
-    assert all(len(part.content) <= 300 for part in tables.in_parts("board", whole, 300))
-    halved = tables.packed("board", whole, 10_000, 100)
+    assert all(len(part.content) <= 300 for part in tables.in_parts("board", whole, most_bytes=300))
+    halved = tables.in_parts("board", whole, compress=True, most=10_000, most_bytes=100)
     assert len(halved) > 1
     assert all(len(part.content) <= 100 or len(part.table.lines) == 1 for part in halved)
     assert [line for part in halved for line in part.table.lines] == whole.lines
@@ -290,7 +290,7 @@ def test_a_table_that_is_long_stands_in_parts_that_hold_it_once_and_say_of_what(
 
 def test_a_line_longer_than_a_part_is_a_part_alone_and_no_lines_are_a_part_too() -> None:
     table = tables.Table({"a": str}, [("x" * 50,), ("y",), ("z" * 50,)])
-    assert [len(part.table.lines) for part in tables.in_parts("board", table, 20)] == [1, 1, 1]
+    assert [len(part.table.lines) for part in tables.in_parts("board", table, most_bytes=20)] == [1, 1, 1]
     assert [part.content for part in tables.in_parts("board", tables.Table({"a": str}, []))] == [b"a\n"]
 
 

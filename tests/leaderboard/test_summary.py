@@ -9,9 +9,9 @@ from made.whole_rows import HOLDING, VOID, attacked, controls, kept, keyed
 
 from bench.results.records import Record
 from bench.types import Role
-from leaderboard.attack_record import AttackRecord, attack_record
 from leaderboard.edition import Edition
 from leaderboard.intake import intake
+from leaderboard.summary import AttackRecord, attack_record
 
 GENERATORS: dict[str, Role] = {"over-fitted-cvae": "remembers its rows", "constant": "forgets its rows"}
 
@@ -19,11 +19,11 @@ GENERATORS: dict[str, Role] = {"over-fitted-cvae": "remembers its rows", "consta
 def judged(folder: Path, *records: Record) -> tuple[AttackRecord, dict[str, str]]:
     """The first record's attack, and the verdict on each method."""
     edition = Edition.of(intake(kept(folder, *records)))
-    tried = [(line, each) for line in edition.lines for each in line.row.records if each.attack is not None]
     first = records[0]
     assert first.attack is not None
-    found = attack_record(first.kind, first.attack.name, tried)
-    return found, {line.row.method: line.standing.word for line in edition.lines}
+    _, attempts = edition.attacks[first.kind, first.attack.name]
+    found = attack_record(first.kind, first.attack.name, attempts)
+    return found, {row.plugin: row.verdict for row in edition.rows}
 
 
 def telling(method: str, value: float, p: float, worst: float = 0.5) -> Record:

@@ -1,6 +1,6 @@
 """A small board beside golden files: every kind of page as text, and every kind of download.
 
-`BENCH_RENEW_GOLDEN=1 pytest tests/leaderboard/test_golden.py` writes them anew; read the difference before you keep it.
+`BENCH_RENEW_GOLDEN=1 pytest tests/leaderboard/test_golden_board.py` writes them anew; read the difference first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from made.whole_rows import HOLDING, controls, kept, keyed, whole
 
 from bench.results.records import Record
 from leaderboard.intake import intake
-from leaderboard.page import Page
+from leaderboard.pages import Page
 from leaderboard.site import files
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -148,6 +148,8 @@ def text(name: str, page: Page) -> str:
         content, _ = json.JSONDecoder().raw_decode(content[content.index("(") + 1 :])
     if name.endswith(".json"):
         found = json.loads(content) if isinstance(content, str) else content
+        for part in found.get("$defs", {}).values() if isinstance(found, dict) else ():
+            part.pop("description", None)  # docstrings of records, which say it elsewhere
         return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     return content
 

@@ -1,0 +1,372 @@
+"""Utility against privacy, and against the budget ε, as SVG without scripts.
+
+Colours are those of the page's style sheet, light and dark; every mark links to the page of its row.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+from pydantic import JsonValue
+
+from leaderboard.entries import Column, interval, number
+from leaderboard.names import parameters_text
+from leaderboard.row_schema import BoardRow, Figure
+
+WIDTH, HEIGHT = 760, 440
+LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
+LONGEST = 30  # letters of a label
+LETTER, LINE = 6.1, 14.0  # about the width of a label's letter and the height of its line
+SPOTS = ((7, -5), (7, 15), (-7, -5), (-7, 15), (9, 4), (-9, 4), (7, -19), (7, 29), (-7, -19), (-7, 29))
+SHAPES = {"broken": "cross", "dented": "diamond", "members told": "diamond", "not broken": "ring",
+          "members not told": "ring"}  # fmt: skip
+LOGARITHMIC = frozenset({"guesswork"})
+BUDGET_METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
+BUDGETS = ("epsilon", "epsilon_per_pixel", "scale")
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The two metrics of a picture, and whether reference methods are drawn, which lie far off in some figures."""
+
+    across: str
+    up: str = "utility-auc"
+    references: bool = True
+
+
+PLANES = (
+    Plane("guesswork"),
+    Plane("reid-auc"),
+    Plane("person-risk"),
+    Plane("membership-auc", "linear-probe-auc"),
+    Plane("nearest-neighbour-distance", "linear-probe-auc", references=False),
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row of the board in the plane."""
+
+    row: BoardRow
+    label: str
+    across: Figure
+    up: Figure
+
+
+def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
+    """The rows with both figures; none whose privacy figure is not rated."""
+    pairs = ((row, row.figures.get(plane.across), row.figures.get(plane.up)) for row in rows)
+    return [
+        Point(row, f"{row.plugin} {parameters_text(_unusual(row, rows))}".strip(), across, up)
+        for row, across, up in pairs
+        if across is not None and across.value is not None and up is not None and up.value is not None
+        if not across.unrated and (plane.references or not row.reference)
+    ]
+
+
+def _unusual(row: BoardRow, rows: Sequence[BoardRow]) -> Mapping[str, JsonValue]:
+    """Parameters that distinguish a row from most of its method."""
+    twins = [other.parameters for other in rows if other.plugin == row.plugin]
+
+    def usual(name: str, value: JsonValue) -> bool:
+        same = sum(twin.get(name) == value for twin in twins)
+        return same == len(twins) or 2 * same > len(twins)
+
+    return {name: value for name, value in sorted(row.parameters.items()) if not usual(name, value)}
+
+
+def front(some: Sequence[Point], across: Column, up: Column) -> list[Point]:
+    """The Pareto front of the points.
+
+    Left out are references, figures of attacks that are not certified, and rows that only their author measured.
+    """
+    mine = [one for one in some if not one.row.reference and one.row.trusted and one.across.certified]
+    edge: list[Point] = []
+    for one in sorted(mine, key=lambda one: (-_good(one.up, up), -_good(one.across, across), one.row.id)):
+        if not edge or _good(one.across, across) > _good(edge[-1].across, across):
+            edge.append(one)
+    return edge
+
+
+def _good(figure: Figure, column: Column) -> float:
+    assert figure.value is not None
+    return figure.value if column.better == "higher" else -figure.value
+
+
+def scatter(rows: Sequence[BoardRow], plane: Plane, named: Mapping[str, Column], root: str) -> Markup | None:
+    """The picture; None without points.
+
+    Args:
+        rows: Of one data set, size and seed.
+        plane: The two figures.
+        named: The metrics by name.
+        root: The path from the page to the site's root.
+    """
+    some = points(rows, plane)
+    if not some:
+        return None
+    across, up = named[plane.across], named[plane.up]
+    x = axis([one.across for one in some], LEFT, WIDTH - RIGHT, log=plane.across in LOGARITHMIC, better=across.better)
+    y = axis([one.up for one in some], HEIGHT - BOTTOM, TOP, log=False, better=up.better)
+    places = [(x.at(one.across.value), y.at(one.up.value)) for one in some]
+    parts = [frame(x, y), _chance(some, x)]
+    ends = [places[some.index(one)] for one in front(some, across, up)]
+    if len(ends) > 1:
+        parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
+    parts += [_mark(one, place, x, y, _tooltip(one, across, up), root) for one, place in zip(some, places, strict=True)]
+    parts += _labels(some, places)
+    attacked = " (strongest attack)" * any(one.across.attacked for one in some)
+    scale = ", log scale" * x.log
+    parts.append(titles(f"{escape(across.title)}{attacked}{scale}; better to the right →",
+                        f"{escape(up.title)}; better upwards →"))  # fmt: skip
+    summary = f"{escape(up.title)} against {escape(across.title)}, {len(some)} rows; the figures are in the table"
+    return _svg(parts, "group", summary)
+
+
+def _svg(parts: Iterable[str], role: str, summary: str) -> Markup:
+    opening = f'<svg class="scatter" viewBox="0 0 {WIDTH} {HEIGHT}" role="{role}" aria-label="{summary}">'
+    return Markup(f"{opening}{''.join(parts)}</svg>")
+
+
+def _chance(some: Sequence[Point], x: Axis) -> str:
+    """A band over the 95 % intervals of chance."""
+    lows = [one.across.null_low for one in some if one.across.null_low is not None]
+    highs = [one.across.null_high for one in some if one.across.null_high is not None]
+    if not lows or not highs:
+        return ""
+    a, b = sorted((x.at(min(lows)), x.at(max(highs))))
+    return (
+        f'<rect class="chance" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{HEIGHT - BOTTOM - TOP}"/>'
+        f'<text class="chance" x="{(a + b) / 2:.1f}" y="{TOP + 12}" text-anchor="middle">chance</text>'
+    )
+
+
+def _tooltip(one: Point, across: Column, up: Column) -> str:
+    texts = (
+        f"{number(figure.value or 0.0, column.digits)} ({interval(figure.low, figure.high, column.digits)})"
+        for figure, column in ((one.up, up), (one.across, across))
+    )
+    return f"{one.label}: {one.row.verdict}; {' against '.join(texts)}"
+
+
+def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str, root: str) -> str:
+    (a, b), row = place, one.row
+    mark = {
+        "cross": f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10"/>',
+        "diamond": f'<path d="M{a:.1f} {b - 6:.1f}l6 6l-6 6l-6 -6z"/>',
+        "ring": f'<circle cx="{a:.1f}" cy="{b:.1f}" r="5"/>',
+        "square": f'<path d="M{a - 4:.1f} {b - 4:.1f}h8v8h-8z"/>',
+    }["square" if row.reference else SHAPES.get(row.verdict, "square")]
+    whiskers = ""
+    if one.across.low is not None and one.across.high is not None:
+        whiskers += f"M{x.at(one.across.low):.1f} {b:.1f}H{x.at(one.across.high):.1f}"
+    if one.up.low is not None and one.up.high is not None:
+        whiskers += f"M{a:.1f} {y.at(one.up.low):.1f}V{y.at(one.up.high):.1f}"
+    kind = "reference" if row.reference else row.verdict.replace(" ", "-")
+    line = f'<path class="whisker" d="{whiskers}"/>' if whiskers else ""
+    title = f"<title>{escape(tooltip)}</title>"
+    return f'<a class="mark {kind}" href="{root}cells/{row.id}.html">{title}{line}{mark}</a>'
+
+
+def _labels(some: Sequence[Point], places: Sequence[tuple[float, float]]) -> list[str]:
+    """Names beside the marks, each in its first free place."""
+    boxes = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
+    texts = []
+    for (a, b), one in sorted(zip(places, some, strict=True), key=lambda pair: (pair[0][1], pair[1].label)):
+        label = shortened(one.label)
+        wide = LETTER * len(label)
+        for dx, dy in SPOTS:
+            left = a + dx - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
+            box = (left, b + dy - LINE + 3, left + wide, b + dy + 3)
+            inside = box[0] >= LEFT and box[2] <= WIDTH - RIGHT and box[1] >= TOP and box[3] <= HEIGHT - BOTTOM
+            if inside and not any(_overlap(box, other) for other in boxes):
+                boxes.append(box)
+                texts.append(f'<text class="name" x="{left:.1f}" y="{b + dy:.1f}">{escape(label)}</text>')
+                break
+    return texts
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method with all parameters but its budget fixed; its points by ascending derived ε."""
+
+    label: str
+    budgets: tuple[float, ...]
+    figures: tuple[Figure, ...]
+
+
+def curves(rows: Sequence[BoardRow], metric: str) -> tuple[list[Curve], dict[str, Figure]]:
+    """Methods with figures at several finite budgets, and references by name.
+
+    The budget is the derived ε of a whole released row, so that methods whose papers count differently stand on one
+    axis; claims about single pixels do not compare with those and are left out.
+    """
+    families: dict[tuple[str, str], list[tuple[float, BoardRow]]] = {}
+    levels: dict[str, Figure] = {}
+    for row in rows:
+        if metric not in row.figures or row.figures[metric].value is None:
+            continue
+        if row.claim is not None and row.claim.derived is not None and row.claim.whole:
+            fixed = {name: value for name, value in row.parameters.items() if name not in BUDGETS}
+            key = json.dumps([fixed, row.preset, row.seed], sort_keys=True)
+            families.setdefault((row.plugin, key), []).append((row.claim.derived, row))
+        elif row.reference:
+            levels.setdefault(row.plugin, row.figures[metric])
+    found = []
+    for members in families.values():
+        if len(members) > 1:
+            members.sort(key=lambda one: one[0])
+            figures = tuple(row.figures[metric] for _, row in members)
+            found.append(Curve(_curve_label(members[0][1], rows), tuple(budget for budget, _ in members), figures))
+    return sorted(found, key=lambda curve: curve.label), levels
+
+
+def _curve_label(row: BoardRow, rows: Sequence[BoardRow]) -> str:
+    """A row's method with the parameters, preset and seed in which the rows of the method differ."""
+    twins = [other for other in rows if other.plugin == row.plugin]
+    texts = [f"{name}={value}" for name, value in sorted(row.parameters.items())
+             if name not in BUDGETS and any(other.parameters.get(name) != value for other in twins)]  # fmt: skip
+    texts += [row.preset] * any(other.preset != row.preset for other in twins)
+    texts += [f"seed {row.seed}"] * any(other.seed != row.seed for other in twins)
+    return " ".join([row.plugin, *texts])
+
+
+def budget_plot(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Markup | None:
+    """Picture of utility against derived ε, a line a method; None without two budgets."""
+    by_metric = {name: curves(rows, name) for name in BUDGET_METRICS}
+    metric = next((name for name, (some, _) in by_metric.items() if some), None)
+    if metric is None:
+        return None
+    some, levels = by_metric[metric]
+    figures = [figure for curve in some for figure in curve.figures]
+    y = axis([*figures, *levels.values()], HEIGHT - BOTTOM, TOP, log=False, better=named[metric].better)
+    x = _axis([budget for curve in some for budget in curve.budgets], LEFT, WIDTH - RIGHT, log=True, flipped=False)
+    parts = [frame(x, y)]
+    for name, figure in sorted(levels.items()):
+        height = y.at(figure.value)
+        parts.append(f'<path class="level" d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(
+            f'<text class="name" x="{WIDTH - RIGHT - 4}" y="{height - 4:.1f}" text-anchor="end">{escape(name)}</text>'
+        )
+    for index, curve in enumerate(some):
+        places = [(x.at(budget), y.at(one.value)) for budget, one in zip(curve.budgets, curve.figures, strict=True)]
+        parts.append(f'<g class="curve dash-{index % 4}"><title>{escape(curve.label)}</title>')
+        parts.append(f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in places)}"/>')
+        parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4"/>' for a, b in places]
+        a, b = places[0]
+        parts.append(f'<text x="{a:.1f}" y="{b - 9:.1f}">{escape(shortened(curve.label))}</text></g>')
+    title = escape(named[metric].title)
+    parts.append(titles("derived ε of one released row, log scale; better to the left ←", f"{title}; better upwards →"))
+    return _svg(parts, "img", f"{title} against the derived privacy budget, {len(some)} methods")
+
+
+def shortened(label: str, length: int = LONGEST) -> str:
+    """One line of at most that many characters."""
+    line = " ".join(label.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def frame(x: Axis, y: Axis) -> str:
+    """Both axes with their ticks, as SVG."""
+    floor, left = HEIGHT - BOTTOM, LEFT
+    parts = [f'<path class="axis" d="M{left} {TOP}V{floor}H{WIDTH - RIGHT}"/>']
+    for value in x.ticks:
+        at = f"{x.at(value):.1f}"
+        parts.append(f'<path class="grid" d="M{at} {TOP}V{floor}"/>')
+        parts.append(f'<text x="{at}" y="{floor + 18}" text-anchor="middle">{x.text(value)}</text>')
+    for value in y.ticks:
+        height = y.at(value)
+        parts.append(f'<path class="grid" d="M{left} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text x="{left - 8}" y="{height + 4:.1f}" text-anchor="end">{y.text(value)}</text>')
+    return "".join(parts)
+
+
+def titles(across: str, up: str) -> str:
+    """The axis titles as SVG; the caller escapes both texts."""
+    return (
+        f'<text class="title" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
+        f'<text class="title" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
+        f'text-anchor="middle">{up}</text>'
+    )
+
+
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+TICKS = 6
+MARGIN = 0.06
+LEAST, MOST = 1e-9, 1e100  # the range that is drawn: figures beyond it stand at its ends
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The place of figures on an axis.
+
+    Args:
+        low, high: The range of figures, on a logarithmic axis of their logarithms.
+        start, end: The places of the worst and the best end of the range, in units of the picture.
+        ticks: Round figures within it.
+        flipped: Whether less is better, so that less stands at `end`.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    ticks: tuple[float, ...]
+    log: bool
+    flipped: bool
+
+    def at(self, value: float | None) -> float:
+        """The place of a figure, clamped to the range."""
+        assert value is not None
+        share = (min(max(_scaled(value, self.log), self.low), self.high) - self.low) / (self.high - self.low)
+        return self.start + (1 - share if self.flipped else share) * (self.end - self.start)
+
+    def text(self, value: float) -> str:
+        """A tick in print."""
+        if self.log or abs(value) >= 1000:
+            return number(value, None if value < 1 or value >= 1e6 else 0)
+        return f"{value:.3f}".rstrip("0").rstrip(".").replace("-", "−")
+
+
+def axis(figures: Sequence[Figure], start: float, end: float, *, log: bool, better: str) -> Axis:
+    """An axis that holds the figures, their intervals and the intervals of chance."""
+    ends = [
+        value
+        for one in figures
+        for value in (one.value, one.low, one.high, one.null_low, one.null_high)
+        if value is not None
+    ]
+    return _axis(ends, start, end, log=log, flipped=better == "lower")
+
+
+def _axis(values: Sequence[float], start: float, end: float, *, log: bool, flipped: bool) -> Axis:
+    scaled = [_scaled(value, log) for value in values]
+    low, high = min(scaled), max(scaled)
+    room = MARGIN * (high - low) or 0.05 * abs(low) or 0.5
+    return Axis(low - room, high + room, start, end, _ticks(low - room, high + room, log), log, flipped)
+
+
+def _scaled(value: float, log: bool) -> float:
+    drawn = min(max(value, LEAST if log else -MOST), MOST)
+    return math.log10(drawn) if log else drawn
+
+
+def _ticks(low: float, high: float, log: bool) -> tuple[float, ...]:
+    if log:
+        powers = range(math.ceil(low), math.floor(high) + 1)
+        leaves = (1.0,) if len(powers) > 2 else (1.0, 2.0, 5.0)
+        values = [leaf * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for leaf in leaves]
+        return tuple(value for value in values if low <= math.log10(value) <= high)
+    rough = (high - low) / TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(each * power for each in STEPS if each * power >= rough)
+    first = math.ceil(low / step)
+    return tuple(round(step * number, 12) for number in range(first, math.floor(high / step) + 1))

@@ -1,0 +1,96 @@
+"""The board cut into data sets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.results.records import DatasetRecord
+from bench.workbench.choice import NO_PUBLIC, balanced, collection
+from leaderboard.board import Row
+from leaderboard.names import digest, parameters_text, slug
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows scored on one data set.
+
+    Args:
+        slug: Anchor and file stem.
+        title: The data set's name, with parameters and, if another version stands beside it, its fingerprint.
+        name: The same as short as it may be on this board: the name alone if no other section has it.
+        data: The data set; None if no row got as far as reading it.
+        rows: In the order of the board.
+        balanced: Whether surplus labels are withheld.
+        splits: Per split: its name, and how many rows and people it holds in words ("300", or "300 to 1,000" if
+            presets differ, else "unknown").
+    """
+
+    slug: str
+    title: str
+    name: str
+    data: DatasetRecord | None
+    rows: tuple[Row, ...]
+    balanced: bool
+    splits: tuple[tuple[str, str, str], ...]
+
+
+def sections(board: Sequence[Row]) -> list[Section]:
+    """One section a data set; different fingerprints are different data sets."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in board:
+        groups.setdefault(_identity(row), []).append(row)
+    for key in [key for key in groups if not key[1]]:  # rows that never read their data join the only data set they fit
+        known = [other for other in groups if other[0] == key[0] and other[1]]
+        if len(known) == 1:
+            groups[known[0]].extend(groups.pop(key))
+    names = Counter(key[0] for key in groups)
+    parts = []
+    for key in sorted(groups):
+        by_trust = sorted(groups[key], key=lambda row: not row.trusted)  # others may describe data as they like
+        data = next((row.data for row in by_trust if row.data), None)
+        title = key[0]
+        if data and data.parameters:
+            title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
+        if data and sum(other[:2] == key[:2] for other in groups) > 1:
+            public = f"public {data.public} {data.public_fingerprint[:8]}"
+            title += f" · {data.fingerprint[:8]} · {'no public rows' if data.public == NO_PUBLIC else public}"
+        parts.append(
+            Section(
+                f"{slug(key[0])[:40]}-{digest('/'.join(key))}",
+                title,
+                key[0] if names[key[0]] == 1 else title,
+                data,
+                tuple(groups[key]),
+                balanced(groups[key][0].choice),
+                _splits(groups[key]),
+            )
+        )
+    return parts
+
+
+def _identity(row: Row) -> tuple[str, ...]:
+    if row.data is None:
+        return (row.dataset, "")
+    prepared = json.dumps(collection(row.choice, row.data))
+    return (row.dataset, json.dumps(row.data.parameters, sort_keys=True), prepared)
+
+
+def _splits(rows: Sequence[Row]) -> tuple[tuple[str, str, str], ...]:
+    data = [row.data for row in rows if row.data]
+    usual = ("public", "private", "control", "test")
+    known = {name for one in data for name in one.rows}
+    names = [name for name in usual if name in known] + sorted(known.difference(usual))
+    return tuple(
+        (name, _range([one.rows.get(name) for one in data]), _range([one.subjects.get(name) for one in data]))
+        for name in names
+    )
+
+
+def _range(counts: Sequence[int | None]) -> str:
+    known = sorted({count for count in counts if count is not None})
+    if not known:
+        return "unknown"
+    return f"{known[0]:,}" if len(known) == 1 else f"{known[0]:,} to {known[-1]:,}"

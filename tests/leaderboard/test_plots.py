@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from made.board_records import auc, claim, guesswork, metrics, record, score, utility, word
+
+from bench.results.records import Record, ScoreRecord
+from leaderboard.edition import Edition
+from leaderboard.intake import Intake
+from leaderboard.plots import PLANES, Curve, Plane, axis, budget_plot, curves, front, points, scatter
+from leaderboard.row_schema import BoardRow, Figure
+
+
+def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:
+    more = {"parameters": parameters, "seed": seed}
+    return [
+        record(method, scores={"reid-auc": auc(0.7), "guesswork": guesswork(9)}, **more),
+        record(method, "utility", {"utility-auc": utility(0.8)}, kind="utility", **more),
+        word(method, **more),
+    ]
+
+
+def board(records: list[Record]) -> Edition:
+    return Edition.of(Intake(tuple(records), {}))
+
+
+def drawn(records: list[Record]) -> list[BoardRow]:
+    return list(board(records).rows)
+
+
+def picture(records: list[Record], metric: str = "reid-auc") -> str:
+    edition = board(records)
+    svg = scatter(edition.rows, Plane(metric), edition.named, "../")
+    assert svg is not None
+    ElementTree.fromstring(svg)
+    return svg
+
+
+def figure(score: ScoreRecord) -> Figure:
+    return Figure(value=score.value, low=score.low, high=score.high)
+
+
+def test_the_same_rows_give_the_same_bytes() -> None:
+    assert picture([*pair("a"), *pair("b")]) == picture([*pair("a"), *pair("b")])
+
+
+def test_marks_lead_to_their_rows_and_say_what_they_are() -> None:
+    (line,) = drawn(pair("a"))
+    svg = picture(pair("a"))
+    assert f'href="../cells/{line.id}.html"' in svg
+    assert "<title>a: not certified; 0.800 (0.770 – 0.830) against 0.700" in svg
+
+
+def test_better_stands_to_the_right_whichever_way_a_figure_runs() -> None:
+    better = axis([figure(auc(0.5)), figure(auc(0.9))], 0, 100, log=False, better="lower")
+    worse = axis([figure(guesswork(1)), figure(guesswork(90))], 0, 100, log=True, better="higher")
+    assert better.at(0.5) > better.at(0.9)
+    assert worse.at(90) > worse.at(1)
+
+
+def test_the_front_holds_what_nothing_beats() -> None:
+    def row(name: str, leak: float, use: float) -> list[Record]:
+        return [record(name, scores={"reid-auc": auc(leak)}), word(name),
+                record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
+
+    edition = board([*row("a", 0.9, 0.9), *row("b", 0.6, 0.7), *row("c", 0.7, 0.6)])
+    columns = edition.named["reid-auc"], edition.named["utility-auc"]
+    sure = {"certified": True}
+    certified = [
+        one.model_copy(update={"figures": {name: f.model_copy(update=sure) for name, f in one.figures.items()}})
+        for one in edition.rows
+    ]
+    assert [point.row.plugin for point in front(points(certified, Plane("reid-auc")), *columns)] == ["a", "b"]
+    assert {one.verdict for one in edition.rows} == {"not certified"}
+    assert front(points(edition.rows, Plane("reid-auc")), *columns) == []  # their figures support no claim
+    told = [one.model_copy(update={"verdict": "members told"}) for one in edition.rows]  # by the other panel's attacks
+    assert front(points(told, Plane("reid-auc")), *columns) == []
+
+
+@pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "方法", "x" * 300, "a\nb", '"&amp;'])
+def test_any_method_name_gives_a_well_formed_picture(name: str) -> None:
+    assert "<script" not in picture(pair(name))
+
+
+def test_axes_are_named_by_the_records_whatever_they_say() -> None:
+    renamed = metrics("reid-auc")["reid-auc"].model_copy(update={"title": "<script>\n方法"})
+    made = [one.model_copy(update={"metrics": {**one.metrics, "reid-auc": renamed}}) for one in pair("a")]
+    assert "against &lt;script&gt;" in picture(made)
+
+
+def test_rows_without_both_figures_are_not_drawn() -> None:
+    edition = board([record(scores={"reid-auc": auc(0.7)})])
+    assert scatter(edition.rows, Plane("reid-auc"), edition.named, "") is None
+
+
+def test_labels_name_what_tells_the_rows_of_a_method_apart() -> None:
+    some = drawn([*pair("a", scale=1.0, fixed=3), *pair("a", scale=2.0, fixed=3), *pair("b", scale=1.0)])
+    assert [point.label for point in points(some, Plane("reid-auc"))] == ["a scale=1.0", "a scale=2.0", "b"]
+
+
+def test_labels_leave_out_what_most_rows_of_the_method_have() -> None:
+    more = [*pair("a", scale=1.0, width=2.0), *pair("a", scale=1.0, width=3.0), *pair("a", scale=4.0, width=5.0)]
+    labels = [point.label for point in points(drawn(more), Plane("reid-auc"))]
+    assert labels == ["a width=2.0", "a width=3.0", "a scale=4.0,width=5.0"]
+
+
+def test_reference_methods_are_left_out_of_the_picture_that_they_would_stretch() -> None:
+    def made(method: str, role: str | None) -> list[Record]:
+        far = score(50.0, better="higher")
+        found = [
+            record(method, "sets", {"nearest-neighbour-distance": far}, kind="sets"),
+            record(method, "linear-probe", {"linear-probe-auc": utility(0.5)}, kind="linear-probe"),
+        ]
+        return [one.model_copy(update={"method": one.method.model_copy(update={"role": role})}) for one in found]
+
+    some = drawn([*made("noise", "keeps nothing"), *made("cvae", None)])
+    plane = next(plane for plane in PLANES if plane.across == "nearest-neighbour-distance")
+    assert [point.label for point in points(some, plane)] == ["cvae"]
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("value", [0.0, 5e-324, 1e-200, 1e200, 1.7e308, -1.7e308])
+def test_figures_of_any_size_are_drawn(value: float, log: bool) -> None:
+    ends = [figure(score(value, -1.7e308, 1.7e308)), figure(score(1.0))]
+    made = axis(ends, 0, 100, log=log, better="lower")
+    assert 0 <= made.at(value) <= 100
+    assert 0 <= axis([figure(score(value))], 0, 100, log=log, better="lower").at(value) <= 100
+
+
+def point(method: str, epsilon: float | None, value: float, *, seed: int = 0, **fixed: str) -> Record:
+    return record(
+        method, "utility", {"utility-auc": utility(value)}, kind="utility", claim=claim(epsilon),
+        parameters={"epsilon": epsilon, **fixed}, seed=seed,
+    )  # fmt: skip
+
+
+def lines(records: list[Record]) -> list[Curve]:
+    return curves(drawn(records), "utility-auc")[0]
+
+
+def test_a_curve_holds_one_method_with_all_but_its_budget_fixed_in_ascending_order() -> None:
+    found = lines([
+        point("cadp", 10.0, 0.8, variant="paper"), point("cadp", 2.0, 0.7, variant="paper"),
+        point("cadp", 2.0, 0.6, variant="corrected"), point("cadp", 10.0, 0.65, variant="corrected"),
+        point("lonely", 1.0, 0.6),
+    ])  # fmt: skip
+    assert [(curve.label, curve.budgets) for curve in found] == [
+        ("cadp variant=corrected", (2.0, 10.0)), ("cadp variant=paper", (2.0, 10.0)),
+    ]  # fmt: skip
+    assert [score.value for score in found[1].figures] == [0.7, 0.8]
+
+
+def test_rows_without_a_finite_bound_have_no_place_on_the_axis() -> None:
+    edition = board([point("dp-image", None, 0.8), point("cadp", 1.0, 0.7)])
+    assert curves(edition.rows, "utility-auc")[0] == []
+    assert budget_plot(edition.rows, edition.named) is None
+
+
+def test_bounds_for_single_pixels_have_no_place_among_those_for_images() -> None:
+    pixel = claim(1.0).model_copy(update={"unit": "pixel"})
+    found = [
+        record("mosaic", "utility", {"utility-auc": utility(0.7)}, kind="utility", claim=pixel,
+               parameters={"epsilon": epsilon})
+        for epsilon in (1.0, 2.0)
+    ]  # fmt: skip
+    assert lines(found) == []
+
+
+def test_one_budget_measured_twice_has_two_points() -> None:
+    found = [point("cadp", 1.0, value).model_copy(update={"cell": f"on device {value}"}) for value in (0.6, 0.7)]
+    (curve,) = lines(found)
+    assert curve.budgets == (1.0, 1.0)
+    assert sorted(one.value or 0.0 for one in curve.figures) == [0.6, 0.7]
+
+
+def test_curves_of_two_seeds_are_told_apart() -> None:
+    found = [
+        point("cadp", epsilon, 0.7, seed=seed).model_copy(update={"cell": f"{epsilon} {seed}"})
+        for epsilon in (1.0, 2.0) for seed in (0, 1)
+    ]  # fmt: skip
+    assert [curve.label for curve in lines(found)] == ["cadp seed 0", "cadp seed 1"]
+
+
+@pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "x" * 300, "_hidden"])
+def test_any_method_name_gives_a_well_formed_picture_of_budgets(name: str) -> None:
+    edition = board([point(name, 1.0, 0.6), point(name, 4.0, 0.7)])
+    svg = budget_plot(edition.rows, edition.named)
+    assert svg is not None
+    ElementTree.fromstring(svg)
+    assert "<script" not in svg
