@@ -1,6 +1,6 @@
 """The pages of the documentation site as Markdown, generated from the code."""
 
-from docs.generator.page import Page
+from docs.generator.markdown import Page
 from docs.generator.site import navigation, pages
 
 __all__ = ["Page", "navigation", "pages"]

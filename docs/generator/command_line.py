@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from itertools import groupby
 
@@ -10,18 +10,16 @@ from cyclopts import Argument
 
 import bench.cli
 from bench.cli import VERBS
-from docs.generator.markdown import Prose, join, table
-from docs.generator.page import Page, relative
+from docs.generator.markdown import Page, escape, join, relative, table
 
 MENU = ("Command line",)
 INDEX = "command-line/index.md"
 
 
-def command_line_pages(targets: Mapping[str, str]) -> list[Page]:
+def command_line_pages() -> list[Page]:
     """The overview and a page for each verb."""
-    prose = Prose(INDEX, targets)
     rows = [
-        (f"[`bench {name}`]({relative(verb_path(name), INDEX)}{_fragment(name)})", prose.line(verb.help))
+        (f"[`bench {name}`]({relative(verb_path(name), INDEX)}{_fragment(name)})", escape(verb.help))
         for name, verb in VERBS.items()
     ]
     overview = Page(INDEX, MENU[0], join(
@@ -30,20 +28,14 @@ def command_line_pages(targets: Mapping[str, str]) -> list[Page]:
         table(("verb", "what it does"), rows),
         "New here? `bench run --suite quickstart` needs no data, no GPU and a few minutes. "
         "`bench --install-completion` has your shell complete verbs, options and names of plug-ins.",
-        prose.block((bench.cli.__doc__ or "").partition("\n\n")[2]),
+        (bench.cli.__doc__ or "").partition("\n\n")[2],
     ), MENU)  # fmt: skip
-    return [overview, *(_page(top, [*names], targets) for top, names in groupby(VERBS, _top))]
+    return [overview, *(_page(top, [*names]) for top, names in groupby(VERBS, _top))]
 
 
 def verb_path(verb: str) -> str:
     """The page of a verb."""
     return f"command-line/{_top(verb)}.md"
-
-
-def command_targets() -> dict[str, str]:
-    """Links to the verbs, and to the options of `bench run`."""
-    run = {option.name: f"{verb_path('run')}#{anchor(option)}" for option in arguments("run")}
-    return {**run, **{f"bench {name}": verb_path(name) + _fragment(name) for name in VERBS}}
 
 
 @cache
@@ -70,46 +62,31 @@ def _fragment(verb: str) -> str:
     return f"#{inner}" if inner else ""
 
 
-def _page(top: str, names: list[str], targets: Mapping[str, str]) -> Page:
-    prose = Prose(verb_path(top), targets)
-    body = [text for name in names for text in _verb(name, prose)]
-    heading = [] if names == [top] else [f"# bench {top}", prose.line(bench.cli.GROUPS[top])]
+def _page(top: str, names: list[str]) -> Page:
+    body = [text for name in names for text in _verb(name)]
+    heading = [] if names == [top] else [f"# bench {top}", escape(bench.cli.GROUPS[top])]
     return Page(verb_path(top), f"bench {top}", join(*heading, *body), MENU)
 
 
-def _verb(name: str, prose: Prose) -> Iterator[str]:
+def _verb(name: str) -> Iterator[str]:
     inner, verb = name.partition(" ")[2], VERBS[name]
     yield f"## bench {name} {{#{inner}}}" if inner else f"# bench {name}"
-    yield prose.line(verb.help)
+    yield escape(verb.help)
     yield "```sh\n" + "\n".join(verb.examples) + "\n```"
-    for group, options in groupby(sorted(arguments(name), key=_order), _group):
+    ordered = sorted(arguments(name), key=lambda option: f"{option.parameter.group[0].sort_key}")  # type: ignore[index]
+    for group, options in groupby(ordered, lambda option: str(option.parameter.group[0].name)):  # type: ignore[index]
         yield f"### {group} {{#{inner}-{group.lower().replace(' ', '-')}}}" if inner else f"## {group}"
-        yield from (_option(option, inner, prose) for option in options)
+        yield from (_option(option, inner) for option in options)
 
 
-def _group(option: Argument) -> str:
-    return str(option.parameter.group[0].name)  # type: ignore[index]
-
-
-def _order(option: Argument) -> str:
-    return f"{option.parameter.group[0].sort_key}"  # type: ignore[index]
-
-
-def _option(option: Argument, verb: str, prose: Prose) -> str:
-    metavar = option.parameter.metavar or ""
-    parts = [_sentence(option.parameter.help or "")]
+def _option(option: Argument, verb: str) -> str:
+    metavar, text = option.parameter.metavar or "", option.parameter.help or ""
+    parts = [text[:1].upper() + text[1:] + ("" if text.endswith(".") or not text else ".")]
     if choices := option.get_choices():
         parts.append(f"One of {', '.join(f'`{choice}`' for choice in choices)}.")
     default = option.field_info.default
     if default not in (None, False, (), option.field_info.empty):
         parts.append(f"Default: `{default}`.")
-    if option.required:
-        parts.append("Required.")
-    if "tuple" in str(option.hint):
-        parts.append("May be repeated.")
-    shown = f"{', '.join(option.names)} {metavar if option.name.startswith('--') else ''}".strip()
-    return join(f"#### `{shown}` {{#{anchor(option, verb)}}}", prose.line(" ".join(filter(None, parts))))
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") or not text else ".")
+    parts += ["Required."] * option.required + ["May be repeated."] * ("tuple" in str(option.hint))
+    heading = f"{', '.join(option.names)} {metavar if option.name.startswith('--') else ''}".strip()
+    return join(f"#### `{heading}` {{#{anchor(option, verb)}}}", escape(" ".join(filter(None, parts))))

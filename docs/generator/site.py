@@ -2,101 +2,133 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
 
-from bench.plugins import registry
-from bench.plugins.groups import GROUPS
-from docs.generator import adding, command_line, configuration, cost, plugin_pages, records, repository, rooms, sizes
-from docs.generator.markdown import Prose, join
-from docs.generator.page import Page
+from docs.generator.command_line import command_line_pages
+from docs.generator.markdown import Page, escape, join, relative, table
+from docs.generator.plugin_pages import plugin_pages
+from docs.generator.settings import settings_pages
 
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+TOP = {
+    ROOT / "README.md": "index.md",
+    ROOT / "CONTRIBUTING.md": "contributing.md",
+    ROOT / "CHANGELOG.md": "changelog.md",
+}
+TOPS = ("methods", "attacks", "metrics", "leaderboard")
+ARCHITECTURE = "architecture/index.md"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 Menu = list[dict[str, "str | list[object]"]]
 
 
 def pages() -> list[Page]:
     """Every page of the site in menu order, and further files."""
-    known = rooms.modules()
-    targets = {**rooms.module_targets(known), **command_line.command_targets(), **_plugin_targets()}
-    written = {page.path: page for page in _written(targets)}
-    architecture = written.pop(rooms.INDEX)
+    written = {page.path: page for page in map(_written, sorted(DOCS.rglob("*.md")))}
+    architecture = written.pop(ARCHITECTURE)
+    how_tos = sorted(
+        (path for path in written if path.startswith("how-to/")), key=lambda path: ("score" not in path, path)
+    )
     body = [
-        *(written[path] for path in sorted(written, key=_first_steps_first) if path.startswith("how-to/")),
-        *adding.adding_pages(targets),
-        *(page for group in GROUPS for page in plugin_pages.group_pages(group, targets)),
-        *command_line.command_line_pages(targets),
-        configuration.configuration_page(targets),
-        sizes.presets_page(targets),
-        sizes.suites_page(targets),
-        cost.cost_page(targets),
-        *records.record_pages(targets),
+        *(written[path] for path in how_tos),
+        *plugin_pages(),
+        *command_line_pages(),
+        *settings_pages(),
         *(written[path] for path in sorted(written) if "/" not in path),
-        *rooms.room_pages(known, targets, architecture.text),
-        repository.contributing(),
-        repository.changelog(),
+        *room_pages(architecture.text),
+        Page("contributing.md", "Contributing", link_to_site(ROOT / "CONTRIBUTING.md", "contributing.md")),
+        Page("changelog.md", "Changelog", link_to_site(ROOT / "CHANGELOG.md", "changelog.md")),
     ]
     return [_home(body), *body]
 
 
-def _first_steps_first(path: str) -> tuple[bool, str]:
-    return "score" not in path, path
-
-
-def navigation(found: Sequence[Page]) -> Menu:
+def navigation(some: Sequence[Page]) -> Menu:
     """The menu for MkDocs: pages under their sections, in order."""
     menu: Menu = []
-    for page in found:
-        if not page.title:
-            continue
-        level = menu
-        for section in page.sections:
-            level = _below(level, section)
-        level.append({page.title: page.path})
+    sections: dict[tuple[str, ...], Menu] = {(): menu}
+    for page in some:
+        if page.title:
+            if page.sections not in sections:
+                sections[page.sections] = []
+                menu.append({page.sections[0]: sections[page.sections]})  # type: ignore[dict-item]
+            sections[page.sections].append({page.title: page.path})
     return menu
 
 
-def _below(level: Menu, section: str) -> Menu:
-    for item in level:
-        if isinstance(inner := item.get(section), list):
-            return inner  # type: ignore[return-value]
-    inner = []
-    level.append({section: inner})
-    return inner  # type: ignore[return-value]
+def link_to_site(source: Path, page: str) -> str:
+    """A file's text with links rewritten for `page`; links to files outside the site become plain text."""
+
+    def rewritten(match: re.Match[str]) -> str:
+        mark, text, target, anchor = match.groups(default="")
+        file = (source.parent / target).resolve()
+        path = file.relative_to(DOCS).as_posix() if file.is_relative_to(DOCS) else TOP.get(file, "")
+        return f"{mark}[{text}]({relative(path + anchor, page)})" if path else text
+
+    return _LINK.sub(rewritten, source.read_text(encoding="utf-8"))
+
+
+def _written(path: Path) -> Page:
+    """A hand-written page, titled by its first heading."""
+    name = path.relative_to(DOCS).as_posix()
+    text = link_to_site(path, name)
+    heading = re.match(r"# (.+)", text)
+    if heading is None:
+        raise ValueError(f"{path} must start with its title, a line that starts with '# '")
+    return Page(name, heading[1], text, ("How to",) if name.startswith("how-to/") else ())
 
 
 def _home(body: Sequence[Page]) -> Page:
-    """README.md, and what is on the site."""
+    """README.md, and the contents of the site."""
     lines = []
-    for section in dict.fromkeys(page.sections[0] if page.sections else page.title for page in body):
-        inside = [page for page in body if section in (page.sections[:1] or (page.title,)) and page.title]
-        if not inside:
-            continue
-        rest = inside if inside[0].sections else []
-        # The page of a group leads on to those of its plug-ins.
-        if rest and rest[0].path.endswith("/index.md"):
-            inside, rest = inside[:1], []
-        lines.append(f"- {section}: " + ", ".join(f"[{page.title}]({page.path})" for page in rest or inside))
-    return Page("index.md", "Overview", join(repository.readme(), "## On this site {#contents}", "\n".join(lines)))
+    for section in dict.fromkeys(page.sections[0] if page.sections else page.title for page in body if page.title):
+        inside = [page for page in body if section in (page.sections[:1] or (page.title,))]
+        inside = inside[:1] if inside[0].path.endswith("/index.md") else inside  # which leads on to the others
+        lines.append(f"- {section}: " + ", ".join(f"[{page.title}]({page.path})" for page in inside))
+    readme = link_to_site(ROOT / "README.md", "index.md")
+    return Page("index.md", "Overview", join(readme, "## On this site {#contents}", "\n".join(lines)))
 
 
-def _written(targets: Mapping[str, str]) -> list[Page]:
-    """The hand-written pages, titled by their first heading."""
-    found = []
-    for path in sorted(repository.DOCS.rglob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        heading = re.match(r"# (.+)", text)
-        if heading is None:
-            raise ValueError(f"{path} must start with its title, a line that starts with '# '")
-        name = path.relative_to(repository.DOCS).as_posix()
-        shown = Prose(name, targets).linked(repository.link_to_site(text, path, name))
-        sections = adding.MENU if name.startswith("how-to/") else ()
-        found.append(Page(name, heading[1], shown, sections))
-    return found
+def room_pages(introduction: str) -> list[Page]:
+    """The rooms on their floors, and a page for each with its modules."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(contract["layers"] for contract in contracts if contract["id"] == "floors")
+    floors = [[f"bench.{room.strip()}" for room in layer.split("|")] for layer in layers]
+    rows, some = [], []
+    for number, rooms in zip(range(len(floors), -1, -1), [[*TOPS], *floors], strict=True):
+        for room in rooms:
+            page = f"architecture/{room}.md"
+            rows.append((str(number), f"[`{room}`]({relative(page, ARCHITECTURE)})", escape(_summary(room))))
+            some.append(Page(page, room, join(f"# {room}", *map(_directive, _modules(room))), ("Architecture",)))
+    index = Page(ARCHITECTURE, "Architecture", join(
+        introduction,
+        "## Rooms and floors {#rooms}",
+        "A room is a folder of the code, or a file beside the folders. It imports only from rooms on lower floors; the "
+        "checks read the same list.",
+        table(("floor", "room", "what is in it"), rows),
+    ), ("Architecture",))  # fmt: skip
+    return [index, *some]
 
 
-def _plugin_targets() -> dict[str, str]:
-    """Links to plug-ins by name; ambiguous names have none."""
-    named = [(name, plugin_pages.path(group, name)) for group in GROUPS for name in registry.entries(group)]
-    times = Counter(name for name, _ in named)
-    return {name: path for name, path in named if times[name] == 1}
+def _modules(room: str) -> list[str]:
+    """The modules of a room, by dotted name."""
+    folder = ROOT / room.replace(".", "/")
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+    return [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+
+
+def _directive(module: str) -> str:
+    options = "heading_level: 2\n      show_root_heading: true\n      members: false\n      summary: true"
+    return f"::: {module}\n    options:\n      {options}"
+
+
+def _summary(room: str) -> str:
+    """The first paragraph of a room's docstring."""
+    path = ROOT / room.replace(".", "/")
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]

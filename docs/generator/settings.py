@@ -1,0 +1,193 @@
+"""Configuration files, presets, suites, the schema of records, and the cost of a board as pages."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from pydantic import JsonValue
+
+import bench
+from bench.contract.preset import PRESETS, Preset
+from bench.data import raw_files
+from bench.plugins.option import Option, defaults, flag_of
+from bench.plugins.option import options as known_options
+from bench.results import records
+from bench.results.record_parts import Part
+from bench.results.records import Record
+from bench.runs.cost import costs, hours_on
+from bench.runs.run_spec import RunSpec
+from bench.workbench.choice import Choice
+from docs.generator.command_line import verb_path
+from docs.generator.markdown import Page, arguments, escape, join, relative, shown, table, words
+from leaderboard.packed_rows import published_results
+from leaderboard.published import PUBLISHED
+
+SUITES = Path(bench.__file__).parent / "suites"
+RECORD = "record.schema.json"
+ROWS = (10_000, 50_000, 100_000)
+WORKERS = (1, 10, 50, 200)
+Schema = Mapping[str, JsonValue]
+
+
+def settings_pages() -> list[Page]:
+    """The pages, and the schema of records as a file."""
+    schema = json.dumps(records.json_schema(), indent=2, sort_keys=True) + "\n"
+    return [_configuration(), _presets(), _suites(), _cost(), _records(), Page(RECORD, "", schema)]
+
+
+def _configuration() -> Page:
+    path, rows = "configuration.md", []
+    for name, flag, kind, usual, text in run_keys():
+        link = f"[`{flag}`]({relative(verb_path('run'), path)}#{flag.lstrip('-')})"
+        rows.append((f"`{name}`", escape(kind), escape(usual), link, escape(text)))
+    return Page(path, "Configuration files", join(
+        "# Configuration files",
+        "## Of a run {#run}",
+        "`bench run --config FILE` reads a YAML file with the keys below; [suites](suites.md) are such files that come "
+        "with the project. Lists are written as lists. A plug-in is written as on the command line, or with its "
+        "parameters below its name. The command line wins over the file.",
+        "```yaml\nmethods:\n  - identity\n  - dp-simple[scale=20]\n  - dp-simple: {scale: 10}\ndatasets: [digits]\n"
+        "attacks: [chance, nearest-neighbour]\npreset: smoke\nseeds: [0, 1]\n```",
+        "A list `parts` of further mappings makes one run of several: each part adds its keys to those above it, or "
+        "replaces them; parts run in their order, and the command line wins over each. A list within a list stands for "
+        "its entries, so that parts can share some of a list by an anchor.",
+        "```yaml\npreset: smoke\nparts:\n  - {datasets: [digits], methods: [&both [identity, dp-simple], blur]}\n"
+        "  - {datasets: [diabetes], methods: [*both, k-same]}\n```",
+        table(("key", "type", "default", "option", "what it is"), rows),
+        "## Of a user {#user}",
+        "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "
+        "a list of folders above the data sets.",
+        escape((raw_files.resolve.__doc__ or "").partition("\n")[0]),
+    ))  # fmt: skip
+
+
+def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
+    """Every key of a run's configuration file: name, flag, type, default, help."""
+    for cls in (Choice, RunSpec):
+        usual = defaults(cls)
+        for name, known in known_options(cls).items():
+            kind = f"list of {words(known.kind)}" if known.many else words(known.kind)
+            yield known.many or name, flag_of(name, known), kind, _usual(known, usual[name]), known.help
+
+
+def _usual(known: Option, default: object) -> str:
+    """The default of a missing key; empty if the help explains it."""
+    if known.usual is not None:
+        return shown(known.usual)
+    return "" if default is dataclasses.MISSING or default is None else shown(default)
+
+
+def _presets() -> Page:
+    helps = arguments(Preset)
+    rows = [
+        (f"`{field.name}`", *(shown(getattr(preset, field.name)) for preset in PRESETS.values()),
+         escape(helps.get(field.name, "")))
+        for field in dataclasses.fields(Preset)
+    ]  # fmt: skip
+    return Page("presets.md", "Presets", join(
+        "# Presets",
+        "Sizes of methods and attacks by preset stand on their own pages; the command line wins over both.",
+        table(("size", *PRESETS, "what it is"), rows),
+    ))  # fmt: skip
+
+
+def _suites() -> Page:
+    parts = []
+    for path in sorted(SUITES.glob("*.yaml")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        comment = " ".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
+        content = "\n".join(line for line in lines if not line.startswith("#"))
+        parts += [f"## {path.stem} {{#{path.stem}}}", escape(comment), f"```sh\nbench run --suite {path.stem}\n```",
+                  f"```yaml\n{content}\n```"]  # fmt: skip
+    introduction = "A suite is a [configuration file of a run](configuration.md#run) that comes with the project."
+    return Page("suites.md", "Suites", join("# Suites", introduction, *parts))
+
+
+def _records() -> Page:
+    schema = records.json_schema()
+    parts = cast("dict[str, Schema]", schema.get("$defs", {}))
+    return Page("records.md", "Records", join(
+        "# Records",
+        "Every outcome is a record: one JSON file for each evaluator of each cell, with sorted keys. An evaluator that "
+        "failed or does not apply has a record too, with the reason. Pages and tables are made from records alone.",
+        f'For programs: <a href="{RECORD}">{RECORD}</a>, the JSON Schema that every record follows.',
+        _part("Record", schema),
+        *(_part(name, part) for name, part in parts.items() if "properties" in part),
+    ))  # fmt: skip
+
+
+def _part(name: str, schema: Schema) -> str:
+    model = next((kind for kind in Part.__subclasses__() if kind.__name__ == name), records.Record)
+    helps, needed = arguments(model), cast("list[str]", schema.get("required", []))
+    rows = [
+        (f"`{field}`", _type(each), "required" if field in needed else f"`{json.dumps(each.get('default'))}`",
+         escape(str(each.get("description", "")) or helps.get(field, "")))
+        for field, each in cast("dict[str, Schema]", schema.get("properties", {})).items()
+    ]  # fmt: skip
+    summary = str(schema.get("description", "")).partition("Args:")[0]
+    return join(
+        f"## {name} {{#{name.lower()}}}", escape(summary), table(("field", "type", "default", "what it is"), rows)
+    )
+
+
+def _type(schema: Schema) -> str:
+    """The type of a field in words, with links."""
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        return "any JSON value" if name == "JsonValue" else f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_type(part) for part in cast("list[Schema]", schema["anyOf"]))
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{choice}`" for choice in cast("list[str]", schema.get("enum", [schema.get("const")])))
+    if schema.get("type") == "array":
+        return f"list of {_type(cast(Schema, schema.get('items', {})))}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"mapping of text to {_type(cast(Schema, schema['additionalProperties']))}"
+    names = {"integer": "whole number", "string": "text", "boolean": "true or false", None: "any JSON value"}
+    return names.get(cast("str | None", schema.get("type")), str(schema.get("type")))
+
+
+@cache
+def _published() -> tuple[Record, ...]:
+    """Read once, for MkDocs asks for the pages more than once."""
+    return tuple(one for _, one in published_results(PUBLISHED).records() if isinstance(one, Record))
+
+
+def _cost() -> Page:
+    """The hours of every evaluator at several sizes and numbers of workers, from the published records."""
+    by_size = {size: costs(_published(), size) for size in ROWS}
+    paper, least = PRESETS["paper"], PRESETS["first-look"]
+    cells = len({record.cell for record in _published()})
+    rows = [
+        (f"`{each.kind}`", each.device, str(each.jobs), f"{each.rows:,}", f"{each.seconds:.1f}",
+         f"{each.growth:.2f}" if each.fitted else "1 (one size only)",
+         *(f"{one.hours:.1f}" for some in by_size.values() for one in some
+           if (one.kind, one.device) == (each.kind, each.device)))
+        for each in by_size[ROWS[0]]
+    ]  # fmt: skip
+    whole = ("all", "", str(sum(each.jobs for each in by_size[ROWS[0]])), "", "", "",
+             *(f"{sum(each.hours for each in some):.1f}" for some in by_size.values()))  # fmt: skip
+    head = ("evaluator", "device", "jobs", "at rows", "seconds a job", "grows as rows to the",
+            *(f"hours at {size:,} rows" for size in ROWS))  # fmt: skip
+    workers = [(str(count), *(f"{hours_on(some, count):.1f}" for some in by_size.values())) for count in WORKERS]
+    return Page("cost.md", "What a board costs", join(
+        "# What a board costs",
+        f"Computed from the seconds of the {len(_published()):,} published records ({cells} cells), as `bench status "
+        "--cost --results leaderboard/published --rows 50000 --workers 50` does it for the records of any folder: of "
+        "each evaluator, the median of its jobs at their largest size, grown as a power of the private rows. The power "
+        "is fitted if there are records of several sizes, and 1 if not.",
+        table(head, [*rows, whole]),
+        "Hours of wall-clock time until so many workers of the same kind are done, at best: no job is shared.",
+        table(("workers", *(f"at {size:,} rows" for size in ROWS)), workers),
+        f"Only rows are counted. A preset changes more: `paper` trains decoders for {paper.decoder_steps:,} steps and "
+        f"Bob for {paper.bob_steps:,}, while `first-look`, the preset of most of these records, takes "
+        f"{least.decoder_steps:,} and {least.bob_steps:,}. So these hours are the least; each job is stopped after "
+        f"{paper.timeout / 3600:.0f} hours. Run two sizes of your plan, and ask again. Fitting a method is a job of "
+        "its own, which no record times.",
+        "To spread the work: [Run on several machines](how-to/run-on-several-machines.md).",
+    ))  # fmt: skip
