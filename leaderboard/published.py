@@ -18,8 +18,7 @@ from bench.plugins.spec import parse
 from bench.results import signed_json
 from bench.results.bundle import ENDING, Bundle, BundleError
 from bench.results.disclosure_check import identifying_text, restricted
-from bench.results.record import is_no_past_time
-from bench.results.records import PluginRecord, Record, RecordError, dumps
+from bench.results.records import PluginRecord, Record, RecordError, dumps, is_no_past_time
 from bench.results.results import Results, cell_and_evaluator
 from bench.types import Method
 from bench.workbench.currency import files_of, stale
