@@ -81,7 +81,7 @@ def logistic_path(
 
 @dataclass(frozen=True, eq=False)
 class _Basis:
-    """Coordinates (m, r) of rows, sums of squares, and `back`."""
+    """Coordinates (m, r) of rows, and the way back to columns."""
 
     coordinates: torch.Tensor
     squares: torch.Tensor

@@ -129,7 +129,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Rows and the value of predictions (n, k) at a `Choice.at`."""
+    """Judged rows, and the value of predictions for them."""
 
     samples: torch.Tensor
     value: Callable[[torch.Tensor, float], float]
@@ -165,7 +165,7 @@ class Training:
     seed: int
 
     def tried(self, recipes: Sequence[Recipe], rows: Rows, judges: Sequence[Judge]) -> list[Course]:
-        """Every recipe in turn; impatience ends networks behind for all judges."""
+        """Every recipe in turn; impatient plans end networks that fall behind."""
         courses: list[Course] = []
         for recipe in recipes:
             lead = [max((course.best[j].auc for course in courses), default=0.0) for j in range(len(judges))]
@@ -173,7 +173,7 @@ class Training:
         return courses
 
     def again(self, course: Course, rows: Rows, judge: Judge) -> Course:
-        """The recipe of a course on other rows; impatience may end it."""
+        """A course's recipe on other rows; impatient plans may end it."""
         return self.train(course.recipe, rows, [judge], None if self.plan.patient else [course.best[0].auc])
 
     def train(
@@ -184,7 +184,7 @@ class Training:
         lead: Sequence[float] | None = None,
         until: float = 1.0,
     ) -> Course:
-        """One recipe, until that share of its course or falling behind `lead`."""
+        """One recipe, up to a share of its course or falling behind."""
         start, stopped = time.perf_counter(), False
         best: list[Best] = []
         networks: list[torch.nn.Module] = []

@@ -210,7 +210,7 @@ FARTHEST = 16
 
 
 def bears_shifts(samples: torch.Tensor) -> bool:
-    """True if neighbouring pixels, minus the mean, correlate by over half."""
+    """True if images are smooth: neighbouring pixels correlate above one half."""
     if samples.ndim != 4 or min(samples.shape[2:]) < FARTHEST:
         return False
     rest = samples - samples.mean(dim=0)

@@ -23,7 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
-    """Labels of one column, NaN for -1 or blank; else DataError."""
+    """Labels of one column; DataError for cells that are no mark."""
     odd = cells.index[~cells.isin(list(MARKS))]
     if len(odd):
         raise DataError(

@@ -127,7 +127,7 @@ def stamp_images(folders: Iterable[Path], top: Path, obtain: str, *, sizes: bool
 
 
 def stamp_folder(folder: Path, *, sizes: bool = False) -> str:
-    """A line for a folder: path, count, hash (also of `sizes`)."""
+    """A line for a folder: path, number of names, and hash."""
     return _stamped(folder, sizes)[1]
 
 

@@ -223,7 +223,7 @@ def _group(name: str, word: str, shown: dict[Hashable, str]) -> str:
 
 
 def _band(word: str) -> str:
-    """The band of an age; "90+" is of the last."""
+    """The age band of a word; "90+" gives the last."""
     top, age = _TOP.fullmatch(word), _AGE.fullmatch(word)
     if top is not None and int(top[1] or top[2]) >= AGES[-1]:
         return BANDS[-1]

@@ -316,7 +316,7 @@ def by_even_blocks(samples: torch.Tensor, make: Callable[[torch.Tensor], torch.T
 
 
 def kept(parts: Iterator[torch.Tensor], length: int, budget: Budget | None) -> torch.Tensor:
-    """The parts of `length` rows in one, in memory without budget.
+    """The parts as one tensor of `length` rows, on disk if large.
 
     Raises ValueError for parts that are not of one kind and shape, or not that many rows.
     """

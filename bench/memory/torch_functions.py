@@ -187,7 +187,7 @@ def _signature(answers: Callable[..., Any]) -> Signature:
 
 
 def _row_by_row(func: Callable[..., Any], args: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    """Rows result of an elementwise function; tensors have n rows or one."""
+    """Lazy result of an elementwise function on n rows."""
     rows = next((value for value in args if isinstance(value, Rows)), None)
     tensors = [value for value in args if isinstance(value, torch.Tensor)]
     if rows is None or not len(rows) or any(isinstance(value, torch.Tensor) for value in more.values()):

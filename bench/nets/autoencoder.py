@@ -93,7 +93,7 @@ def _transposed(entering: int, leaving: int, size: tuple[int, int], *, last: boo
 
 @dataclass(frozen=True)
 class ReconstructionCourse:
-    """Adam's steps, images a step (at least 2) and peak rate; precision."""
+    """Steps, batch (at least 2), peak rate and precision of a training."""
 
     steps: int
     batch: int
@@ -107,7 +107,7 @@ class ReconstructionCourse:
 
 
 def train_autoencoder(network: Autoencoder, images: Tensor, course: ReconstructionCourse, seed: int) -> None:
-    """Train `network` on its device's images, at least 2; leave it evaluating.
+    """Train `network` in place on images; leave it in evaluation mode.
 
     Same seed, same bits on a CPU. Raises FloatingPointError for a loss that is not finite.
     """

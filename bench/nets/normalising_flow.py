@@ -193,7 +193,7 @@ def train_flow(
 
 
 class _Watch:
-    """Monitor of every step on its device; only questions wait."""
+    """Monitor of every step; the host waits only when it asks."""
 
     def __init__(self, device: torch.device) -> None:
         nothing = torch.full((), math.inf, device=device)

@@ -140,7 +140,7 @@ class InstanceSAU(nn.Module):
 
 
 class SetSAU(nn.Module):
-    """Embeddings (n, width) of a set to contextual ones, order-free."""
+    """Embeddings of one set to contextual ones; row order does not matter."""
 
     def __init__(self, width: int, depth: int = 1, heads: int = 4) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ class Grid:
 
     @classmethod
     def for_noise(cls, scale: float, reach: float) -> Self:
-        """Grid for noise of that public scale on numbers to `reach`.
+        """Grid for noise of a public scale on numbers up to `reach`.
 
         The step is a 65,536th of the scale or less, but no finer than lets numbers of 64 times the reach plus
         128 scales be held exactly: noise is stopped there, with a probability below exp(-127).

@@ -119,7 +119,7 @@ class Components:
 
     @property
     def prediction(self) -> float | None:
-        """Half-width of the 95 % range of another key; None with one."""
+        """95 % prediction half-width for one further key; None with one."""
         if self.keys == 1:
             return None
         return _student(LEVEL, self.keys - 1) * math.sqrt(self.between * (1 + 1 / self.keys))
