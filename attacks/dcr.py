@@ -74,11 +74,7 @@ class DCRAttacker(Attacker):
     seed: int
 
     def membership(self, sealed: Release) -> torch.Tensor:
-        """Minus the distance to the nearest released or generated row, (n,) float64.
-
-        Raises:
-            NotApplicable: Released rows have another shape than candidates.
-        """
+        """Minus the nearest distance (n,) float64. Raises NotApplicable for other shapes."""
         release = drawn(sealed, self.attack.draws, self.seed)
         rows, released = self._read(self.view.candidates.samples), self._read(release.samples)
         labels = self.view.candidates.labels if self.attack.labels else None

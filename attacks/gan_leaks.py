@@ -66,11 +66,7 @@ class GANLeaks(Attack):
         at_least(1, references=self.references)
 
     def fit(self, view: View, seed: int) -> GANLeaksAttacker:
-        """Run the scheme on Eve's own rows.
-
-        Raises:
-            NotApplicable: It cannot release them, or makes rows of another shape of them.
-        """
+        """Run the scheme on Eve's rows. Raises NotApplicable if it cannot."""
         own = own_rows(view)
         bare = GANLeaksAttacker(self, view.candidates, own, (), seed)
         found = []

@@ -186,10 +186,7 @@ def _by_location(pieces: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A release under Eve's own key, in random order, and its links.
-
-    The order is random so that exact ties cannot tell who is who.
-    """
+    """A release under Eve's own key, shuffled against ties; its links."""
     release = scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
     links = true_links(release, "leverage learns from links")
     order = torch.randperm(len(release), generator=generator(derive(seed, "order"))).to(links.device)

@@ -181,10 +181,7 @@ class FoundScores(PairScores):
 
 
 def _trial(own: Key, candidates: Dataset, seed: int) -> Trial | None:
-    """The fewest rows, or one repeated, whose release the whole release contains.
-
-    Raises NotApplicable if releases have no links.
-    """
+    """The fewest rows, or one repeated, that the whole release contains."""
     n, device = len(candidates), candidates.samples.device
     release = own.release(candidates.take(torch.randperm(n, generator=generator(seed)).to(device)))
     if release.links is None:

@@ -193,10 +193,7 @@ def _named(variant: Student | None) -> str:
 
 
 def _tokens(candidates: torch.Tensor, samples: torch.Tensor, by_location: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Raw (n, locations, q) and released rows (m, locations, r), centred float64.
-
-    They are whole rows, at one location, if that is asked or locations do not correspond.
-    """
+    """Raw (n, locations, q) and released rows, centred float64, or whole rows."""
     raw = _each(candidates, _patches)
     released = _each(tamed(samples), partial(located, locations=raw.shape[1]))
     if not by_location or raw.shape[1] != released.shape[1]:

@@ -145,10 +145,7 @@ class CADP(Method):
             raise ValueError(f'condition must be "labels" or columns as in "1" or "1+3", got {self.condition!r}')
 
     def fit(self, public: Dataset, seed: int) -> CADPScheme:
-        """Train the flow. Raises NotApplicable for unfit sides or columns.
-
-        Sides must be divisible by the levels, and columns must fit the table. Raises FlowDiverged if training fails.
-        """
+        """Train the flow. Raises NotApplicable for unfit sides or columns."""
         conditions = conditions_of(public, self.condition)
         rows, device = conditions.rows(public.samples), public.samples.device
         training, held = hold_out(public, HELD_OUT, derive(seed, "held out"))
@@ -250,11 +247,7 @@ class CADPKey(SecretKey):
     scheme: CADPScheme
 
     def release(self, private: Dataset) -> Release:
-        """Rows with noise, labels as they are.
-
-        Equal rows get the same noise again; other rows get new noise. New rows reach Bob, who trains a model on the
-        release, as they are, as in the paper.
-        """
+        """Rows with noise, which equal rows repeat; labels as they are."""
         noise = self.scheme.noise
         condition = noise.conditions.read(private.samples, private.labels, private.findings)
         secret = self.secret.derive("release").bound_to(private.samples)

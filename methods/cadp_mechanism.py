@@ -75,10 +75,7 @@ class Conditions:
     def read(
         self, samples: torch.Tensor, labels: torch.Tensor | None, findings: tuple[str, ...]
     ) -> torch.Tensor | None:
-        """The conditions (n, width) float32 of rows; None for width 0.
-
-        The labels (n, k) of the rows have columns `findings`.
-        """
+        """Conditions (n, width) float32 of rows and labels; None for width 0."""
         if not self.width:
             return None
         if len(self.values):
@@ -194,18 +191,11 @@ class NormedLatent(Mechanism):
         return torch.full((self.width,), self.noise_scale, dtype=torch.float64, device=self.flow.mean.device)
 
     def locate(self, data: Dataset) -> torch.Tensor:
-        """(n, d) float64: normed latents, on the grid.
-
-        Without `rowwise` they depend on the order of the rows.
-        """
+        """(n, d) float64: normed latents, on the grid, by batch unless `rowwise`."""
         return self.normed(self._latent(data.samples, self.conditions.read(data.samples, data.labels, data.findings)))
 
     def observe(self, release: Release) -> torch.Tensor:
-        """(m, d) float64: noisy latents of released rows, by their labels' condition.
-
-        Raises:
-            NotApplicable: The labels' columns are not the public findings.
-        """
+        """(m, d) float64: noisy latents. Raises NotApplicable for labels of other findings."""
         named = self.conditions.findings
         if named and release.labels is not None and release.labels.shape[1] != len(named):
             raise NotApplicable(

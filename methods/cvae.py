@@ -84,10 +84,7 @@ class CVAE(Method):
     claims: ClassVar[str] = "no formal guarantee; the least and greatest private number of every feature are given away"
     needs_labels: ClassVar[bool] = True
     flattens: ClassVar[bool] = False  # images, on the way in, and gives them their shape again
-    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
-        "smoke": {"epochs": 50},
-        "paper": {"beta": PAPER_BETA},
-    }
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"epochs": 50}, "paper": {"beta": PAPER_BETA}}
 
     variance: float = 1.0
     variant: Formula = "corrected"
@@ -260,11 +257,7 @@ class CVAEScheme(SecretScheme):
     method: CVAE
 
     def load_generator(self, state: State) -> Decoder:
-        """The decoder that `Decoder.state` described.
-
-        Raises:
-            ValueError: Names, shapes, kinds or numbers of no decoder with this method's widths.
-        """
+        """The decoder that `Decoder.state` described. Raises ValueError for any other."""
         return Decoder.load(state, hidden=self.method.hidden, latent=self.method.latent)
 
 

@@ -219,10 +219,7 @@ class DPGlowScheme(NoiseScheme):
         return by_blocks(samples, obfuscate, together, draws=True)
 
     def claim(self) -> PrivacyClaim:
-        """The paper's epsilon, with the bound; infinity without noise.
-
-        The bound is the sum of (clip's width / scale) over the latent.
-        """
+        """The paper's epsilon, with the derived bound; infinity without noise."""
         if self.epsilon is None:
             clipped = "Latents are clipped" if self.variant == "clip-only" else "Latents are not clipped"
             return PrivacyClaim("image", math.inf, 0.0, f"{clipped} and no noise is added.", "no noise, no bound")
@@ -324,10 +321,7 @@ class ClippedLatent(Mechanism):
         return list(zip(low, high, strict=True))
 
     def places(self, code: torch.Tensor) -> torch.Tensor:
-        """int64 (n, d): clipped latents in steps from the centre.
-
-        0 if the clip has no width. Raises ValueError for NaN.
-        """
+        """int64 (n, d): steps of clipped latents. Raises ValueError for NaN."""
         ends = 1 / self.grid.step
         width = torch.where(self.half > 0, self.half, 1.0)
         return ((self.clip(no_nan(code)) - self.centre) / width * ends).round().clamp(-ends, ends).long()

@@ -238,10 +238,7 @@ class NoisyCode(Mechanism):
         return torch.full_like(self.mean, self.noise_scale)
 
     def encode(self, samples: torch.Tensor) -> torch.Tensor:
-        """Codes (n, d) float64 of images (n, c, h, w).
-
-        They are clipped if there is a clip. Raises ValueError for images of another shape.
-        """
+        """Codes (n, d) float64, clipped if asked. Raises ValueError for other shapes."""
         if tuple(samples.shape[1:]) != self.shape:
             raise ValueError(f"this scheme encodes images of shape {self.shape}, got {tuple(samples.shape[1:])}")
         codes = autoencoder.encoded(self.network, samples)

@@ -43,16 +43,7 @@ from bench.nets.training import seeded, start
 from bench.owner.secret_key import SecretKey, SecretScheme
 from bench.rows.grouping import labelled
 from bench.seeds import derive
-from bench.types import (
-    Classifier,
-    Dataset,
-    Method,
-    NotApplicable,
-    Parameter,
-    PrivacyClaim,
-    Release,
-    State,
-)
+from bench.types import Classifier, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Release, State
 from bench.validation import at_least, one_of
 
 Network = Literal["tanh", "strided", "scattering"]
@@ -207,10 +198,7 @@ class DPSGDKey(SecretKey):
 
 @dataclass(frozen=True, eq=False)
 class DPSGDScheme(SecretScheme):
-    """`learned`: the public `mean` and `std`; `features.*` if pre-trained.
-
-    Mean and deviation are float64, shaped to broadcast over rows.
-    """
+    """`learned`: public `mean`, `std` (float64, of broadcast shape), any `features.*`."""
 
     key = DPSGDKey
     purpose = "dp-sgd"

@@ -119,10 +119,7 @@ class DPSimpleScheme(NoiseScheme):
         return self.learned
 
     def standardise(self, samples: torch.Tensor) -> torch.Tensor:
-        """float64: rows in public standard deviations, clipped if the scheme clips.
-
-        The bounds pass through the same operations, which keep order: rows within the range stay there.
-        """
+        """float64: rows in public standard deviations, clipped if the scheme clips."""
         mean, std, low, high = (self.learned[part].to(samples.device) for part in ("mean", "std", "low", "high"))
         rows = samples.double()
         kept = torch.maximum(torch.minimum(rows, high), low) if self.clip else rows

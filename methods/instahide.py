@@ -93,10 +93,7 @@ class InstaHideKey(SecretKey):
     scheme: InstaHideScheme
 
     def release(self, private: Dataset) -> Release:
-        """Mixed rows with soft labels. Raises ValueError below k rows.
-
-        Released row i is made from raw row i first.
-        """
+        """Row i mixed with others; soft labels. Raises ValueError below k rows."""
         method, samples = self.scheme.method, private.samples
         secret = self.secret.derive("release").bound_to(samples)
         mixture = mix(len(samples), method.k, method.largest, secret.stream("mixture"))

@@ -190,10 +190,7 @@ class KSameKey(Key):
 
 
 def _smallest(sizes: list[int], k: int) -> list[int]:
-    """The smallest classes, to be put together.
-
-    They are all classes of fewer than k rows, and more until they have k rows together.
-    """
+    """The smallest classes: all below k rows, and until they have k."""
     order = sorted(range(len(sizes)), key=lambda c: (sizes[c], c))
     taken: list[int] = []
     for c in order:

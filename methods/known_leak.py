@@ -178,10 +178,7 @@ def _turned(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
 
 
 def _grouped(samples: torch.Tensor, k: int, stream: Stream) -> tuple[torch.Tensor, torch.Tensor]:
-    """Means (g, d) float64 of random groups, and each row's group (n,).
-
-    Groups have k rows, the last up to 2 k - 1.
-    """
+    """Means (g, d) float64 of random groups; each row's group (n,)."""
     n, device = len(samples), samples.device
     order = stream.permutation(n).to(device)
     group = torch.empty_like(order)

@@ -214,10 +214,7 @@ class MosaicMechanism(Mechanism):
         return self.scheme.read(release.samples).flatten(1).double()
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """A black image, and one with `neighbour_pixels` white pixels.
-
-        The white pixels fill cell by cell. The pair's loss is epsilon.
-        """
+        """A black image, and one with `neighbour_pixels` white pixels, cell by cell."""
         scheme = self.scheme
         row = like.take(torch.zeros(1, dtype=torch.int64, device=like.samples.device))
         c, h, w = scheme.shape

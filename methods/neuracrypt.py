@@ -235,9 +235,6 @@ def _map(rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 
 def _maps(stream: Stream, shape: tuple[int, ...]) -> torch.Tensor:
-    """Maps (..., inputs + 1, width), uniform within 1 / sqrt(inputs).
-
-    The last row is the bias.
-    """
+    """Maps (..., inputs + 1, width), uniform within 1 / sqrt(inputs)."""
     bound = 1 / math.sqrt(shape[-2] - 1)
     return ((2 * stream.uniform(*shape) - 1) * bound).float()

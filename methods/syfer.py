@@ -288,10 +288,7 @@ class SyferScheme(Scheme):
 
 @dataclass(frozen=True, eq=False)
 class SyferKey(Key):
-    """The random layers and the label code (unused for raw labels).
-
-    A layer is (locations, width + 1, width) float32.
-    """
+    """Random layers (locations, width + 1, width), and the label code."""
 
     scheme: SyferScheme
     layers: tuple[torch.Tensor, ...]

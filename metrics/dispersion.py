@@ -69,10 +69,7 @@ def distance_sums(rows: torch.Tensor, *, block: int = BLOCK) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class _Factors:
-    """Rows (n, d) as (n, d + 2) factors of squared distances.
-
-    The factors are (-2 a, |a|^2, 1) and (b, 1, |b|^2).
-    """
+    """Factors (-2 a, |a|^2, 1) and (b, 1, |b|^2) of squared distances."""
 
     left: torch.Tensor
     right: torch.Tensor

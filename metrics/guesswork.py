@@ -43,10 +43,7 @@ def guesswork(counts: PairCounts) -> float:
 
 
 def first_guess(counts: PairCounts) -> float:
-    """The share of linked pairs among those with the best score.
-
-    It is the chance that the first guess is right.
-    """
+    """The chance that the first guess is right, ties at random."""
     above, tied, correct = int(counts.others[-1]), int(counts.others[-2]), int(counts.linked[-1])
     return 0.0 if above else correct / (correct + tied)
 
@@ -184,10 +181,7 @@ def waiting_bounds(guesses: Sequence[float]) -> tuple[float, float]:
 
 
 def success_within(counts: PairCounts, guesses: int) -> float:
-    """The chance that one of the first `guesses` pairs is right.
-
-    From the highest score down, ties in random order.
-    """
+    """The chance of a right pair among the first, ties at random."""
     above, tied, correct = int(counts.others[-1]), int(counts.others[-2]), int(counts.linked[-1])
     left = guesses - above
     return 0.0 if left <= 0 else first_hit_within(min(left, tied + correct), tied + correct, correct)

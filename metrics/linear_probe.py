@@ -37,10 +37,7 @@ class LinearProbeAUC(Metric[LinearProbeEvidence]):
 
 @dataclass(frozen=True)
 class NoiseRobustAUC(Metric[LinearProbeEvidence]):
-    """Mean test AUC of a linear probe under Gaussian noise.
-
-    The noise has 1, 2 and 3 standard deviations of the original rows.
-    """
+    """Mean AUC of a linear probe under noise of 1-3 deviations."""
 
     name: ClassVar[str] = "noise-robust-auc"
     unit: ClassVar[str] = "AUC"

@@ -142,10 +142,7 @@ def chance_tpr(unlinked: int, one_in: int) -> float:
 
 @dataclass(frozen=True)
 class TPRAtLowFPR(Metric[PairEvidence]):
-    """Share of true pairs found at a false-positive rate of 0.1 %.
-
-    The share at one wrong pair in 10,000 is a part.
-    """
+    """Share of true pairs found at a false-positive rate of 0.1 %."""
 
     name: ClassVar[str] = "tpr-at-low-fpr"
     unit: ClassVar[str] = "share"

@@ -19,10 +19,7 @@ ONE_IN = 100
 
 @dataclass(frozen=True)
 class PersonRisk(Metric[PairEvidence]):
-    """Share of releases in which the worst person is found, beyond luck.
-
-    Only Eve's first guess counts.
-    """
+    """Share of releases whose first guess finds the worst person, beyond luck."""
 
     name: ClassVar[str] = "person-risk"
     unit: ClassVar[str] = "share"
@@ -55,10 +52,7 @@ class PersonRisk(Metric[PairEvidence]):
 
 @dataclass(frozen=True)
 class MemberRisk(Metric[MembershipEvidence]):
-    """Share of releases in which the worst member is recognised, beyond luck.
-
-    Only releases that hold the person's rows count.
-    """
+    """Share of releases with the worst member recognised, beyond luck."""
 
     name: ClassVar[str] = "member-risk"
     unit: ClassVar[str] = "share"

@@ -54,10 +54,7 @@ class ProbeAUC(Metric[ProbeEvidence]):
 
 
 def _score(evidence: UtilityEvidence) -> Score:
-    """The AUC of one probe, with its distribution under chance.
-
-    For chance, the half of the people that is marked is drawn anew.
-    """
+    """The AUC of one probe; chance marks another half of the people."""
     (found,) = auc_score(evidence).parts.values()
     m = len(evidence.labels)
     # The AUC is linear in the ranks (Mann and Whitney), so that the mean over keys is that of their mean ranks.

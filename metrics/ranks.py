@@ -37,18 +37,12 @@ MEDIAN_DRAWS = 500
 
 
 def top_1(counts: PairCounts) -> float:
-    """Share of released rows with a linked best-scored raw row.
-
-    Rows without a link are left out; ties are broken at random.
-    """
+    """Share of linked released rows whose best raw row is linked."""
     return float(counts.top_1.mean())
 
 
 def chance_top_1(counts: PairCounts) -> float:
-    """Expected share of random scores: a released row's mean links / n.
-
-    Ties do not change it.
-    """
+    """Expected share of random scores: a released row's mean links / n."""
     return int(counts.linked.sum()) / (len(counts.top_1) * counts.shape[0])
 
 
@@ -134,20 +128,14 @@ def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
 
 
 def _linked(codes: Integers, rows: Integers, cols: Integers, n: int) -> Bools:
-    """Bool of `rows`' shape: true if (rows[i, j], cols[i]) is a link.
-
-    The links are the sorted codes col * n + row.
-    """
+    """True (of `rows`' shape) if (rows[i, j], cols[i]) is a link."""
     wanted = cols[:, None] * n + rows
     there: Bools = codes[np.searchsorted(codes, wanted).clip(max=len(codes) - 1)] == wanted
     return there
 
 
 def found_within(counts: PairCounts, guesses: int) -> float:
-    """Share of released rows whose first correct raw row ranks within `guesses`.
-
-    Rows without a link are left out; ties are averaged.
-    """
+    """Share of linked released rows with the first correct rank within `guesses`."""
     return float((counts.ranks <= guesses).double().mean())
 
 

@@ -173,10 +173,7 @@ class ColumnR2(Metric[TableEvidence]):
         if not bool(varies.any()) or len(varies) < 2:
             raise NotApplicable("R^2 needs two columns and test rows in which one of them varies")
         score = self._trained(evidence, evidence.released, varies)
-        others = {
-            MATCHED: matched(evidence.released, evidence.original),
-            "trained on the original": evidence.original,
-        }
+        others = {MATCHED: matched(evidence.released, evidence.original), "trained on the original": evidence.original}
         return replace(
             score,
             parts={**score.parts, **{name: self._trained(evidence, rows, varies) for name, rows in others.items()}},

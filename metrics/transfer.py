@@ -25,10 +25,7 @@ HEADLINES = ("p/o", "p/p")
 
 @dataclass(frozen=True)
 class TransferAUC(Metric[TransferEvidence]):
-    """Mean test AUC on original rows after training on released ones.
-
-    The other routes are parts.
-    """
+    """Mean test AUC on original rows after training on released ones."""
 
     name: ClassVar[str] = "transfer-auc"
     unit: ClassVar[str] = "AUC"
@@ -52,10 +49,7 @@ class TransferAUC(Metric[TransferEvidence]):
 
 @dataclass(frozen=True)
 class TransferAccuracy(Metric[TransferEvidence]):
-    """Accuracy on original rows after training on released ones.
-
-    The other routes are parts.
-    """
+    """Accuracy on original rows after training on released ones."""
 
     name: ClassVar[str] = "transfer-accuracy"
     unit: ClassVar[str] = "share of rows"
@@ -141,10 +135,7 @@ def accuracy(evidence: UtilityEvidence) -> Score:
 
 
 def _hits(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(n,) float64: 1 if the true class leads, else 0.
-
-    t classes that share the highest score, the true one among them, count 1 / t.
-    """
+    """(n,) float64: 1 / t for the true one of t leaders."""
     best = (scores == scores.amax(dim=1, keepdim=True)).double()
     return (best * labels).sum(dim=1) / best.sum(dim=1)
 

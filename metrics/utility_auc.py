@@ -99,10 +99,7 @@ class UtilityByGroup(Metric[UtilityEvidence]):
 
 
 def _among(evidence: UtilityEvidence, rows: torch.Tensor) -> UtilityEvidence | None:
-    """The evidence of chosen rows (n,) bool and their judgeable findings.
-
-    None if no finding can be judged there.
-    """
+    """Evidence of rows (n,) bool and findings judgeable there; None without any."""
     labels = evidence.labels[rows]
     columns = [
         k

@@ -142,10 +142,7 @@ class PrincipalSpace:
 
     @classmethod
     def of(cls, known: torch.Tensor, components: int, *, whiten: bool) -> Self:
-        """At most `components` axes of rows `known` (s, ...), beyond rounding.
-
-        Raises NotApplicable for rows that do not vary.
-        """
+        """At most `components` axes beyond rounding. Raises NotApplicable for constant rows."""
         rows, _ = standardise(known, known)
         directions = axes(rows, components)
         if not directions.shape[1]:

@@ -209,10 +209,7 @@ def located(rows: torch.Tensor, locations: int) -> torch.Tensor:
 
 
 def _bag(parts: torch.Tensor) -> list[torch.Tensor]:
-    """Mean token (m, q) and second moments along the r largest axes.
-
-    Inner products of second moments do not depend on the axes' signs or order, so keys compare.
-    """
+    """Mean token (m, q) and second moments along the r largest axes."""
     centred = parts - parts.mean(dim=(0, 1))
     flat = (block.flatten(0, 1) for _, block in in_blocks(centred))
     axes = torch.linalg.eigh(reduce(torch.add, (block.T @ block for block in flat)))[1][:, -MOST_AXES:]

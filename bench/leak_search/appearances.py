@@ -86,10 +86,7 @@ def _pooled(
     like: torch.Tensor | None = None,
     of: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Means (n, q) over a grid of at most SIDE x SIDE.
-
-    The grid also fits into `most`; `like` has its number of places already.
-    """
+    """Means (n, q) over SIDE x SIDE places, or as `like`."""
     h, w = (images if of is None else of).shape[2:]
     if like is not None and of is None:
         side = round(like.shape[1] ** 0.5)

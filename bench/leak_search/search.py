@@ -55,10 +55,7 @@ def groups(samples: torch.Tensor, subjects: torch.Tensor | None) -> torch.Tensor
 
 
 def _equal(samples: torch.Tensor) -> np.ndarray:
-    """Numbers (n,), the same for rows equal to the last bit.
-
-    Rows of more than `COMPARED` bytes are compared by digest.
-    """
+    """Numbers (n,), the same for rows equal to the last bit."""
     if samples.numel() * samples.element_size() <= COMPARED:
         rows = samples.flatten(1).contiguous().cpu().numpy()
         kind = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))

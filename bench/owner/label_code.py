@@ -76,10 +76,7 @@ class LabelCode:
         return self.secret.stream("flips").integers(2, findings) == 1
 
     def _balanced(self, labels: torch.Tensor, findings: tuple[str, ...]) -> torch.Tensor:
-        """Labels (n, k) with equally frequent classes; the surplus is NaN.
-
-        Only classes that occur count.
-        """
+        """Labels (n, k) with equally frequent classes; the surplus is NaN."""
         if self.exclusive:
             classes = {name: labels[:, k] == 1 for k, name in enumerate(findings)}
             surplus = self._surplus("the classes", classes)

@@ -115,10 +115,7 @@ class OutermostRow:
         return wide
 
     def _products(self, wide: torch.Tensor) -> torch.Tensor:
-        """Sums (s, w) of squared distances of stored rows to wide rows.
-
-        A wide row may be a sum of several.
-        """
+        """Sums (s, w) of squared distances to wide rows, sums of rows."""
         turned, out = -2 * wide[:, :-2].T, self._squares.new_empty(len(self._grid), len(wide))
         for part in self._parts():
             torch.mm(self._grid[part].double(), turned, out=out[part])
@@ -153,10 +150,7 @@ class OutermostRow:
         self._counted[gone] = False
 
     def _bound(self, squares: torch.Tensor) -> torch.Tensor:
-        """(s,) upper bounds of sums of distances, from products with the moments.
-
-        The products are (s, GROUPS).
-        """
+        """(s,) bounds of sums of distances, from products (s, GROUPS)."""
         members = self._moments[:, -2]
         roots = squares.clamp(min=0).add_(self._margin).mul_(members * self._fine**2).sqrt_().sum(dim=1)
         return roots * (1 + 2.0**-40) + members.sum()  # every distance was rounded
@@ -184,10 +178,7 @@ class OutermostRow:
         return self._bounds.index_fill(0, self._front[measured], -1)
 
     def _refresh(self) -> None:
-        """Measure at least a few rows, and more until one leads.
-
-        The next rounds take their leaders from those few.
-        """
+        """Measure a few rows, the next leaders, and more until one leads."""
         self._clear()
         self._count_out()
         alive, groups, measured = self.alive.double(), self._moments, 0
@@ -222,10 +213,7 @@ class OutermostRow:
 
 
 def _on_grid(rows: torch.Tensor, which: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows `which` as whole numbers (s, d), and their squares (s,).
-
-    They are centred, in float64 or int32; the squares are float64.
-    """
+    """Rows `which` as centred whole numbers (s, d), and squares (s,)."""
 
     def read() -> Iterator[tuple[slice, torch.Tensor]]:
         for part in split_evenly(len(which), ROWS):

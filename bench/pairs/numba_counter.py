@@ -77,10 +77,7 @@ def _product(left, right):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _tally(values, row, col, a, b, bounds, codes, levels, in_rows, in_cols, best, part_of, totals, above, tied):  # type: ignore[no-untyped-def]
-    """Count a block.
-
-    `totals` is (places, lanes): lane g counts part g; one lane if the part is the whole grid.
-    """
+    """Count a block in `totals` (places, lanes), a lane for each part."""
     low, scale, zero, last, floor = bounds[0], bounds[1], bounds[2], bounds[3], bounds[4]
     whole = totals.shape[1] == 1
     places = np.empty(STRIP, np.int32)

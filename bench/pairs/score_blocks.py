@@ -17,10 +17,7 @@ GATHERED = 2**17
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Scores of a block: exact, or float32 products of `factors`.
-
-    The error of float32 products is bounded by `Factors.error`.
-    """
+    """Scores of a block: exact, or float32 products of `factors`."""
 
     rows: slice
     cols: slice

@@ -252,10 +252,7 @@ class TorchCounter(Counter):
                 tied[notion] += torch.bincount(cols[ties], minlength=len(others))
 
     def _see_few(self, block: Block, rows: torch.Tensor, cols: torch.Tensor) -> None:
-        """Count a block of the whole grid with few high scores.
-
-        All scores but those at `rows` and `cols` are below all levels.
-        """
+        """Count a whole grid's block: only scores at `rows`, `cols` are high."""
         places, _ = self.census.places.place(block.values[rows, cols], lambda some: block.exact(rows[some], cols[some]))
         self.sum.totals[0] += torch.bincount(places, minlength=len(self.census.places))
         self.sum.totals[0, 0] += block.values.numel() - len(places)

@@ -102,11 +102,7 @@ def _widened(rows: torch.Tensor, place: int) -> torch.Tensor:
 
 
 class TableScores(PairScores):
-    """The entries of a table (n, m), float64.
-
-    Raises:
-        ValueError: A table that is not a matrix, or an entry that is not finite.
-    """
+    """A table's entries (n, m), float64. Raises ValueError unless all are finite."""
 
     def __init__(self, table: torch.Tensor) -> None:
         if table.ndim != 2:

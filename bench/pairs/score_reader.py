@@ -29,10 +29,7 @@ LONGEST = 1 + 2.0**-10
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Rows (n, d) and (m, d), float64 on the grid.
-
-    `error` bounds the error of their float32 products.
-    """
+    """Rows on the grid, float64; `error` bounds their float32 products."""
 
     a: torch.Tensor
     b: torch.Tensor

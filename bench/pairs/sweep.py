@@ -175,10 +175,7 @@ def _members(numbers: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def _groups(parts: Sequence[Part]) -> list[list[int]]:
-    """Numbers of the parts that share a census.
-
-    A whole grid has a census of its own; others share, `TOGETHER` at most.
-    """
+    """Parts by census: a whole grid alone, others by `TOGETHER` at most."""
     whole = [number for number, part in enumerate(parts) if part.rows.all() and part.cols.all()]
     others = [number for number in range(len(parts)) if number not in whole]
     together = [others[start : start + TOGETHER] for start in range(0, len(others), TOGETHER)]

@@ -231,10 +231,7 @@ def scatter_sheet(
 
 
 def embed(sets: Sequence[torch.Tensor], seed: int) -> list[np.ndarray]:
-    """Joint t-SNE of sets (n, d) to (n, 2).
-
-    The first set gives the scale of the columns.
-    """
+    """Joint t-SNE (n, 2) of sets (n, d), scaled by the first."""
     from sklearn.manifold import TSNE  # takes seconds to import: only if vectors are drawn
 
     pooled = torch.cat([standardise(sets[0], vectors)[1] for vectors in sets]).numpy()
