@@ -277,7 +277,7 @@ def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
     monkeypatch.setattr(relational, "SORTED", 60 * 32 * 3)  # three parts of each of 60 rows
     monkeypatch.setattr(relational, "TRIED_ON", 40)
     private = images(n=60)
-    scheme = Layers(1)
+    scheme = Layers(1, width=64)
     attacker = Relational(keys=3, held_out=1, refine_up_to=0).fit(View(private, scheme, private, private), 0)
     told = attacker.notes()
     assert told["signatures"] == "3 of 5 parts of a row" or attacker.variant.kinship.look.reading == "bags"
@@ -289,7 +289,7 @@ def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
 
 def test_of_many_products_an_even_part_of_the_gram_matrices_is_matched_and_the_record_says_so(monkeypatch):
     private = images(n=60)
-    scheme = Layers(1)
+    scheme = Layers(1, width=64)
     asked = Relational(keys=3, held_out=1, reading="places")
     whole = asked.fit(View(private, scheme, private, private), 0).notes()
     assert whole["Gram matrices"] == "5 of 5 parts of a row"
