@@ -6,16 +6,14 @@ A plug-in computes; the harness splits, times, checks, shuffles, judges and reco
 
 from bench.contract.attack import Attack, Attacker, PairScores, View
 from bench.contract.attributes import Attributes
-from bench.contract.claim import PrivacyClaim
-from bench.contract.dataset import Dataset
+from bench.contract.dataset import Dataset, Generator, Release, paired
 from bench.contract.evaluator import Evaluator, Measurement, Picture
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
 from bench.contract.mechanism import Mechanism
 from bench.contract.method import CAVEAT, Classifier, Key, Method, Role, Scheme
 from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
-from bench.contract.plugin import NotApplicable, Parameter, Plugin, State
-from bench.contract.release import Generator, Release, paired
+from bench.contract.plugin import NotApplicable, Parameter, Plugin, PrivacyClaim, State
 from bench.contract.replicates import Replicates
 from bench.contract.source import DataError, Scan, Source
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at

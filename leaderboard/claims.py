@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from bench.evidence import AuditEvidence, Calls, Noise
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
 from bench.statistics.confidence_intervals import RARE
 from bench.types import PrivacyClaim

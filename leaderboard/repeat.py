@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from bench.plugins import registry
-from bench.plugins.option import words
-from bench.plugins.spec import UsageError, parameters, parse, text
+from bench.plugins.spec import UsageError, parameters, parse, text, words
 from bench.results.record_parts import PluginRecord
 from bench.results.records import Record
 from bench.types import Parameter

@@ -15,7 +15,7 @@ import pytest
 from made.current_records import current
 
 from bench import deferred_torch
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.results.results import Results
 from bench.runs.plan import data_key, write_plan
 from bench.workbench.cell import Cell, Planned

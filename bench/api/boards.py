@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bench.api.running import open_place, records_of
 from bench.contract.source import Source
-from bench.plugins import description, registry
+from bench.plugins import catalogue, registry
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
 from bench.results.records import Record
 from bench.results.results import Results
@@ -216,13 +216,13 @@ def data_list(place: Place) -> list[tuple[str, str, str]]:
     rows = []
     for name, entry in sorted(registry.entries("datasets").items()):
         error = registry.inspect(entry).error
-        about = "" if error else description.summary(registry.load("datasets", name))
+        about = "" if error else catalogue.summary(registry.load("datasets", name))
         rows.append((name, about, error or _location(name, place.roots)))
     return rows
 
 
 def _location(name: str, roots: Sequence[Path]) -> str:
-    if description.needs_argument(registry.load("datasets", name)):
+    if catalogue.needs_argument(registry.load("datasets", name)):
         return f"{name}:..., where you say"
     source = registry.build("datasets", parse(name), "quick")
     assert isinstance(source, Source)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import platformdirs
 
 from bench.data.raw_files import resolve
-from bench.plugins import description
+from bench.plugins import catalogue
 from bench.plugins.groups import GROUPS, Group, Kind
 from bench.plugins.spec import UsageError, parse
 from bench.results.records import Record
@@ -356,14 +356,14 @@ def records_of(results: Results) -> Iterator[Record]:
     return (record for _, record in results.records() if isinstance(record, Record))
 
 
-def list_plugins(group: Group | None = None) -> dict[Group, list[description.Listed]]:
+def list_plugins(group: Group | None = None) -> dict[Group, list[catalogue.Listed]]:
     """Every plug-in by group, or of one; a broken one's reason."""
-    return {name: description.listed(name) for name in ((group,) if group else GROUPS)}
+    return {name: catalogue.listed(name) for name in ((group,) if group else GROUPS)}
 
 
 def info(name: str, preset: str = "quick") -> str:
     """A description of every plug-in of that name. Raises UsageError."""
-    return description.described(parse(name), preset, _expected)
+    return catalogue.described(parse(name), preset, _expected)
 
 
 def _expected(method: str, preset: str) -> Iterator[str]:

@@ -13,8 +13,7 @@ from annotated_types import Interval
 from cyclopts import ArgumentCollection, Group, Parameter, Token
 from cyclopts.completion import CompletionContext
 
-from bench.plugins.option import Option, expected, flag_of, options
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import Option, UsageError, expected, flag_of, options
 from bench.runs.engine import Executing
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice

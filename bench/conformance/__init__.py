@@ -13,16 +13,15 @@ from io import StringIO
 
 import torch
 
-from bench.conformance import attacks, datasets, evaluators, features, methods, metrics
-from bench.conformance.cause import cause_of
-from bench.conformance.core import CORE
-from bench.conformance.outcome import Noted, Result, Skip, require
+from bench.conformance import attacks, methods, other_groups
+from bench.conformance.method_basics import CORE
+from bench.conformance.outcome import Noted, Result, Skip, cause_of, require
 from bench.contract.seal import ContractError
 from bench.plugins import registry
 from bench.plugins.groups import Group
-from bench.plugins.outside import SAID, believed
-from bench.plugins.signals import heard
+from bench.plugins.registry import heard
 from bench.plugins.spec import PluginSpec, parse
+from bench.plugins.third_party import SAID, believed
 from bench.types import NotApplicable
 from bench.wire.text import named
 
@@ -170,8 +169,8 @@ def _describes_itself(group: Group) -> Check:
 
 _SUITES: Mapping[Group, Mapping[str, Check]] = {
     "attacks": attacks.CHECKS,
-    "metrics": metrics.CHECKS,
-    "datasets": datasets.CHECKS,
-    "features": features.CHECKS,
-    "evaluators": evaluators.CHECKS,
+    "metrics": other_groups.METRICS_CHECKS,
+    "datasets": other_groups.DATASETS_CHECKS,
+    "features": other_groups.FEATURES_CHECKS,
+    "evaluators": other_groups.EVALUATORS_CHECKS,
 }

@@ -8,8 +8,7 @@ from typing import cast
 
 import torch
 
-from bench.conformance.cause import blaming
-from bench.conformance.outcome import PRESET, ROWS, Skip, require, sample_data
+from bench.conformance.outcome import PRESET, ROWS, Skip, blaming, require, sample_data
 from bench.contract.seal import fingerprint, seal
 from bench.evaluators.membership import mixed
 from bench.evidence import MembershipEvidence

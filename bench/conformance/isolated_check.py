@@ -83,7 +83,7 @@ def _wait(ours: Connection, begun: str) -> None:
 def _work(text: str, device: str, pipe: Connection) -> None:
     """Check, and send each title as it begins and each result."""
     from bench.conformance import conform
-    from bench.plugins.description import groups_of
+    from bench.plugins.catalogue import groups_of
     from bench.plugins.spec import parse
     from bench.workbench.machine import choose_device
 

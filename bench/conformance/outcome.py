@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
 from typing import Literal
 
 import torch
@@ -66,3 +72,73 @@ def require(condition: bool, message: str) -> None:
     """Raise ContractError with `message` unless `condition`."""
     if not condition:
         raise ContractError(message)
+
+
+BLAMED = "bench_blamed"
+"""The attribute of an exception that names the author's function which gave what was refused."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A place in the author's code.
+
+    Args:
+        where: "mine.py:31 in release"; empty where nothing of the author's had a part in it.
+        trace: The calls from there on, as Python prints them; empty where nothing was raised there.
+    """
+
+    where: str = ""
+    trace: str = ""
+
+
+@contextmanager
+def blaming(work: object) -> Iterator[None]:
+    """What is refused within the block is a fault of this function or class of the author's."""
+    try:
+        yield
+    except Exception as error:
+        if not hasattr(error, BLAMED):
+            setattr(error, BLAMED, work)
+        raise
+
+
+def cause_of(error: BaseException, cls: type | None) -> Cause:
+    """The place in the author's code.
+
+    Args:
+        error: What a check raised.
+        cls: The plug-in's class; None where it could not be loaded.
+    """
+    if error.__cause__ is not None and (deeper := cause_of(error.__cause__, cls)).trace:
+        return deeper
+    frames = list(traceback.walk_tb(error.__traceback__))
+    own = [number for number, (frame, _) in enumerate(frames) if cls is not None and _is_own(frame.f_code, cls)]
+    if own:
+        frame, line = frames[own[-1]]
+        name = frame.f_code.co_name
+        told = traceback.format_list(traceback.StackSummary.extract(iter(frames[own[0] :])))
+        last = traceback.format_exception_only(type(error), error)
+        return Cause(f"{Path(frame.f_code.co_filename).name}:{line} in {name}", "".join([*told, *last]).rstrip())
+    blamed = getattr(error, BLAMED, cls)
+    return Cause(place(blamed) if blamed is not None else "")
+
+
+def place(blamed: object) -> str:
+    """Where a function or a class is written: "mine.py:31 in release"; empty where that cannot be told."""
+    try:
+        found = inspect.unwrap(blamed) if callable(blamed) else blamed
+        lines = inspect.getsourcelines(found)[1]  # type: ignore[arg-type]
+        file = inspect.getsourcefile(found)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""
+    return f"{Path(str(file)).name}:{lines} in {getattr(found, '__name__', '')}"
+
+
+def _is_own(code: CodeType, cls: type) -> bool:
+    """Whether code lies in the file of the plug-in's class, or in its package."""
+    module, file = cls.__module__, Path(inspect.getfile(cls)).resolve()
+    path = Path(code.co_filename).resolve()
+    if path == file:
+        return True
+    package = file.parent
+    return "." in module and not module.startswith("bench.") and path.is_relative_to(package)

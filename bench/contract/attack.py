@@ -9,10 +9,9 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.contract.dataset import Dataset
+from bench.contract.dataset import Dataset, Release
 from bench.contract.method import Scheme
 from bench.contract.plugin import NotApplicable, Plugin
-from bench.contract.release import Release
 
 
 @dataclass(frozen=True, eq=False)

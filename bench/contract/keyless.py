@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import torch
 
-from bench.contract.dataset import Dataset
+from bench.contract.dataset import Dataset, Release, paired
 from bench.contract.method import Key, Method, Scheme
 from bench.contract.plugin import State
-from bench.contract.release import Release, paired
 from bench.randomness import Secret
 
 

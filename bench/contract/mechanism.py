@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 import torch
 
-from bench.contract.dataset import Dataset
-from bench.contract.release import Release
+from bench.contract.dataset import Dataset, Release
 from bench.pair_distances import pair_distances
 
 EDGE = 1e-3

@@ -8,11 +8,9 @@ from typing import ClassVar, Literal, TypeAlias
 
 import torch
 
-from bench.contract.claim import PrivacyClaim
-from bench.contract.dataset import Dataset
+from bench.contract.dataset import Dataset, Generator, Release
 from bench.contract.mechanism import Mechanism
-from bench.contract.plugin import NotApplicable, Plugin, State
-from bench.contract.release import Generator, Release
+from bench.contract.plugin import NotApplicable, Plugin, PrivacyClaim, State
 from bench.randomness import Secret
 
 Classifier: TypeAlias = (

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import torch
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
-from bench.contract.dataset import Dataset
-from bench.contract.release import Release
+from bench.contract.dataset import Dataset, Release
 from bench.memory.rows import Rows, rows_at
 from bench.randomness import Secret
 

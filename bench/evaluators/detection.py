@@ -40,8 +40,7 @@ from bench.rows.grouping import hold_out
 from bench.rows.row_sets import in_order
 from bench.seeds import derive, generator
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Scheme, State
-from bench.workbench.detectors import detector
-from bench.workbench.workbench import Workbench
+from bench.workbench.workbench import Workbench, detector
 
 
 @dataclass(frozen=True)

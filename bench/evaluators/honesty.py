@@ -43,8 +43,7 @@ from bench.rows.row_sets import joined, same_but_rounding
 from bench.seeds import derive, generator
 from bench.statistics.confidence_intervals import RARE
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Release
-from bench.workbench.second_owner import releases, second_owner
-from bench.workbench.workbench import Workbench
+from bench.workbench.workbench import Workbench, releases, second_owner
 
 MOST = 1200
 """Most released rows, and most candidates of each kind; larger sets are sampled."""

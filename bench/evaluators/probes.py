@@ -36,8 +36,7 @@ from bench.rows.row_sets import in_order
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import half_samples
 from bench.types import Dataset, Evaluator, Key, Measurement, NotApplicable, Picture, Release
-from bench.workbench.detectors import detector
-from bench.workbench.workbench import Workbench
+from bench.workbench.workbench import Workbench, detector
 
 OWN_KEYS = 4  # keys that Eve trains on
 CHOOSING = 0.25  # share of the public rows that she chooses by

@@ -15,10 +15,8 @@ from bench.contract.seal import check
 from bench.evidence import TimingEvidence
 from bench.progress import stage
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Rows, Scheme
-from bench.workbench.card import Ran, watched
-from bench.workbench.timing import WARM_UPS, Timing, repeat, timed_release
+from bench.workbench.timing import WARM_UPS, Ran, Timing, repeat, resnet18_rate, timed_release, watched
 from bench.workbench.workbench import Workbench
-from bench.workbench.yardstick import resnet18_rate
 
 SWEPT = (1, 32, 256, 2048)
 """Numbers of rows of further releases timed on CUDA."""

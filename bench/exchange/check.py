@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import UsageError
 from bench.results.disclosure_check import identifying_text, restricted
 from bench.results.records import PluginRecord, Record, is_no_past_time, metric_record
@@ -17,8 +17,7 @@ from bench.types import Method, Metric
 from bench.wire.text import line
 from bench.workbench.cell import Planned
 from bench.workbench.choice import Choice
-from bench.workbench.currency import files_of, planned_of, stale
-from bench.workbench.inputs import COMMITMENT, plugin_record
+from bench.workbench.inputs import COMMITMENT, files_of, planned_of, plugin_record, stale
 
 Kind = Literal[
     "altered", "limited", "restricted", "path", "file", "unprotected", "mixed", "incomplete", "stale", "failed"

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from bench.contract.seal import ContractError
 from bench.evidence import MembershipEvidence, PairEvidence
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.randomness import Secret
 from bench.results.evidence_file import unpack
 from bench.results.records import Record, score_record

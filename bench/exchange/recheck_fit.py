@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from bench.exchange.tolerance import alike, score_difference
-from bench.plugins.outside import StandIn
+from bench.plugins.third_party import StandIn
 from bench.results.records import DatasetRecord, Record
 from bench.runs.tasks import FitTask, Fitted, OpenTask, fit_task, open_task
 from bench.types import NotApplicable
 from bench.wire.text import line
-from bench.workbench.currency import planned_of
+from bench.workbench.inputs import planned_of
 from bench.workbench.place import Place
 
 

@@ -24,8 +24,7 @@ from bench.runs.plan import plan_run
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
 from bench.types import DataError
-from bench.workbench.currency import files_of, planned_of
-from bench.workbench.inputs import COMMITMENT
+from bench.workbench.inputs import COMMITMENT, files_of, planned_of
 from bench.workbench.machine import usable_memory, usual_jobs
 from bench.workbench.place import Place
 

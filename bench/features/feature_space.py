@@ -24,9 +24,8 @@ from bench.contract.extractor import Embedding, Extractor, batches
 from bench.contract.source import DataError
 from bench.data.prepared import Prepared
 from bench.data.splits import Splits
-from bench.plugins.chosen import Chosen
 from bench.plugins.code_digest import plugin_digest
-from bench.plugins.slug import slug
+from bench.plugins.configured import Chosen
 from bench.plugins.spec import parse, told_parameters
 from bench.progress import stage
 from bench.results.build_folder import tag_cache
@@ -34,6 +33,7 @@ from bench.results.records import FeatureRecord
 from bench.results.signed_json import content_key
 from bench.results.store import Artefact, Store
 from bench.types import Dataset, NotApplicable, State
+from bench.wire.text import slug
 
 VECTORS = {"vectors.npy", "done.npy"}
 Read: TypeAlias = "Callable[[torch.Tensor], Iterator[torch.Tensor]]"

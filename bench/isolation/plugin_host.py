@@ -31,9 +31,9 @@ from bench.isolation.method_proxy import JudgeLine, KnownMethod
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.rpc_codec import MESSAGE_BYTES, Generators, Handle, Learned, Value, pack, raise_told, told, unpack
 from bench.memory.memory_budget import Budget
-from bench.plugins.chosen import choose, to_fit
+from bench.plugins.configured import choose, to_fit
 from bench.plugins.groups import Group
-from bench.plugins.trespass import vetted
+from bench.plugins.installation import vetted
 from bench.progress import LOGGER, Forwarder
 from bench.types import (
     Attack,

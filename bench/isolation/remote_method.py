@@ -15,8 +15,8 @@ from bench.isolation.room import Room
 from bench.isolation.room_folder import KeptTraining
 from bench.isolation.rpc_codec import Handle, Learned, Line, RefusedError, Value, handle_of, notes, tensor, tensors
 from bench.isolation.tenant import Tenant
-from bench.plugins.outside import is_outside
 from bench.plugins.spec import parse
+from bench.plugins.third_party import is_outside
 from bench.randomness import Secret
 from bench.types import (
     Classifier,

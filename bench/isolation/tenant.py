@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from bench.memory.memory_budget import Budget
-from bench.plugins.chosen import Chosen
+from bench.plugins.configured import Chosen
 from bench.plugins.groups import Group
-from bench.plugins.outside import files_of, is_outside
 from bench.plugins.spec import UsageError
+from bench.plugins.third_party import files_of, is_outside
 from bench.sandbox import Isolation, python, why_not
 
 VARIABLE = "BENCH_ISOLATION"

@@ -35,8 +35,8 @@ from bench.plugins.normal_form import (
     own_plugins,
     package_of,
 )  # fmt: skip
-from bench.plugins.outside import StandIn
 from bench.plugins.spec import UsageError
+from bench.plugins.third_party import StandIn
 from bench.types import Plugin
 
 Root = type | Callable[..., object] | str

@@ -5,20 +5,28 @@ from __future__ import annotations
 __lookups__ = ("build", "entries", "load", "own", "working")
 
 import dataclasses
-from collections.abc import Mapping
+import hashlib
+import importlib.util
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
+from types import FrameType, ModuleType
 from typing import get_type_hints
 
 from bench.plugins.groups import Group
-from bench.plugins.importing import from_file, imported
-from bench.plugins.signals import heard
+from bench.plugins.installation import trespass
 from bench.plugins.spec import (
     PluginSpec,
     UsageError,
     construct,
+    did_you_mean,
     holds_plugin,
     is_required,
     parameters,
@@ -26,7 +34,6 @@ from bench.plugins.spec import (
     plugin_hint,
     text,
 )
-from bench.plugins.trespass import trespass
 from bench.shadowing import PACKAGES
 from bench.types import Attack, Evaluator, Extractor, Method, Metric, Parameter, Source, column_of
 
@@ -250,3 +257,96 @@ def first_parameter(cls: type) -> str | None:
             "@dataclass(frozen=True) above the class"
         )
     return next((field.name for field in dataclasses.fields(cls) if field.init), None)
+
+
+def imported(target: str) -> type:
+    """The class that `module:Class` names; whatever the import raises passes."""
+    module, _, attribute = target.partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if not isinstance(found, type):
+        raise TypeError(f"{target} must be a class, got {found!r}")
+    return found
+
+
+@cache
+def from_file(name: str) -> type:
+    """The class that `file.py:Class` names.
+
+    Raises:
+        UsageError: No such file or class, or a file that cannot be run (with its line).
+    """
+    path_text, _, attribute = name.rpartition(":")
+    module = _module(path_text)
+    found = getattr(module, attribute, None)
+    if not isinstance(found, type):
+        own = (value for value in vars(module).values() if isinstance(value, type))
+        classes = [value.__name__ for value in own if value.__module__ == module.__name__]
+        raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
+    return found
+
+
+@cache
+def _module(path_text: str) -> ModuleType:
+    """The module in a file, run once: a metric and the evaluator beside it share their evidence."""
+    path = Path(path_text).resolve()
+    if not path.is_file():
+        raise UsageError(f"no such plug-in file: {path_text} (expected FILE.py:CLASS)")
+    module_name = f"bench_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path_text} cannot be imported as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        with heard() as signalled:
+            spec.loader.exec_module(module)
+    except BaseException as error:  # the author's file may fail in any way
+        if signalled(error):
+            raise
+        lines = [
+            line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+        ]
+        at = f" at line {lines[-1]}" if lines else ""  # of a file that is no Python, the error says it
+        raise UsageError(f"{path_text} cannot be imported{at}: {type(error).__name__}: {error}") from error
+    return module
+
+
+SIGNALS = tuple(number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)))
+
+
+@contextmanager
+def heard() -> Iterator[Callable[[BaseException], bool]]:
+    """Tells whether a signal raised an exception of the block: else a KeyboardInterrupt, say, is the code's own.
+
+    Handlers work as before. Of the first signal on they are those from before the block.
+
+    >>> with heard() as signalled:
+    ...     try:
+    ...         raise KeyboardInterrupt
+    ...     except KeyboardInterrupt as error:
+    ...         print(signalled(error))
+    False
+    """
+    came = False
+    before: dict[signal.Signals, Callable[[int, FrameType | None], object]] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        handler = before[signal.Signals(number)]
+        restore()
+        handler(number, frame)
+
+    def restore() -> None:
+        while before:
+            signal.signal(*before.popitem())
+
+    if threading.current_thread() is threading.main_thread():  # signals reach no other
+        for number in SIGNALS:
+            if callable(handler := signal.getsignal(number)) and not isinstance(handler, signal.Handlers):
+                before[number] = handler
+                signal.signal(number, note)
+    try:
+        yield lambda error: came and not isinstance(error, Exception)
+    finally:
+        restore()

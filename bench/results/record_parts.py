@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from bench.contract.claim import MOST_UNITS
 from bench.contract.metric import MOST_DIGITS
+from bench.contract.plugin import MOST_UNITS
 from bench.contract.sound_score import sound
 from bench.types import Metric, PrivacyClaim, Replicates, Role, Score, column_of
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bench.plugins.slug import slug
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret, store
@@ -25,7 +24,7 @@ from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
 from bench.sandbox import FROM_WEAKEST
-from bench.wire.text import plain
+from bench.wire.text import plain, slug
 
 SETTLED: frozenset[Status] = frozenset({"ok", "not-applicable"})
 """States of a record that a second try would not change."""

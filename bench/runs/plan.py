@@ -19,7 +19,7 @@ from bench.contract.source import DataError, Source
 from bench.data.prepare import prepared_fingerprint
 from bench.data.yaml_text import YamlError, parse_yaml
 from bench.plugins import registry
-from bench.plugins.chosen import Chosen, choose
+from bench.plugins.configured import Chosen, choose
 from bench.plugins.spec import UsageError, parse
 from bench.results.journal import AlteredWarning
 from bench.results.records import METRIC, DatasetRecord, NewerRecordError, Record, RecordError

@@ -54,9 +54,8 @@ from bench.types import Dataset, Release, State
 from bench.wire.tensor_file import write_tensors
 from bench.wire.text import line
 from bench.workbench.inputs import plugin_record
-from bench.workbench.open_data import open_data
+from bench.workbench.open_data import open_data, refuse_shared_people
 from bench.workbench.place import Place
-from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
 
 WHOLE = "paper"

@@ -18,7 +18,7 @@ from bench.results import process_id
 from bench.runs.engine import Launch, Needs, kinds
 from bench.runs.remote_engine import EngineError, RemoteEngine
 from bench.runs.remote_task import LostError, Task
-from bench.workbench.cores import cores
+from bench.workbench.machine import cores
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -31,8 +31,8 @@ from bench.statistics.bootstrap import MATCHED, matched
 from bench.types import Dataset, NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import release_inputs
+from bench.workbench.open_data import refuse_shared_people
 from bench.workbench.place import Place
-from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
 
 FEWEST = 4

@@ -153,8 +153,7 @@ def _outcome(task: RemoteJob) -> Any:
     from bench.plugins.spec import UsageError
     from bench.runs.engine import Outcome
     from bench.runs.local_engine import LocalEngine
-    from bench.workbench.cores import cores
-    from bench.workbench.machine import usable_memory
+    from bench.workbench.machine import cores, usable_memory
 
     memory = task.memory or int(usable_memory())
     argument: Any = task.job.argument

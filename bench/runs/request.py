@@ -19,9 +19,8 @@ from bench.data.raw_files import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.isolation import find_isolation
 from bench.plugins import registry
-from bench.plugins.chosen import Chosen, choose
-from bench.plugins.option import expected, options
-from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse, text
+from bench.plugins.configured import Chosen, choose
+from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, expected, options, parse, text
 from bench.results.disk_errors import unread
 from bench.results.record_parts import MOST
 from bench.runs.engine import EngineOptions

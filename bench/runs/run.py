@@ -21,7 +21,7 @@ from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
 from bench.isolation import remove_unused
 from bench.plugins import registry
-from bench.plugins.chosen import Chosen
+from bench.plugins.configured import Chosen
 from bench.plugins.spec import UsageError, parse
 from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record

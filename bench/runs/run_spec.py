@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bench.plugins.option import Amount, Count, option
+from bench.plugins.spec import Amount, Count, option
 from bench.sandbox import Isolation
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
-    from bench.plugins.chosen import Chosen
+    from bench.plugins.configured import Chosen
     from bench.types import Attack, Method
     from bench.workbench.choice import Choice
 

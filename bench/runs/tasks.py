@@ -26,8 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME, check_measurement, check_pictures
-from bench.contract.png import check_png
+from bench.contract.evaluator import MOST_NAME, MOST_PICTURES, NAME, check_measurement, check_pictures, check_png
 from bench.contract.seal import ContractError
 from bench.determinism import exact
 from bench.isolation import RemoteAttack, tenant
@@ -45,9 +44,8 @@ from bench.wire.text import Name, Text, named, plain, plain_json, said
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 from bench.workbench.machine import hardware
-from bench.workbench.open_data import open_data
+from bench.workbench.open_data import open_data, refuse_shared_people
 from bench.workbench.place import Place
-from bench.workbench.shared_people import refuse_shared_people
 from bench.workbench.workbench import Workbench
 
 SHORT: Mapping[str, str] = {SMALLER: "memory of the device", AGAIN: "releases on the disk"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from typing import Annotated
@@ -115,3 +116,15 @@ Text = Annotated[str, BeforeValidator(_plain_text)]
 """A sentence or more, made plain on validation."""
 Name = Annotated[str, BeforeValidator(_plain_name)]
 """A name, made plain on validation."""
+
+
+def slug(text: str) -> str:
+    """Lower-case letters, digits, dots and hyphens; what is lost is replaced by a short hash, so slugs stay apart.
+
+    >>> slug("dp-simple[scale=20]"), slug("identity")
+    ('dp-simple-scale-20-', 'identity')
+    """
+    plain = re.sub(r"[^a-z0-9.]+", "-", text.lower())
+    if re.sub(r"[\[\]=,:@]", "-", text) == plain and len(plain) <= 80:
+        return plain
+    return f"{plain[:60]}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"

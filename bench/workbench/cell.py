@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, cast
 
 from bench.plugins import registry
-from bench.plugins.chosen import Chosen, choose
-from bench.plugins.slug import slug
+from bench.plugins.configured import Chosen, choose
 from bench.types import Attack, Evaluator, Method
+from bench.wire.text import slug
 from bench.workbench.choice import Choice
 
 

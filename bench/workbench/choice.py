@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from bench.contract.preset import PRESETS, Preset
-from bench.plugins.option import Count, Value, defaults, option, options
+from bench.plugins.spec import Count, Value, defaults, option, options
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
-    from bench.plugins.chosen import Chosen
+    from bench.plugins.configured import Chosen
     from bench.results.records import DatasetRecord
     from bench.types import Attack, Extractor, Method, Source
 
@@ -138,7 +138,7 @@ class Choice:
     @property
     def beside(self) -> Chosen[Source] | None:
         """Where public rows come from; None where its own people are set aside, or there are no such rows."""
-        from bench.plugins.chosen import choose
+        from bench.plugins.configured import choose
         from bench.plugins.spec import parse
 
         if isinstance(self.public, str):
@@ -166,7 +166,7 @@ class Choice:
         Raises:
             UsageError: A wrong name or value.
         """
-        from bench.plugins.chosen import choose
+        from bench.plugins.configured import choose
 
         preset = str(values.get("preset") or cls.preset)
         _check_preset(preset)
@@ -187,7 +187,7 @@ class Choice:
             UsageError: A wrong name or value, or extractors and weights that do not go together.
             DataError: The file of weights is not there.
         """
-        from bench.plugins.chosen import choose
+        from bench.plugins.configured import choose
         from bench.plugins.spec import UsageError, parse
 
         if values.get("features") and values.get("scored_in"):

@@ -21,8 +21,7 @@ from pydantic import JsonValue
 from bench.deferred_torch import deferred
 from bench.determinism import exact, register
 from bench.plugins.spec import UsageError
-from bench.workbench.card import settings
-from bench.workbench.cores import cores
+from bench.workbench.timing import settings
 
 MOST_JOBS = 4
 JOB_BYTES, CORES_A_JOB = 12 << 30, 2  # of a GPU, and of the processors beside it
@@ -157,3 +156,8 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

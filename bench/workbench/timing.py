@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from statistics import fmean, median
 from typing import cast
 
 import psutil
 import torch
+from pydantic import JsonValue
 
 from bench.isolation import RemoteKey
 from bench.isolation.rpc_codec import Handle
 from bench.memory.memory_budget import at_most
+from bench.memory.rows import rows_at
+from bench.nets.convolutional_networks import resnet18
 from bench.types import Dataset, Key, Release
 
 
@@ -117,3 +124,103 @@ def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Cal
         key.scheme.method.hold(private)
         return partial(key.kept_release, private), lambda kept: key.fetch(cast(Handle, kept))
     return partial(key.release, private), lambda made: cast(Release, made)
+
+
+ROWS = {"cpu": 16, "cuda": 2048}  # where the rate is near its highest; 64 on a CPU take four times as long
+LEAST_SIDE = 32
+REPEATS = 3
+
+
+def resnet18_rate(rows: torch.Tensor, device: torch.device) -> float | None:
+    """Images a second of a ResNet-18 in float32, channels last, all rows in one batch.
+
+    Args:
+        rows: (n, c, h, w), repeated or cut to the number of rows that keeps the device busy.
+        device: It runs on.
+
+    Returns:
+        None where there are no rows, or no images of at least 32 pixels a side, which the network halves five times.
+    """
+    if rows.ndim != 4 or min(rows.shape[2:]) < LEAST_SIDE or not len(rows):
+        return None
+    wanted = ROWS[device.type]
+    batch = rows_at(rows, torch.arange(wanted) % len(rows))[:].to(device, memory_format=torch.channels_last)
+    network = resnet18((batch.shape[1], batch.shape[2], batch.shape[3]), 1)
+    network.eval().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    with torch.inference_mode():
+        return wanted / median(repeat(lambda: network(batch), device=device, repeats=REPEATS).seconds)
+
+
+EVERY_MILLISECONDS = 50
+_SECONDS = 30
+_SETTINGS = {"driver": "driver_version", "power_limit_w": "power.limit", "highest_clock_mhz": "clocks.max.sm"}
+_RUNNING = ("power.draw", "clocks.sm")
+
+
+@cache
+def settings(device: torch.device) -> dict[str, JsonValue]:
+    """Driver, limit of power and highest clock; empty where the tool is missing."""
+    try:
+        command = _command(device, _SETTINGS.values())
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return dict(zip(_SETTINGS, (each.strip() for each in done.stdout.strip().split(",")), strict=False))
+
+
+@dataclass
+class Ran:
+    """What was seen while a block ran, filled when it ends: mean power in watts and clock in MHz, None if unknown."""
+
+    watts: float | None = None
+    megahertz: float | None = None
+    seen: int = 0
+
+
+@contextmanager
+def watched(device: torch.device) -> Iterator[Ran]:
+    """Look at a CUDA card every `EVERY_MILLISECONDS` while the block runs; on a CPU at nothing.
+
+    The tool says the mean power of the last moments: a block should run for a second or more.
+    """
+    ran = Ran()
+    if device.type != "cuda":
+        yield ran
+        return
+    command = [*_command(device, _RUNNING), f"--loop-ms={EVERY_MILLISECONDS}"]
+    try:
+        tool = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    except OSError:
+        yield ran
+        return
+    try:
+        yield ran
+    finally:
+        tool.terminate()
+        try:
+            said, _ = tool.communicate(timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            tool.kill()
+            said, _ = tool.communicate()
+        powers, clocks = list[float](), list[float]()
+        for line in said.splitlines():
+            with contextlib.suppress(ValueError):  # a line cut short, or "[N/A]"
+                power, clock = (float(each) for each in line.split(","))
+                powers.append(power)
+                clocks.append(clock)
+        if powers:
+            ran.watts, ran.megahertz, ran.seen = fmean(powers), fmean(clocks), len(powers)
+
+
+def _command(device: torch.device, asked: Iterable[str]) -> list[str]:
+    query = ",".join(asked)
+    return ["nvidia-smi", f"--id={_identity(device)}", f"--query-gpu={query}", "--format=csv,noheader,nounits"]
+
+
+def _identity(device: torch.device) -> str:
+    """The card's UUID: the tool counts cards that this process may not see, and so from another number."""
+    try:
+        found = torch.cuda.get_device_properties(device).uuid
+    except (AttributeError, RuntimeError, AssertionError):
+        return str(device.index or 0)
+    return f"GPU-{found}"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Self, TypeVar, cast
 
 import torch
@@ -18,18 +21,18 @@ from bench.data.scorable import balance, balanced_rows, of_equal_classes
 from bench.determinism import exact
 from bench.features.feature_space import Space
 from bench.isolation import RemoteMethod, RemoteScheme, tenant
-from bench.plugins.chosen import to_fit
 from bench.plugins.code_digest import plugin_digest
-from bench.plugins.outside import StandIn
+from bench.plugins.configured import to_fit
 from bench.plugins.spec import parameters
+from bench.plugins.third_party import StandIn
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.records import DatasetRecord
 from bench.results.results import Results
-from bench.results.store import Artefact, Store
+from bench.results.store import Artefact, Inputs, Store
 from bench.sandbox import Isolation
 from bench.seeds import derive
-from bench.types import Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme
+from bench.types import Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
@@ -280,3 +283,47 @@ class Workbench:
         if [fingerprint(part) for part in watched] != before:
             raise ContractError(f"{who} wrote into the data it was given; it must work on copies")
         return result
+
+
+def detector(bench: Workbench, inputs: Inputs, make: Callable[[], Artefact]) -> Artefact:
+    """What `make` gives for this choice of data, seed and device, from the store where it is there.
+
+    Args:
+        bench: The cell; its method counts for nothing.
+        inputs: Everything else that it depends on, its code among them.
+        make: Trains it, on public and on raw private rows only.
+    """
+    found = fit_inputs(bench.cell, bench.record, apart=bench.apart)
+    data = {name: value for name, value in found.items() if not name.startswith("method")}
+    return bench.store.ensure("detectors", {**data, **inputs}, make)
+
+
+@contextmanager
+def second_owner(bench: Workbench) -> Iterator[Method]:
+    """The cell's method in another process than its own, isolated as that one is."""
+    chosen = bench.cell.method
+    memory = None if bench.store.budget is None else bench.store.budget.memory
+    with tempfile.TemporaryDirectory(prefix="owner-") as folder:
+        if isinstance(bench.method, RemoteMethod):
+            rooms = bench.method.tenant
+        else:
+            rooms = tenant(chosen, device=bench.cell.device, sandbox=False, folder=Path(folder), memory=memory)
+        with closing(RemoteMethod(chosen.plugin, rooms)) as method:
+            yield method
+
+
+def releases(scheme: Scheme, key: State, parts: Sequence[Dataset]) -> list[Release | NotApplicable]:
+    """What a key releases of each part, loaded anew for each, or why it refuses.
+
+    Raises ContractError for a release that is not well-formed.
+    """
+    found: list[Release | NotApplicable] = []
+    for part in parts:
+        try:
+            release = scheme.load_key(key).release(part)
+        except NotApplicable as reason:
+            found.append(reason)
+            continue
+        check(release, part)
+        found.append(release)
+    return found

@@ -9,8 +9,8 @@ from typing import Any, cast, get_type_hints
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
-from bench.plugins.slug import slug
 from bench.types import Evaluator, Metric, evidence_type
+from bench.wire.text import slug
 from docs.generator.markdown import Page, arguments, default, escape, join, relative, shown, table, words
 
 WRITING = "how-to/write-a-plug-in.md"

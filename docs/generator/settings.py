@@ -14,8 +14,8 @@ from pydantic import JsonValue
 import bench
 from bench.contract.preset import PRESETS, Preset
 from bench.data import raw_files
-from bench.plugins.option import Option, defaults, flag_of
-from bench.plugins.option import options as known_options
+from bench.plugins.spec import Option, defaults, flag_of
+from bench.plugins.spec import options as known_options
 from bench.results import records
 from bench.results.record_parts import Part
 from bench.results.records import Record

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 
 from bench.bob.model_selection import mean_auc
-from bench.conformance.simple_models import best_simple_model, lead
+from bench.conformance.bob_strength import best_simple_model, lead
 from bench.evaluators.predictions import check_labels, learn, plan_of, queried
 from bench.evaluators.utility import HELD_OUT
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.results.results import Results
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell

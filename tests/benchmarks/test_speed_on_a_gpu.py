@@ -17,12 +17,11 @@ import torch
 
 from bench.conformance.outcome import sample_data
 from bench.plugins import registry
-from bench.plugins.chosen import Chosen, choose
+from bench.plugins.configured import Chosen, choose
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.types import Dataset, Method, NotApplicable, Scheme
-from bench.workbench.timing import repeat, settle
-from bench.workbench.yardstick import resnet18_rate
+from bench.workbench.timing import repeat, resnet18_rate, settle
 
 ROWS = {"cpu": 128, "cuda": 4096}
 FIT_ROWS = 256

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made.commands import request
 
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import UsageError
 from bench.runs.plan import work
 from bench.runs.request import run_spec, run_specs

@@ -9,7 +9,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from bench.conformance import bobs_strength, conform, methods, outcome
+from bench.conformance import bob_strength, conform, methods, outcome
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS, Group
 
@@ -97,7 +97,7 @@ def small_images(monkeypatch: pytest.MonkeyPatch) -> None:
     What Bob is to see is twice as strong as there: means over its pixels show it as well as on images of 32 x 32.
     """
     monkeypatch.setattr(outcome, "SIDE", 16)
-    monkeypatch.setattr(bobs_strength, "STRENGTH", 2 * bobs_strength.STRENGTH)
+    monkeypatch.setattr(bob_strength, "STRENGTH", 2 * bob_strength.STRENGTH)
 
 
 @pytest.mark.parametrize(("group", "name"), ALL)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 import torch
 
+from bench.conformance.method_basics import check_secrets
 from bench.conformance.outcome import Skip
-from bench.conformance.secrecy import check_secrets
 from bench.contract.seal import ContractError
 from bench.randomness import Secret
 from bench.types import Dataset, Key, Release, Scheme, State, paired

@@ -9,7 +9,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from bench.contract.png import MOST_BYTES, MOST_SIDE, check_png
+from bench.contract.evaluator import MOST_BYTES, MOST_SIDE, check_png
 
 
 def part(kind: bytes, body: bytes) -> bytes:

@@ -12,7 +12,7 @@ from bench.cli import main
 from bench.contract.source import DataError, Source
 from bench.data.raw_files import links_note, locate, resolve, stamp_files, stamp_folder, walk
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import parse
 
 

@@ -22,9 +22,9 @@ from bench.contract.seal import ContractError
 from bench.isolation import DiedError, OutsideError, RefusedError, RemoteAttack, RemoteMethod, remote_method, tenant
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
-from bench.plugins.chosen import Chosen, choose
-from bench.plugins.outside import StandIn
+from bench.plugins.configured import Chosen, choose
 from bench.plugins.spec import UsageError
+from bench.plugins.third_party import StandIn
 from bench.randomness import Secret
 from bench.results.results import Results
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
@@ -570,7 +570,7 @@ def test_a_process_that_never_began_is_no_fault_of_the_module(
             send(pass_fds[0], {"began": True}, 100)
         return subprocess.Popen(["false"])
 
-    monkeypatch.setattr("bench.plugins.described.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": gone}))
+    monkeypatch.setattr("bench.plugins.third_party.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": gone}))
     (tmp_path / "mine.py").touch()
     with pytest.raises(UsageError, match=said):
         choose("attacks", f"{tmp_path / 'mine.py'}:Spy", "smoke")
@@ -578,7 +578,7 @@ def test_a_process_that_never_began_is_no_fault_of_the_module(
 
 LIES = """
 import sys
-if any("bench.plugins.describe" in word for word in sys.orig_argv):
+if any("bench.plugins.self_description" in word for word in sys.orig_argv):
     import os
     from bench.wire.message import send
     told = {{

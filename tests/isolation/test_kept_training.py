@@ -14,7 +14,7 @@ from bench import checkpoint
 from bench.checkpoint import save_checkpoints
 from bench.isolation import DiedError, RemoteMethod, tenant
 from bench.isolation.room_folder import KeptTraining
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.progress import forward_progress
 from bench.results.store import of_store
 from bench.sandbox import why_not

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from made.board_records import keyed
 
-from bench.plugins.slug import slug
 from bench.results.records import Record
 from bench.results.results import Results
+from bench.wire.text import slug
 
 
 def save(folder: Path, *records: Record, dataset: str = "synth-cxr") -> Results:

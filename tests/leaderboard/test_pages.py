@@ -17,8 +17,7 @@ from made.board_records import auc, claim, dataset, guesswork, metric, plugin, r
 from made.whole_rows import kept, keyed
 from pydantic import JsonValue
 
-from bench.plugins.option import options
-from bench.plugins.spec import parse
+from bench.plugins.spec import options, parse
 from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record

@@ -20,7 +20,7 @@ from bench.results.disclosure_check import beyond_figures
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import Record, RecordError, dumps, picture_record, proved
 from bench.results.results import Results
-from bench.workbench.currency import stale
+from bench.workbench.inputs import stale
 from leaderboard.packed_rows import (
     MOST_BYTES,
     MOST_PACKED,

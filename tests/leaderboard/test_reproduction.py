@@ -14,7 +14,7 @@ import yaml
 
 from bench.cli import main
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import parse
 from bench.results.results import Results
 from leaderboard import reproduction

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bench.plugins import registry
-from bench.plugins.option import options
+from bench.plugins.spec import options
 from bench.results.records import (
     CHOICE,
     METRIC,

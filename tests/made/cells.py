@@ -8,8 +8,8 @@ from pathlib import Path
 from torch import Tensor
 
 from bench.contract.preset import PRESETS
-from bench.plugins.chosen import choose
-from bench.plugins.option import Value
+from bench.plugins.configured import choose
+from bench.plugins.spec import Value
 from bench.randomness import Secret
 from bench.results.records import Record
 from bench.results.results import Results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.results.records import DatasetRecord, Record
 from bench.results.signed_json import content_key
 from bench.workbench.cell import Cell, Planned

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret

@@ -71,8 +71,8 @@ def quicken(put: Callable[[str, object], None]) -> None:
     """
     quick = SimpleNamespace(**{**vars(subprocess), "Popen": _begun})
     put("bench.isolation.room.subprocess", quick)
-    put("bench.plugins.described.subprocess", quick)
-    put("bench.plugins.described.why_not", lambda: "described by a test that is not about it")
+    put("bench.plugins.third_party.subprocess", quick)
+    put("bench.plugins.third_party.why_not", lambda: "described by a test that is not about it")
     put("bench.conformance.isolated_check.multiprocessing", SimpleNamespace(get_context=lambda method: _context()))
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from bench.exchange import check
 from bench.exchange.bundle_tiers import Verified, assign_tiers
 from bench.exchange.submit import submit
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import signed_json
@@ -31,7 +31,7 @@ from bench.runs.run_spec import RunSpec
 from bench.types import NotApplicable
 from bench.workbench.cell import Planned
 from bench.workbench.choice import Choice
-from bench.workbench.currency import planned_of
+from bench.workbench.inputs import planned_of
 from bench.workbench.place import Place
 from made import submissions
 

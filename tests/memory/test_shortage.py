@@ -15,7 +15,7 @@ from made.cells import cell, place
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows, by_blocks
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import parse
 from bench.progress import AGAIN, SMALLER, forward_progress
 from bench.randomness import Secret

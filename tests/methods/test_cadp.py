@@ -11,7 +11,7 @@ from yaml import safe_load
 import bench
 from bench.conformance.outcome import sample_data
 from bench.nets.cinn import levels_of
-from bench.plugins.chosen import choose, to_fit
+from bench.plugins.configured import choose, to_fit
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.cadp import CADP, IMAGE_NOISE

@@ -7,7 +7,7 @@ from made.datasets import unlabelled
 from safetensors.torch import load_file, save_file
 
 from bench.conformance import conform
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable

@@ -16,7 +16,7 @@ from bench.conformance.outcome import Skip
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import ContractError
 from bench.plugins import registry
-from bench.plugins.chosen import to_fit
+from bench.plugins.configured import to_fit
 from bench.plugins.spec import parse
 from bench.randomness import Secret
 from bench.seeds import generator

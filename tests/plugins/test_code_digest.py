@@ -21,8 +21,8 @@ import pytest
 from bench.plugins import code_digest as digests
 from bench.plugins import normal_form as sources
 from bench.plugins import registry
-from bench.plugins.chosen import choose
 from bench.plugins.code_digest import code_digest, definitions, forget, plugin_digest, third_party_digest
+from bench.plugins.configured import choose
 from bench.plugins.normal_form import definition
 from bench.plugins.spec import PluginSpec
 from bench.workbench import inputs
@@ -288,7 +288,7 @@ def test_a_type_that_only_checkers_import_counts(digest: Digest) -> None:
 def test_all_plugins_count_in_code_that_finds_plugins_by_name(digest: Digest, search: str) -> None:
     """The name may come from a parameter."""
     plugin = (
-        "from bench.plugins import registry\nfrom bench.plugins.chosen import choose\n\n\ndef find(name):\n"
+        "from bench.plugins import registry\nfrom bench.plugins.configured import choose\n\n\ndef find(name):\n"
         "    return {}\n\n\nclass Mine:\n    def run(self, name):\n        return find(name)\n"
     )
     digest(project(plugin.format("name")))

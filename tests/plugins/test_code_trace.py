@@ -15,8 +15,8 @@ import pytest
 from made.cells import cell, place
 
 from bench.plugins import registry
-from bench.plugins.chosen import choose
 from bench.plugins.code_digest import definitions
+from bench.plugins.configured import choose
 from bench.plugins.normal_form import DISPLAYED, PROJECT, Import, Module, module, normal_form
 from bench.runs.judge import judge
 from bench.runs.plan import evaluators

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
-from bench.plugins.chosen import choose
 from bench.plugins.code_digest import plugin_digest
+from bench.plugins.configured import choose
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.types import Attack
 from bench.workbench.cell import Planned

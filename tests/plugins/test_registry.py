@@ -7,8 +7,8 @@ import pytest
 
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS
-from bench.plugins.outside import is_outside
 from bench.plugins.spec import UsageError, parse
+from bench.plugins.third_party import is_outside
 
 
 class _Distribution:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
-from bench.plugins.chosen import choose
-from bench.plugins.outside import stand_in
+from bench.plugins.configured import choose
+from bench.plugins.installation import trespass
 from bench.plugins.spec import UsageError, parse
-from bench.plugins.trespass import trespass
+from bench.plugins.third_party import stand_in
 from bench.sandbox import why_not
 
 FINDER = "import __editable___mine_1_finder; __editable___mine_1_finder.install()"
@@ -121,7 +121,7 @@ def test_a_plugin_of_such_a_package_is_listed_with_the_reason_and_never_run(
     files, said = BAD["a line of a .pth"]
     made = installed(tmp_path, files, editable=False)
     monkeypatch.setattr(registry, "entry_points", lambda group: made.entry_points.select(group=group))
-    monkeypatch.setattr("bench.plugins.outside.described", pytest.fail)
+    monkeypatch.setattr("bench.plugins.third_party.described", pytest.fail)
     forget()
     assert said in str(registry.inspect(registry.entries("methods")["mine"]).error)
     with pytest.raises(UsageError, match="'mine' from mine cannot be used: its package runs code"):

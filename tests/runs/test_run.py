@@ -21,7 +21,7 @@ from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.engine import Future, Job

@@ -8,7 +8,7 @@ import pytest
 from made.board_records import dataset
 from pydantic import ValidationError
 
-from bench.contract.png import MOST_BYTES
+from bench.contract.evaluator import MOST_BYTES
 from bench.results.records import DatasetRecord
 from bench.runs.tasks import Answer, Evaluation, Fitted, Opened, Progress
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.workbench.card import settings, watched
+from bench.workbench.timing import settings, watched
 
 CUDA = torch.device("cuda", 0)
 TOOL = """#!/bin/sh

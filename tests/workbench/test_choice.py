@@ -11,8 +11,7 @@ import yaml
 from made.cells import choice
 from made.commands import request
 
-from bench.plugins.option import flag_of, options, words
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import UsageError, flag_of, options, words
 from bench.runs.request import run_spec
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice, collection

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import UsageError
 from bench.workbench.inputs import plugin_record
 

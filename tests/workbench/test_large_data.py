@@ -18,7 +18,7 @@ from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
 from bench.isolation import RemoteAttack, tenant
 from bench.memory.rows import Rows
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.sandbox import Isolation
 from bench.workbench.workbench import Workbench
 

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from bench.evaluators.audit import Audit
 from bench.nets.training import seeded
 from bench.plugins import registry
-from bench.plugins.chosen import choose
+from bench.plugins.configured import choose
 from bench.plugins.spec import UsageError
 from bench.results.records import data_inputs
 from bench.runs.plan import work

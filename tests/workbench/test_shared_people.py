@@ -9,7 +9,7 @@ from made.cells import choice, place
 from made.data_files import picture
 
 from bench.cli import main
-from bench.workbench.shared_people import refuse_shared_people
+from bench.workbench.open_data import refuse_shared_people
 
 
 def hospital(top: Path, names: list[str], first: int) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
-from bench.workbench import yardstick
+from bench.workbench import timing
 from bench.workbench.timing import Timing
 
 CPU = torch.device("cpu")
@@ -25,9 +25,9 @@ def seen(rows: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
 
     network = torch.nn.Flatten()
     network.register_forward_hook(lambda module, inputs, output: batches.append(inputs[0]))
-    monkeypatch.setattr(yardstick, "resnet18", lambda shape, outputs: network)
-    monkeypatch.setattr(yardstick, "repeat", once)
-    assert yardstick.resnet18_rate(rows, CPU) == 2 * yardstick.ROWS["cpu"]
+    monkeypatch.setattr(timing, "resnet18", lambda shape, outputs: network)
+    monkeypatch.setattr(timing, "repeat", once)
+    assert timing.resnet18_rate(rows, CPU) == 2 * timing.ROWS["cpu"]
     return batches
 
 
@@ -44,4 +44,4 @@ def test_few_rows_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("rows", [IMAGES[:0], IMAGES[:, :, :16], IMAGES.flatten(1)])
 def test_without_images_of_its_size_there_is_none(rows: Tensor) -> None:
-    assert yardstick.resnet18_rate(rows, CPU) is None
+    assert timing.resnet18_rate(rows, CPU) is None

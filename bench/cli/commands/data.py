@@ -16,8 +16,7 @@ from bench.cli.terminal import to_stdout
 from bench.contract.source import DataError, Source
 from bench.data.prepare import Prepared, check_scan
 from bench.data.subjects import people, read_groups
-from bench.plugins.option import Count
-from bench.plugins.spec import parameters
+from bench.plugins.spec import Count, parameters
 from bench.runs.request import check_side
 from bench.workbench.place import Place
 

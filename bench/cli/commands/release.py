@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from bench.api import running
 from bench.cli.parameters import RELEASED, SPREAD, USUAL_FILES, WHAT, WHERE, Files, Flags, flags, read, switch
-from bench.plugins.option import Count
+from bench.plugins.spec import Count
 from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
 from bench.runs.publication import Published

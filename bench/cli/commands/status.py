@@ -14,7 +14,7 @@ from rich.table import Table
 from bench.api import boards, running
 from bench.cli.parameters import RESULTS, SPREAD, ResultsFolder, goes_with, read, switch
 from bench.cli.terminal import to_stdout
-from bench.plugins.option import Amount, Count
+from bench.plugins.spec import Amount, Count
 from bench.results.results import Results
 
 COST = goes_with("--cost", show=True)

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from bench.bob.recipes import BobPlan
-from bench.conformance import bobs_strength as strength
+from bench.conformance import bob_strength as strength
 from bench.conformance import conform
-from bench.conformance.simple_models import best_simple_model, lead
+from bench.conformance.bob_strength import best_simple_model, lead
 from bench.types import NotApplicable, Release
 
 CHECK = "Bob keeps up with simple models"

@@ -12,9 +12,8 @@ from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.groups import Group
-from bench.plugins.option import defaults
-from bench.plugins.outside import StandIn, is_outside, rebuild, stand_in
-from bench.plugins.spec import PluginSpec, parse
+from bench.plugins.spec import PluginSpec, defaults, parse
+from bench.plugins.third_party import StandIn, is_outside, rebuild, stand_in
 from bench.types import Attack, Extractor, Method, Metric, Source
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def choose(group: Group, written: str | PluginSpec, preset: str, *, here: bool =
     """The plug-in that `written` describes, built and sized for a preset.
 
     A method or an attack from outside this project is not run here unless `here` says so: a stand-in takes its place
-    (see `bench.plugins.outside`).
+    (see `bench.plugins.third_party`).
 
     Raises:
         UsageError: As `registry.build`.

@@ -1,4 +1,4 @@
-"""What a plug-in from outside says of itself, told by a process of its own: `python -m bench.plugins.describe`.
+"""What a plug-in from outside says of itself, told by a process of its own: `python -m bench.plugins.self_description`.
 
 Importing a stranger's module runs it. The judge does not: it asks this process, and builds a stand-in from the answer.
 """
@@ -17,13 +17,11 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from bench.plugins import registry
-from bench.plugins.chosen import choose
-from bench.plugins.described import MESSAGE_BYTES
+from bench.plugins.configured import choose
 from bench.plugins.groups import Group
-from bench.plugins.option import defaults
-from bench.plugins.outside import SAID
-from bench.plugins.spec import PluginSpec, UsageError, parameters
-from bench.plugins.trespass import vetted
+from bench.plugins.installation import vetted
+from bench.plugins.spec import PluginSpec, UsageError, defaults, parameters
+from bench.plugins.third_party import MESSAGE_BYTES, SAID
 from bench.types import Attack, Method, Plugin
 from bench.wire.message import WireError, send
 
