@@ -119,7 +119,9 @@ Name = Annotated[str, BeforeValidator(_plain_name)]
 
 
 def slug(text: str) -> str:
-    """Lower-case letters, digits, dots and hyphens; what is lost is replaced by a short hash, so slugs stay apart.
+    """Lower-case text for paths: letters, digits, dots and hyphens.
+
+    A short hash replaces what is lost, so that slugs of different texts differ.
 
     >>> slug("dp-simple[scale=20]"), slug("identity")
     ('dp-simple-scale-20-', 'identity')
