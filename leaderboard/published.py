@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from bench.workbench.currency import files_of, stale
-
 from bench.plugins import registry
 from bench.plugins.spec import parse
 from bench.results import signed_json
@@ -23,7 +21,7 @@ from bench.results.disclosure_check import identifying_text, restricted
 from bench.results.records import PluginRecord, Record, RecordError, dumps, is_no_past_time
 from bench.results.results import Results, cell_and_evaluator
 from bench.types import Method
-from bench.workbench.inputs import PROTOCOL
+from bench.workbench.inputs import PROTOCOL, files_of, stale
 from leaderboard.board import mixed, rows
 from leaderboard.intake import SUBMISSIONS, protocol_of
 from leaderboard.packed_rows import (
