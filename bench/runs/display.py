@@ -135,7 +135,7 @@ class Display:
 
     def cached(self, name: str) -> None:
         """A result was already there."""
-        self.message(there(name))
+        self.message(f"{'already there':>14}  {name}")
 
     def skip(self, jobs: int) -> None:
         """Count expected jobs as done, for they need not run."""
@@ -181,11 +181,6 @@ class Display:
         note = self._left() or ("" if self._done else "starting")
         table.add_row(self._spinner, "all jobs", whole, _clock_face(now - self._started), _plain(note))
         return table
-
-
-def there(name: str) -> str:
-    """The line for a result that was already there."""
-    return f"{'already there':>14}  {name}"
 
 
 def _plain(text: str) -> Text:

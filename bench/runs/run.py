@@ -237,7 +237,7 @@ class _Graph:
                 self.display.message(f"another command works on {title(cell)}: this one takes up what that leaves")
             self._taken.append((cell, data))
             return
-        if not again and any(each.record is None and self._is_there(cell, each) for each in wanted):
+        if not again and any(self._appeared(cell, each) for each in wanted):
             self._cell(cell, data, again=True)  # another command was faster
             return
         for each in found:
@@ -253,8 +253,9 @@ class _Graph:
             return
         self._submit_cell(cell, data, wanted)
 
-    def _is_there(self, cell: Cell, found: Standing) -> bool:
-        return found.state == "missing" and self.results.holds(cell.folder, found.planned.name)
+    def _appeared(self, cell: Cell, found: Standing) -> bool:
+        missing = found.state == "missing" and found.record is None
+        return missing and self.results.holds(cell.folder, found.planned.name)
 
     def _submit_cell(self, cell: Cell, data: DatasetRecord, wanted: Sequence[Standing]) -> None:
         """The fit of a cell, and its evaluations after it."""

@@ -49,7 +49,7 @@ def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, 
 
     from bench.determinism import register
 
-    die_with_parent()
+    end_with_parent(signal.SIGKILL)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(printer.fileno(), stream.fileno())
     printer.close()
@@ -318,11 +318,6 @@ _ROUNDS = 100
 def adopt_orphans() -> None:
     """Adopt descendants whose parent ends, so that none leaves (Linux only)."""
     _prctl(_CHILD_SUBREAPER, 1)
-
-
-def die_with_parent() -> None:
-    """Be killed when the parent ends (Linux alone)."""
-    end_with_parent(signal.SIGKILL)
 
 
 def end_with_parent(number: signal.Signals) -> None:
