@@ -64,14 +64,7 @@ def open_place(
 
 @dataclass(frozen=True)
 class Planned:
-    """One job of a plan.
-
-    Args:
-        part: The number of its part, from 1.
-        dataset, method, seed, evaluator: Which job.
-        standing: What is on record, and why it would run.
-        runs: Whether a run would do it.
-    """
+    """A job of a plan: its part from 1, and its state."""
 
     part: int
     dataset: str
@@ -115,13 +108,8 @@ def plan(request: Request, place: Place) -> Plan:
 class RunResult:
     """The outcome of a run.
 
-    Args:
-        parts: Each part with its summary.
-        summary: The whole.
-        absent: The reason for every data set that was left out, by name.
-        unsigned: Records that the signing key did not sign.
-        page: The index of the pages; None if none were written.
-        seconds: Of wall time.
+    `absent` holds the reason for each data set that was left out; `unsigned` counts records that the key did not sign;
+    `page` is the index of the pages, if any were written; `seconds` are of wall time.
     """
 
     parts: list[tuple[RunSpec, Summary]]
@@ -148,14 +136,12 @@ def run(
     """Do what is missing of a run, and write its pages.
 
     Args:
-        request: What to run.
-        place: Where.
-        observer: Hears what happens.
+        request, place: The wanted run, and its folders.
+        observer: Hears the run.
         signer: Signs new records.
         secret: A file with the run secret; None for the folder's own.
         site: Folder of the pages; None writes none.
-        executor: The engine that runs the jobs.
-        engine: Options of an engine on other machines, each NAME=VALUE.
+        executor, engine: The engine, and its options as NAME=VALUE.
 
     Raises:
         UsageError: An option that cannot be taken, or none of the data is here.

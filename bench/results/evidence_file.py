@@ -33,10 +33,7 @@ class EvidenceError(Exception):
 
 
 def pack(evidence: Mapping[str, object]) -> bytes:
-    """The bytes that `unpack` gives the same evidence from.
-
-    Args:
-        evidence: As in `Measurement.evidence`.
+    """The bytes from which `unpack` gives the same evidence.
 
     Raises:
         EvidenceError: It holds something that no file could (an open file, a function).
@@ -106,11 +103,7 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def unpack(content: bytes, kind: type) -> dict[str, object]:
-    """The evidence in a file, by part.
-
-    Args:
-        content: As `pack` gave it.
-        kind: The type of each part: `Evaluator.evidence`.
+    """The evidence that `pack` wrote, by part, each of the type `kind`.
 
     Raises:
         EvidenceError: It is no such file, or holds something else.

@@ -73,13 +73,7 @@ def _tier(value: object) -> object:
 
 
 class Judged(Part):
-    """The findings on one record.
-
-    Args:
-        digest: The digest of the record.
-        tier: The depth of the check.
-        reason: Why it was not checked further, or the parts that were checked.
-    """
+    """The depth of a record's check, and the reason."""
 
     digest: str
     tier: Annotated[Tier, BeforeValidator(_tier), PlainSerializer(lambda tier: tier.word, return_type=str)]
@@ -87,14 +81,10 @@ class Judged(Part):
 
 
 class JudgedRow(Part):
-    """The findings on a row, for exactly these records together.
+    """The findings on a row, for exactly these records together, by evaluator.
 
-    Args:
-        records: All of its cell, by evaluator.
-        controls: The cells of reference methods that its attacks were held against, each with `fingerprint` of its
-            records.
-        protocol: The protocol that its records were measured by.
-        said: Its parts that only its author has looked into, in a few words each.
+    `controls` holds the cells of references that its attacks were held against, each with its records' `fingerprint`;
+    `said` its parts that only its author has looked into.
     """
 
     records: dict[str, Judged]
@@ -108,12 +98,7 @@ class JudgedRow(Part):
         return min((judged.tier for judged in self.records.values()), default=Tier.SELF_REPORTED)
 
     def speaks_of(self, records: Sequence[Record], beside: Mapping[str, Sequence[Record]]) -> bool:
-        """True if this row was judged, byte for byte, with these controls.
-
-        Args:
-            records: All of the row.
-            beside: Every cell of the source that it came from.
-        """
+        """True if this row was judged as it is, `beside` these cells."""
         return (
             {each.evaluator: each.digest for each in records}
             == {name: one.digest for name, one in self.records.items()}
@@ -123,15 +108,7 @@ class JudgedRow(Part):
 
 
 class Verdict(Part):
-    """The findings on a submission.
-
-    Args:
-        bundle: SHA-256 of its file, 64 hex digits.
-        rows: By cell.
-        protocol: The number of the protocol that it was verified by.
-        verified_by: The program and its version.
-        created: When, in UTC.
-    """
+    """The findings on a submission: its SHA-256, and rows by cell."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
