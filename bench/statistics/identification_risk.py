@@ -185,7 +185,7 @@ class Named:
 def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
     """People whom Eve's first guesses identify, by key.
 
-    A person is hits if Eve names the person for at least one of their released rows. All people with a released
+    A person is found if Eve names the person for at least one of their released rows. All people with a released
     row count, over the keys under which they have one.
     """
     n = len(raw)
