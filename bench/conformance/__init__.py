@@ -1,4 +1,7 @@
-"""The contract suite: what every plug-in must satisfy, in seconds. `bench check NAME` and `tests/contract/` run it."""
+"""The contract suite that every plug-in must satisfy, in seconds.
+
+`bench check NAME` and `tests/contract/` run it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ DESCRIBED = frozenset(
 def conform(
     group: Group, text: str, device: torch.device, begun: Callable[[str], None] = lambda title: None
 ) -> list[Result]:
-    """Run the checks of the plug-in's group, up to the first cause: what takes it for granted is not reached.
+    """Run the checks of the plug-in's group, up to the first cause.
+
+    A check that depends on a failed one is not reached.
 
     Args:
         group: Of the plug-in.
@@ -67,7 +72,7 @@ def conform(
 
 
 def _idle(results: Sequence[Result]) -> Result | None:
-    """What is to be said where everything that would have tried the plug-in at work was skipped."""
+    """A note if every check of the plug-in at work was skipped."""
     worked = [result for result in results if result.check not in DESCRIBED]
     if all(result.status == "skipped" for result in worked):
         return Result("is tried at work", "noted", f"it was not, only described: {worked[0].detail}")
@@ -75,7 +80,7 @@ def _idle(results: Sequence[Result]) -> Result | None:
 
 
 def _cause(group: Group, title: str, failed: list[str]) -> str | None:
-    """The failure that a check is not reached for; None where it can be run."""
+    """The failure that prevents a check; None if it can run."""
     if group != "methods":
         return failed[0] if failed else None
     core = [each for each in failed if each in ("describes itself", *CORE)]
@@ -118,7 +123,7 @@ def _suite(group: Group, spec: PluginSpec, device: torch.device) -> Mapping[str,
 
 
 def _require_believable(cls: type, name: str) -> None:
-    """A run refuses a plug-in that says this of itself in another way."""
+    """Refuse class variables that a run would refuse."""
     value = getattr(cls, name, "")
     if isinstance(value, property):  # known of an instance alone: it may be that of an attack which it holds
         return

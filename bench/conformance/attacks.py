@@ -1,4 +1,7 @@
-"""Checks of an attack, against a scheme that hides nothing: of pairs on images, of membership on tables."""
+"""Checks of an attack, against a scheme that hides nothing.
+
+Attacks on pairs see images, attacks on membership see tables.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _pairs(device: torch.device, spec: PluginSpec) -> tuple[Attack, View, Releas
 
 @dataclass(frozen=True, eq=False)
 class _Membership:
-    """A membership attack with Eve's view, who is a member, and the members' release."""
+    """A membership attack, Eve's view, the members and their release."""
 
     attack: Attack
     view: View
@@ -81,7 +84,7 @@ def _attacker(attack: Attack, view: View) -> Attacker:
 
 
 def _prints(view: View, sealed: Release | None = None) -> list[str]:
-    """What tells whether an attack wrote into what it was given."""
+    """Fingerprints that show if an attack wrote into its inputs."""
     given = [view.candidates, view.public, view.control]
     if sealed is not None:
         given.append(replace(view.candidates, samples=sealed.samples, labels=sealed.labels, subjects=None))

@@ -1,4 +1,7 @@
-"""Is Bob strong enough on a method's releases? Where a simple model beats him, its utility is understated."""
+"""Bob's strength on a method's releases, against simple models.
+
+If a simple model beats him, the method's utility is understated.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ STRENGTH = 0.06
 
 @dataclass(frozen=True)
 class Strength:
-    """Bob beside the best simple model on the same rows: mean test AUCs, and the model's lead."""
+    """Bob beside the best simple model on the same rows.
+
+    Mean test AUCs, and the model's lead.
+    """
 
     bob: float
     simple: float
@@ -36,7 +42,7 @@ class Strength:
 
 
 def bobs_strength(method: Method, scheme: Scheme, kind: Literal["images", "table"], device: torch.device) -> Strength:
-    """Let both learn from a release of rows with two findings that are easy to see, and find them in new rows.
+    """Train both on a release of rows with two clear findings.
 
     Raises:
         Skip: Released rows depend on labels and have another shape than raw ones.
@@ -59,7 +65,10 @@ def bobs_strength(method: Method, scheme: Scheme, kind: Literal["images", "table
 
 
 def shown(kind: Literal["images", "table"], rows: int, seed: int) -> Dataset:
-    """Noisy rows with two findings: a brighter left half and a brighter middle; or two shifted columns of a table."""
+    """Noisy rows with two findings.
+
+    Images: a brighter left half and a brighter middle. Tables: two shifted columns.
+    """
     random = generator(derive(seed, "strength of Bob", kind))
     labels = torch.stack((torch.arange(rows) % 2, torch.arange(rows) // 2 % 2), dim=1).float()
     if kind == "images":
@@ -103,14 +112,17 @@ class SimpleModel:
 
 @dataclass(frozen=True)
 class Lead:
-    """By how much one model's mean test AUC exceeds another's: the difference and its lower 97.5 % bound."""
+    """The lead of one model's mean test AUC over another's.
+
+    The difference and its lower 97.5 % bound.
+    """
 
     difference: float
     low: float
 
     @property
     def too_weak(self) -> bool:
-        """Whether the other model is too weak, beyond noise."""
+        """If the other model is too weak, beyond noise."""
         return self.low > WORTH
 
 
@@ -151,7 +163,9 @@ def best_simple_model(
 def lead(
     better: Sequence[torch.Tensor], scores: Sequence[torch.Tensor], labels: torch.Tensor, subjects: torch.Tensor | None
 ) -> Lead:
-    """By how much `better` exceeds `scores`, the mean over keys, with a paired bootstrap over test people.
+    """The lead of `better` over `scores`, the mean over keys.
+
+    With a paired bootstrap over test people.
 
     Args:
         better, scores: Predictions (n, k), one a key.

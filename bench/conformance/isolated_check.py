@@ -1,4 +1,4 @@
-"""The contract suite over a plug-in in a process of its own, which the plug-in may end or crash."""
+"""The contract suite in another process, which the plug-in may crash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ PATIENCE = 60.0  # seconds after which a check that goes on is named
 
 @dataclass(frozen=True)
 class PluginCheck:
-    """The result of one check: `where` is the author's line, `trace` the traceback; both empty if it passed."""
+    """The result of one check.
+
+    `where` is the author's line, `trace` the traceback; both empty if it passed.
+    """
 
     group: str
     check: str
@@ -71,7 +74,7 @@ def check_plugin(text: str, device: str) -> Iterator[PluginCheck]:
 
 
 def _wait(ours: Connection, begun: str) -> None:
-    """Wait for a message or the end of the other process; name a check that hangs."""
+    """Wait for a message or the process's end; name a hanging check."""
     since = time.monotonic()
     while not ours.poll(PATIENCE):
         print(

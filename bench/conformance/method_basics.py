@@ -27,7 +27,10 @@ def method_of(spec: PluginSpec) -> Method:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A method fitted on small random rows of a kind; `before` are fingerprints, public and private, from before."""
+    """A method fitted on small random rows of a kind.
+
+    `before` are fingerprints of its public and private rows before the fit.
+    """
 
     kind: Kind
     method: Method
@@ -38,7 +41,7 @@ class Setting:
 
 
 class Fits:
-    """The method, fitted once for all checks of it: training is most of what they cost, and a scheme does not change.
+    """The method, fitted once for all its checks, since training costs most.
 
     Args:
         spec: Of the method.
@@ -50,7 +53,7 @@ class Fits:
         self._kept: dict[Kind | None, Setting] = {}
 
     def __call__(self, kind: Kind | None = None) -> Setting:
-        """The fit that checks share, with rows of one's own to release: a method that writes spoils one check's."""
+        """The shared fit, with private rows that a method may spoil."""
         if kind not in self._kept:
             self._kept[kind] = self.fresh(kind)
         kept = self._kept[kind]
@@ -58,7 +61,10 @@ class Fits:
         return replace(kept, public=public, private=private)
 
     def fresh(self, kind: Kind | None = None) -> Setting:
-        """A fit of one's own, on images, or on tables where the method refuses those, unless `kind` says which."""
+        """A new fit on images; on tables if the method refuses those.
+
+        `kind` decides if it is given.
+        """
         if kind is None:
             try:
                 return self.fresh("images")
@@ -98,7 +104,7 @@ DRAWN = 20
 
 
 def check_draws(made: Generator, release: Release, private: Dataset) -> None:
-    """It draws as many rows as it is asked for, like those of the release, and refuses to draw none."""
+    """It draws the requested number of rows, and refuses to draw none."""
     for count in (1, 7, len(private) + 5):
         drawn = made.sample(count, 3)
         check(drawn, private)
@@ -114,7 +120,10 @@ def check_draws(made: Generator, release: Release, private: Dataset) -> None:
 
 
 def check_seeds(made: Generator) -> None:
-    """The same seed gives the same rows, another seed others. Raises Skip where all its rows are the same."""
+    """Equal seeds give equal rows, other seeds others.
+
+    Raises Skip if all its rows are the same.
+    """
     first, again, other = (made.sample(DRAWN, seed) for seed in (3, 3, 4))
     require_equal(first, again, "two draws with one seed")
     if bool((first.samples == first.samples[:1]).all()):
@@ -123,7 +132,7 @@ def check_seeds(made: Generator) -> None:
 
 
 def check_states(made: Generator, scheme: Scheme) -> None:
-    """Its state gives an equal generator, and a state with an unknown tensor is refused."""
+    """Its state gives an equal generator; unknown tensors are refused."""
     state = dict(made.state())
     require_equal(made.sample(DRAWN, 3), scheme.load_generator(state).sample(DRAWN, 3), "a generator and its state")
     try:
@@ -134,7 +143,7 @@ def check_states(made: Generator, scheme: Scheme) -> None:
 
 
 def require_equal(first: Release, second: Release, what: str) -> None:
-    """Raise ContractError unless the two have the same rows, labels and links, bit by bit."""
+    """Raise ContractError unless rows, labels and links agree bit by bit."""
     for part in ("samples", "labels", "links"):
         x, y = getattr(first, part), getattr(second, part)
         same = x is None and y is None if x is None or y is None else torch.equal(x.nan_to_num(-1), y.nan_to_num(-1))
@@ -147,14 +156,17 @@ FEWEST_BYTES = 16
 
 
 def check_secrets(scheme: Scheme) -> None:
-    """Raise ContractError for keys that hold too little to be secret, or that come again; Skip where none is."""
+    """Raise ContractError for keys that are too small or repeat.
+
+    Skip if the keys hold no secret.
+    """
     first = scheme.sample_key(Secret.of_seed(0, "space")).state()
     if not first:
         raise Skip("its keys hold no secret")
     size = sum(tensor.numel() * tensor.element_size() for tensor in first.values())
     require(
         size >= FEWEST_BYTES,
-        f"a key's state holds {8 * size} bits, and whoever tries them all has the key: keep a secret of 256 "
+        f"a key's state holds {8 * size} bits, which can all be tried: keep a secret of 256 "
         "(`Secret.tensor`), not a seed",
     )
     numbers = sum(tensor.numel() for tensor in first.values())
@@ -222,7 +234,7 @@ def inputs_stay_untouched(fits: Fits) -> None:
 
 
 def one_key_one_release(fits: Fits) -> None:
-    """Under one key the same rows are released alike, as often as that is asked."""
+    """Under one key equal rows are released alike, every time."""
     setting = fits()
     key = fits.key(setting)
     with blaming(type(key).release):

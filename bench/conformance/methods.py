@@ -36,7 +36,7 @@ from bench.workbench.workbench import releases
 
 
 def links_follow_rows(fits: Fits) -> None:
-    """Links name pairs of rows once, stay with their rows when those are shuffled, and name the row that changed."""
+    """Links name pairs once, follow shuffled rows, and name changed rows."""
     setting = fits()
     release = fits.release(setting)
     if release.links is None:
@@ -57,7 +57,10 @@ def _links_hold(setting: Setting, release: Release, stated: torch.Tensor) -> Non
 
 
 def _links_name_the_row_that_changed(setting: Setting) -> None:
-    """Change one raw row: where a single released row follows, it must be linked to it. (Fresh noise moves all.)"""
+    """Change one raw row: the one changed released row links to it.
+
+    Fresh noise changes all rows.
+    """
     row, key = 7, setting.scheme.sample_key(Secret.of_seed(1))
     samples = setting.private.samples.clone()
     samples[row] = 1 - samples[row]
@@ -73,7 +76,7 @@ def _links_name_the_row_that_changed(setting: Setting) -> None:
 
 
 def labels_stay_out_of_samples(fits: Fits) -> None:
-    """Released samples stay the same with other labels, unless the method declares that they depend on them."""
+    """Samples do not depend on labels, unless the method declares it."""
     setting = fits()
     if setting.method.uses_labels or setting.method.needs_labels:
         raise Skip("it declares that samples depend on labels")
@@ -107,7 +110,7 @@ def rows_do_not_see_their_place(fits: Fits) -> None:
 
 
 def queries_look_like_releases(fits: Fits) -> None:
-    """New rows come out in the shape of released ones, and scores keep theirs."""
+    """New rows have the shape of released ones; scores keep theirs."""
     setting = fits()
     key = setting.scheme.sample_key(Secret.of_seed(1))
     shape = (5, *key.release(setting.private).samples.shape[1:])
@@ -202,7 +205,7 @@ def _published(fits: Fits) -> tuple[Setting, Release, Generator]:
 
 
 def _word_holds(fits: Fits) -> None:
-    """What `bench run` measures as honesty, on random rows."""
+    """The honesty measurement of `bench run`, on random rows."""
     setting, secret = fits(), Secret.of_seed(0, "word")
     if setting.method.role == "remembers its rows":
         raise Skip("it is there to be found out")

@@ -51,7 +51,7 @@ def _metric_is_sound(spec: PluginSpec, device: torch.device) -> None:
 
 
 def _bits(held: object) -> Iterator[bytes]:
-    """The numbers of every tensor and array in a piece of evidence, in the order in which it holds them."""
+    """The numbers of every tensor and array in evidence, in order."""
     if isinstance(held, torch.Tensor | np.ndarray):
         yield np.asarray(held.detach().cpu() if isinstance(held, torch.Tensor) else held).tobytes()
     elif isinstance(held, Mapping):
@@ -65,7 +65,7 @@ def _bits(held: object) -> Iterator[bytes]:
 
 
 def _evidence(kind: type) -> Iterator[object]:
-    """Small pieces of evidence of one kind, from the evaluators that give it; other kinds are skipped."""
+    """Small pieces of evidence of one kind; other kinds are skipped."""
     known = [cast("type[Evaluator[object]]", registry.load("evaluators", name))
              for name in registry.working("evaluators")]  # fmt: skip
     found = [piece for cls in known if cls.evidence is kind for piece in cls.samples()]
@@ -161,7 +161,7 @@ def _samples_are_evidence(spec: PluginSpec, device: torch.device) -> None:
 
 
 def _measures_a_cell(spec: PluginSpec, device: torch.device) -> None:
-    """The smallest cell there is: `identity` on some digits, with an attack that takes no time where it needs one."""
+    """The smallest cell: `identity` on some digits, with a quick attack."""
     cls = _class(spec)
     require(NAME.fullmatch(cls.name) is not None, f"its name must be of a-z, 0-9 and single hyphens, got {cls.name!r}")
     attack = None if cls.scores is None else choose("attacks", QUICK[cls.scores], PRESET)

@@ -1,4 +1,4 @@
-"""What a check gives, and the rows it runs on."""
+"""Results of checks, places of faults, and sample rows."""
 
 from __future__ import annotations
 
@@ -49,11 +49,14 @@ class Skip(Exception):  # noqa: N818  (an outcome, not an error)
 
 
 class Noted(Exception):  # noqa: N818  (an outcome, not an error)
-    """What the author should know and has not done wrong; the text says it."""
+    """A note to the author about something that is not wrong."""
 
 
 def sample_data(kind: Literal["images", "table"] = "images", rows: int = ROWS, seed: int = 0) -> Dataset:
-    """Small random rows, two findings, three rows a person: SIDE x SIDE grey images, or tables with 8 columns."""
+    """Small random rows, two findings, three rows a person.
+
+    Grey images of SIDE x SIDE pixels, or tables with 8 columns.
+    """
     random = generator(derive(seed, "conformance", kind))
     shape = (rows, 1, SIDE, SIDE) if kind == "images" else (rows, 8)
     labels = torch.stack((torch.arange(rows) % 2, torch.arange(rows) // 2 % 2), dim=1).to(torch.float32)
@@ -93,7 +96,7 @@ class Cause:
 
 @contextmanager
 def blaming(work: object) -> Iterator[None]:
-    """What is refused within the block is a fault of this function or class of the author's."""
+    """Attribute errors within the block to this function or class."""
     try:
         yield
     except Exception as error:
@@ -124,7 +127,7 @@ def cause_of(error: BaseException, cls: type | None) -> Cause:
 
 
 def place(blamed: object) -> str:
-    """Where a function or a class is written: "mine.py:31 in release"; empty where that cannot be told."""
+    """The place of a function or class: "mine.py:31 in release"; else empty."""
     try:
         found = inspect.unwrap(blamed) if callable(blamed) else blamed
         lines = inspect.getsourcelines(found)[1]  # type: ignore[arg-type]
@@ -135,7 +138,7 @@ def place(blamed: object) -> str:
 
 
 def _is_own(code: CodeType, cls: type) -> bool:
-    """Whether code lies in the file of the plug-in's class, or in its package."""
+    """If code lies in the file or package of the plug-in's class."""
     module, file = cls.__module__, Path(inspect.getfile(cls)).resolve()
     path = Path(code.co_filename).resolve()
     if path == file:

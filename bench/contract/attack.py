@@ -1,4 +1,4 @@
-"""An attack: it fits on what Eve, the attacker, sees, and scores releases under keys that she has never seen."""
+"""Attacks: Eve's view, her scores of pairs, and the attacker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.contract.plugin import NotApplicable, Plugin
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """All that Eve knows before she sees the release: never links, never a key, never a key's seed.
+    """Eve's knowledge before she sees the release: no links, no keys.
 
     Args:
         public: The public data set, with labels.
@@ -35,16 +35,21 @@ class View:
 
 
 class PairScores(ABC):
-    """A score for every (raw row, released row); higher means likelier the same image. Read in blocks, never whole."""
+    """Scores of (raw row, released row) pairs; higher means likelier equal.
+
+    They are read in blocks, never whole.
+    """
 
     shape: tuple[int, int]
 
     @abstractmethod
     def block(self, rows: slice, cols: slice) -> torch.Tensor:
-        """Scores of a block, float32 or float64. The same pair gives the same bits whatever the block."""
+        """Scores of a block, float32 or float64, equal in every block."""
 
     def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Rows (n, d) and (m, d) whose inner products are the scores; None (the default) where there are none.
+        """Rows (n, d) and (m, d) with the scores as inner products.
+
+        None (the default) if there are none.
 
         Float64 multiples of 2^-26, no row longer than 1 + 2^-10, so that float64 products of them are exact in any
         order. They spare the judge half of the reading; `bench.pairs.score_matrices.CosineScores` has them.
@@ -60,16 +65,19 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         raise NotApplicable(f"{type(self).__name__} does not score pairs")
 
     def membership(self, sealed: Release) -> torch.Tensor:
-        """(n,) float32 or float64 on any device, higher means likelier that the candidate was in the private data."""
+        """Membership scores (n,), float32 or float64; higher means likelier a member."""
         raise NotApplicable(f"{type(self).__name__} does not score membership")
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What a record should say of the fitted attack and of the last release scored. Default: nothing."""
+        """Notes for the record on the attack and its last release.
+
+        Default: none.
+        """
         return {}
 
 
 class Attack(Plugin):
-    """An attack: fits on Eve's view, then scores releases under keys it has never seen.
+    """An attack: fits on Eve's view, then scores releases under unseen keys.
 
     `scores` says which of the two an attacker gives; `knowledge` in a sentence what Eve is assumed to know;
     `uses_labels` asks for raw and released labels (membership attacks always get them).
@@ -81,4 +89,7 @@ class Attack(Plugin):
 
     @abstractmethod
     def fit(self, view: View, seed: int) -> Attacker:
-        """Train or set up. Draws its own keys with `view.scheme.sample_key` if it needs any."""
+        """Train or set up.
+
+        It draws its own keys with `view.scheme.sample_key` if it needs any.
+        """

@@ -1,4 +1,4 @@
-"""What is known of rows beside their labels: the groups that they belong to, by sex, age, view or site."""
+"""Groups of rows by attribute: sex, age, view or site."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ UNKNOWN_GROUP = -1
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """Groups of rows, for figures by group. The judge's alone: they are no part of the rows that a plug-in is given.
+    """Groups of rows, for figures by group.
+
+    The judge keeps them: plug-ins do not see them.
 
     Args:
         names: Of the attributes: a names.
         groups: For each attribute, the names of its groups.
-        codes: (n, a) int64: which group of each attribute a row belongs to, -1 where nobody knows.
+        codes: (n, a) int64: which group of each attribute a row belongs to, -1 if unknown.
 
     Raises:
         ValueError: Parts that do not fit together.
@@ -47,7 +49,7 @@ class Attributes:
         return {name: list(groups) for name, groups in zip(self.names, self.groups, strict=True)}
 
     def members(self) -> dict[str, dict[str, torch.Tensor]]:
-        """By attribute and group, in their order: (n,) bool, who belongs to it."""
+        """The members (n,) bool of each group, by attribute."""
         return {
             name: {group: self.codes[:, column] == number for number, group in enumerate(self.groups[column])}
             for column, name in enumerate(self.names)

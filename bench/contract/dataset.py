@@ -20,7 +20,7 @@ class Dataset:
         samples: Images (n, c, h, w), float32 in [0, 1]; or a table (n, d), float32. `bench.memory.rows.Rows` where
             there are more than fit: use them as any tensor, some at a time.
         labels: (n, k) float32: 1 yes, 0 no, between them for mixed rows, NaN unknown or withheld. None where hidden.
-        subjects: (n,) int64, one number a person. None where nobody knows.
+        subjects: (n,) int64, one number a person. None if unknown.
         findings: The k names of the label columns.
         exclusive: True when each row has exactly one of the k classes.
         shareable: False for data under a use agreement: no pixel, path or identifier may leave this machine.
@@ -69,7 +69,7 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What a data owner publishes.
+    """Released rows, with labels and links.
 
     Args:
         samples: (m, ...) float32: images (m, c, h, w) or vectors (m, d).
@@ -98,11 +98,13 @@ class Release:
 
 
 class Generator(ABC):
-    """A trained decoder with the proportions of the labels that it was trained on. Everything in it is public."""
+    """A trained decoder with its labels' proportions; all of it is public."""
 
     @abstractmethod
     def sample(self, count: int, seed: int) -> Release:
-        """`count` fresh rows with labels in the published proportions, without links; the same seed, the same rows.
+        """`count` fresh rows with labels in the published proportions, without links.
+
+        Equal seeds give equal rows.
 
         Raises ValueError for a count below 1.
         """

@@ -1,4 +1,4 @@
-"""An evaluator: one thing that is measured on a cell, with a record of its own."""
+"""Evaluators: one measurement of a cell, with its own record."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG that stands beside a record and on the method's page, and what it shows in a sentence."""
+    """A PNG for a method's page, and its caption."""
 
     caption: str
     png: bytes
 
 
 class Evaluator(Plugin, Generic[W]):
-    """What is measured on a cell: a frozen dataclass whose `measure` gives evidence of one kind.
+    """A measurement of a cell: `measure` gives evidence of one kind.
 
     `evidence` is that kind: every metric that takes it is computed from the measurement. Its own `pictures`
     and `bench.pictures`, which draws them, are no part of a record's key.
@@ -71,20 +71,26 @@ class Evaluator(Plugin, Generic[W]):
 
     @abstractmethod
     def measure(self, bench: W) -> Measurement:
-        """What it finds on a cell. Raises NotApplicable where it makes no sense there."""
+        """Its measurement of a cell. Raises NotApplicable if it makes no sense."""
 
     def pictures(self, bench: W, found: Measurement) -> Mapping[str, Picture]:
-        """Pictures by name (a-z and hyphens), drawn only of data that may be shared. Default: none."""
+        """Pictures by name (a-z and hyphens), of shareable data only.
+
+        Default: none.
+        """
         return {}
 
     @classmethod
     def samples(cls) -> Iterator[object]:
-        """Small pieces of its evidence, on which `bench check` tries metrics that take it. Default: none."""
+        """Small pieces of its evidence, for `bench check` of metrics.
+
+        Default: none.
+        """
         yield from ()
 
 
 def check_measurement(evaluator: Evaluator[W], found: object) -> Measurement:
-    """The measurement of an evaluator. Raises ContractError where it is none, or where a record could not hold it."""
+    """The evaluator's measurement. Raises ContractError if no record could hold it."""
     if not isinstance(found, Measurement):
         raise ContractError(f"{evaluator.name} must give a Measurement, got {type(found).__name__}")
     wrong = [type(part).__name__ for part in found.evidence.values() if not isinstance(part, evaluator.evidence)]
@@ -102,7 +108,7 @@ def check_measurement(evaluator: Evaluator[W], found: object) -> Measurement:
 
 
 def check_pictures(pictures: Mapping[str, Picture]) -> Mapping[str, Picture]:
-    """The pictures. Raises ContractError for a name that is no part of a file's name, for no PNG, or for too many."""
+    """The pictures. Raises ContractError for bad names, no PNG, or too many."""
     if len(pictures) > MOST_PICTURES:
         raise ContractError(f"at most {MOST_PICTURES} pictures may stand beside a record, got {len(pictures)}")
     for name, picture in pictures.items():
@@ -124,7 +130,7 @@ _PARTS = frozenset({b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"pHYs", b"sRGB
 
 
 def check_png(content: bytes) -> None:
-    """Raise ValueError unless the bytes are a whole PNG of bounded size, without unusual parts or anything after it."""
+    """Raise ValueError unless the bytes are one plain, bounded PNG."""
     if not content.startswith(_START):
         raise ValueError(f"must be a PNG, got {content[:8]!r}")
     if len(content) > MOST_BYTES:

@@ -1,4 +1,7 @@
-"""What a feature extractor is: it learns from public images, or loads weights, then turns images into vectors."""
+"""Feature extractors: they turn images into vectors.
+
+They learn from public images, or load weights.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,15 @@ from bench.progress import report
 
 
 class Embedding(ABC):
-    """A fitted extractor. `batch` is how many rows it is handed at a time (see `batches`)."""
+    """A fitted extractor that reads `batch` rows at a time."""
 
     batch: int = 256
 
     @abstractmethod
     def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """Images (n, c, h, w) float32 in [0, 1] as vectors (n, d) float32, on the device of the images.
+        """Vectors (n, d), float32, of images (n, c, h, w), [0, 1].
+
+        On the device of the images.
 
         A row's vector depends on that row alone. Released images may leave [0, 1].
 
@@ -33,10 +38,10 @@ class Embedding(ABC):
 
     @abstractmethod
     def state(self) -> State:
-        """What was learned from public images, as tensors; empty for weights from outside (see `Extractor.stamp`)."""
+        """Tensors learned from public images; empty for loaded weights."""
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What a record should say of it (explained variance, where the weights come from). Default: nothing."""
+        """Notes for the record (explained variance, origin of weights). Default: none."""
         return {}
 
 
@@ -54,14 +59,14 @@ class Extractor(Plugin):
 
     @property
     def side(self) -> int | None:
-        """The side in pixels that it reads, which images are prepared at; None: it reads them at any.
+        """Side in pixels of the images it reads; None if any.
 
         An extractor that names one learns nothing: its `fit` is given a single public image, or none.
         """
         return None
 
     def stamp(self) -> str:
-        """What the vectors depend on beyond parameters and public images: a hash of the weights. Default: nothing.
+        """A hash of loaded weights, for content keys. Default: nothing.
 
         Raises:
             DataError: The weights cannot be had; the text says where they were looked for and what to do.
@@ -70,7 +75,7 @@ class Extractor(Plugin):
 
     @abstractmethod
     def fit(self, public: Dataset, seed: int) -> Embedding:
-        """Learn from public images, or load weights. Raises NotApplicable for rows it cannot read (tables)."""
+        """Learn from public images, or load weights. Raises NotApplicable for tables."""
 
     @abstractmethod
     def load(self, state: State) -> Embedding:
@@ -78,7 +83,7 @@ class Extractor(Plugin):
 
 
 def batches(embedding: Embedding, samples: torch.Tensor, *, who: str, device: torch.device) -> Iterator[torch.Tensor]:
-    """The vectors of the rows (n, ...), a batch at a time on `device`, with progress.
+    """The vectors of rows (n, ...), in batches on `device`, with progress.
 
     Every batch is filled up to one size, so that a row's bits do not depend on how many rows are read with it.
 
@@ -101,7 +106,7 @@ def batches(embedding: Embedding, samples: torch.Tensor, *, who: str, device: to
 
 
 def check_images(public: Dataset, who: str) -> tuple[int, int, int]:
-    """The shape (c, h, w) of the images. Raises NotApplicable for rows that are none."""
+    """The shape (c, h, w) of images. Raises NotApplicable for other rows."""
     if public.samples.ndim != 4:
         raise NotApplicable(f"{who} reads images, and the rows of {public.name} are vectors already")
     _, c, h, w = public.samples.shape

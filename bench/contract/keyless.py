@@ -17,7 +17,7 @@ from bench.randomness import Secret
 
 
 class Keyless(Method):
-    """A method that learns nothing, and whose keys are all the same: a plug-in writes `transform` alone.
+    """A method without training and keys: a plug-in writes `transform` alone.
 
     Labels are released as they are. A plug-in that cannot take all rows extends `fit`, which raises NotApplicable.
     """
@@ -26,7 +26,10 @@ class Keyless(Method):
 
     @abstractmethod
     def transform(self, samples: torch.Tensor) -> torch.Tensor:
-        """Released rows (n, ...) of rows (n, ...), in order; new rows reach Bob's model in the same way."""
+        """Released rows (n, ...) of rows (n, ...), in order.
+
+        New rows reach Bob's model in the same way.
+        """
 
     def fit(self, public: Dataset, seed: int) -> KeylessScheme:
         """A scheme without state. Raises NotApplicable for rows that cannot be transformed."""

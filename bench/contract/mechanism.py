@@ -1,4 +1,4 @@
-"""A noise mechanism as Eve knows it: what a likelihood attack reads from, and what an audit plays against.
+"""Noise mechanisms as Eve knows them, for likelihood attacks and audits.
 
 A released row is decode(fence(locate(raw row) + noise)): the raw row's code, bounded first, so that two rows cannot
 differ by more than the sensitivity; then independent Laplace noise on every element; then, in some methods, a second
@@ -34,34 +34,34 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def scale(self) -> torch.Tensor:
-        """(d,) float64: the Laplace scale b of every element; 0 where an element never varies."""
+        """Laplace scales b (d,) float64; 0 if an element never varies."""
 
     @property
     def fence(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """(d,) float64 each: the bounds put on the noisy code, in its own units; None (the default) for none."""
+        """Bounds (d,) of the noisy code, float64; None (the default) if unbounded."""
         return None
 
     @abstractmethod
     def locate(self, data: Dataset) -> torch.Tensor:
-        """(n, d) float64: the codes of raw rows as the noise finds them: bounded, inside the fence, without noise."""
+        """Bounded codes (n, d) float64 of raw rows, without noise."""
 
     @abstractmethod
     def observe(self, release: Release) -> torch.Tensor:
-        """(m, d) float64: the noisy codes that released rows show, in units of the code.
+        """Noisy codes (m, d) float64 of released rows, in code units.
 
         Labels of the release, where there are any, have the public findings as columns, NaN where nothing is known:
         the caller brings those of other findings into that form first, by name.
         """
 
     def witnesses(self, like: Dataset) -> Sequence[tuple[Dataset, Dataset]]:
-        """Pairs of inputs, one row each, whose codes lie as far apart as the mechanism lets them; none by default.
+        """Pairs of inputs with codes as far apart as possible; default none.
 
         `like` holds rows of the kind that the scheme reads, for shapes, labels and ordinary examples.
         """
         return ()
 
     def log_density(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
-        """(n, m) float64: log density of each observed row (m, d) given each located one (n, d).
+        """Log densities (n, m) float64 of observed rows at located ones.
 
         Elements that the fence stopped contribute the mass of the tail beyond it; those of scale 0, nothing. A pair has
         the same bits whatever it is computed with.
@@ -74,7 +74,7 @@ class Mechanism(ABC):
         return -(apart + math.log(2) * len(scale) + (visible * scale.log()).sum(dim=1))
 
     def noise(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
-        """(p, d) float64: what was added, row by row, in units of the scale; NaN where it cannot be seen.
+        """Noise (p, d) float64 in units of the scale; NaN if invisible.
 
         Standard Laplace numbers if the mechanism is what it says, except that with a fence only those are seen that
         did not reach it.

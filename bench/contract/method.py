@@ -1,4 +1,4 @@
-"""An obfuscation method: it fits what is public and hands out keys, each of which releases rows."""
+"""Obfuscation methods: they fit public data, and keys release rows."""
 
 from __future__ import annotations
 
@@ -25,18 +25,24 @@ class Key(ABC):
 
     @abstractmethod
     def release(self, private: Dataset) -> Release:
-        """The released form of `private`; its tensors stay untouched, row order is kept (the harness shuffles)."""
+        """The release of `private`: tensors stay untouched, rows keep their order."""
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
-        """How new images (n, c, h, w) reach Bob's model, who does not know their labels. Default: as they are."""
+        """New images (n, c, h, w) for Bob's model, without labels.
+
+        Default: unchanged.
+        """
         return samples
 
     def decode(self, scores: torch.Tensor) -> torch.Tensor:
-        """Bob's predictions (n, k), higher is likelier, back to the real classes. Default: as they are."""
+        """Bob's predictions (n, k) as real classes; higher is likelier.
+
+        Default: unchanged.
+        """
         return scores
 
     def classifier(self, private: Dataset) -> Classifier | None:
-        """A classifier trained on the private rows, for methods that publish one in place of rows; None (the default).
+        """A classifier trained on private rows, if published; None (the default).
 
         Such a method's `release` raises NotApplicable with the reason.
         """
@@ -48,11 +54,14 @@ class Key(ABC):
 
 
 class Scheme(ABC):
-    """The public part of a method after training. Eve holds it and can draw as many keys as she likes."""
+    """A method's public part: Eve holds it, and draws keys from it."""
 
     @abstractmethod
     def sample_key(self, secret: Secret) -> Key:
-        """A fresh key, of one class for all secrets; the same secret gives the same key, on any machine."""
+        """A fresh key; equal secrets give equal keys on any machine.
+
+        All keys are of one class.
+        """
 
     @abstractmethod
     def load_key(self, state: State) -> Key:
@@ -63,23 +72,31 @@ class Scheme(ABC):
         raise NotApplicable(f"{type(self).__name__} publishes no generator")
 
     def state(self) -> State:
-        """Everything learned, as tensors: `Method.load(state)` gives an equal scheme. Default: nothing was learned."""
+        """Learned tensors: `Method.load(state)` gives an equal scheme.
+
+        Default: none.
+        """
         return {}
 
     def claim(self) -> PrivacyClaim | None:
-        """The formal guarantee for rows shaped like the public ones; None where the method makes none."""
+        """The formal guarantee for rows like the public ones; None if none."""
         return None
 
     def mechanism(self) -> Mechanism | None:
-        """The noise it adds, as Eve knows it: for likelihood attacks and audits. None (the default) where none is."""
+        """Its noise as Eve knows it; None (the default) if none."""
         return None
 
     def accounts(self, rows: int) -> Mapping[str, float]:
-        """The epsilon that a release of that many rows spends, by every accountant at hand. Default: none is needed."""
+        """Epsilon of a release of that many rows, by each accountant.
+
+        Default: none is needed.
+        """
         return {}
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """What a record should say of the fitted scheme (bits per dimension, ...). Default: nothing.
+        """Notes for the record on the scheme (bits per dimension, ...).
+
+        Default: none.
 
         What stands under `CAVEAT`, in a sentence, goes with every figure of the scheme wherever it is shown.
         """
@@ -114,7 +131,7 @@ class Method(Plugin):
 
     @abstractmethod
     def fit(self, public: Dataset, seed: int) -> Scheme:
-        """Train on public data only. Raises NotApplicable where the method cannot work on such rows."""
+        """Train on public data. Raises NotApplicable for rows it cannot read."""
 
     @abstractmethod
     def load(self, state: State) -> Scheme:

@@ -1,4 +1,4 @@
-"""A metric: evidence of one kind in, a figure with its uncertainty out."""
+"""Metrics: evidence of one kind in, a figure and its uncertainty out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Column:
-    """How tables show a metric: on the board, in the terminal, in records. The metric itself carries it.
+    """A metric's column on the board, in the terminal, in records.
 
     Args:
         title: What stands in the header: two or three words.
@@ -101,7 +101,7 @@ class Column:
 
 
 class Metric(ABC, Generic[E]):
-    """Turns evidence of one kind into a Score. `better` says which direction the data owner wants.
+    """A metric of one kind of evidence; `better` is the owner's direction.
 
     `column` says how tables show it; records carry that on, so that pages need no metric installed.
     `on_request` metrics, which cost much, are computed only where they are named; those that are `for_features` also
@@ -122,7 +122,9 @@ class Metric(ABC, Generic[E]):
 
 
 def evidence_type(metric: type) -> type:
-    """The kind of evidence that a metric class takes: the argument of its `Metric[...]` base.
+    """The kind of evidence that a metric class takes.
+
+    It is the argument of its `Metric[...]` base.
 
     Raises:
         TypeError: The class does not say.

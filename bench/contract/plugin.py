@@ -1,4 +1,4 @@
-"""What every plug-in carries, and the words that all of them use."""
+"""Plug-ins in general: their common fields, errors and privacy claims."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ State: TypeAlias = "Mapping[str, torch.Tensor]"
 
 
 class NotApplicable(Exception):  # noqa: N818  (an outcome, not an error)
-    """Raised when a pairing makes no sense (say, guesswork for a release without links); the text is the reason."""
+    """A senseless pairing, such as guesswork without links; with the reason."""
 
 
 class Plugin(ABC):
-    """What every method and attack carries. Plug-ins are frozen dataclasses; their fields are their parameters.
+    """The base of all plug-ins: frozen dataclasses with parameters as fields.
 
     `presets` maps a preset's name to parameters that size the plug-in for it; the command line wins over them.
     `requires` says what must be installed, downloaded or at hand.
@@ -35,7 +35,7 @@ class Plugin(ABC):
 
     @property
     def needs_public(self) -> bool:
-        """Whether it cannot do without public rows. Default: it cannot, for a plug-in that says nothing."""
+        """If it needs public rows. Default: yes."""
         return True
 
 
@@ -44,7 +44,7 @@ MOST_UNITS = 2**31 - 1
 
 @dataclass(frozen=True)
 class PrivacyClaim:
-    """A differential-privacy claim as data, so that claimed, derived and measured figures stand side by side.
+    """A differential-privacy claim as data, to compare with derived and measured figures.
 
     Args:
         unit: What one neighbouring change alters.

@@ -1,4 +1,4 @@
-"""How large a run is: one named preset sets every size that a method or attack does not set itself."""
+"""Presets: every size that a method or attack does not set itself."""
 
 from __future__ import annotations
 

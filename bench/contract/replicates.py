@@ -1,4 +1,7 @@
-"""Replicates: a figure by key and on resamples of the people, from which its interval and comparisons are made."""
+"""Replicates: a figure by key and on resamples of the people.
+
+Its interval and comparisons come from them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ Scale = Literal["plain", "log", "share"]
 
 @dataclass(frozen=True)
 class Replicates:
-    """A figure under each of K keys on all people, and the same figure on B resamples of the people.
+    """A figure under K keys on all people, and on B resamples.
 
     A resample stands for another draw of as many people: drawn with replacement, or a half of them without, which
     varies about the whole as much. The resamples are the same under every key, every attack and every method on the

@@ -1,4 +1,4 @@
-"""What every adapter must satisfy: a release is checked, shuffled and stripped of its links before Eve sees it."""
+"""Check, shuffle and seal releases: links are removed before Eve reads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KEY_BYTES = 32
 
 
 class ContractError(Exception):
-    """An adapter broke the contract; the text says what was expected and what came."""
+    """A plug-in broke the contract; the text says expected and actual values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sealed:
-    """A release as the world sees it, and the links that only the harness keeps.
+    """A release as published, and the links that the harness keeps.
 
     Args:
         release: Rows in random order, no links.
@@ -81,7 +81,7 @@ def check(release: Release, private: Dataset) -> None:
 
 
 def check_labels(labels: torch.Tensor) -> None:
-    """Raise ContractError unless released labels are float32 numbers (m, k), finite or NaN (not known)."""
+    """Raise ContractError unless labels (m, k) are float32, finite or NaN."""
     if not isinstance(labels, torch.Tensor) or labels.dtype != torch.float32 or labels.ndim != 2:
         raise ContractError(f"released labels must be a float32 tensor (m, k), got {_kind(labels)}")
     if bool(labels.isinf().any()):
@@ -89,7 +89,7 @@ def check_labels(labels: torch.Tensor) -> None:
 
 
 def fingerprint(data: Dataset) -> str:
-    """A word on a data set's tensors, to tell whether an adapter wrote into them.
+    """A fingerprint of a data set's tensors, to notice writes.
 
     Poly1305 under a key that is known takes an eighth of the time of SHA-256, and misses no mistake. Rows that are read
     where they are used cannot be written to.
@@ -103,7 +103,7 @@ def fingerprint(data: Dataset) -> str:
 
 
 def seal(release: Release, secret: Secret) -> Sealed:
-    """Shuffle the rows by a secret, drop the links from the release and keep them, renumbered, beside it."""
+    """Shuffle rows by a secret; keep the renumbered links apart."""
     order = secret.stream("order").permutation(len(release)).to(release.samples.device)
     labels = None if release.labels is None else release.labels[order]
     links = release.links

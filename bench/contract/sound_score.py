@@ -1,4 +1,4 @@
-"""What every figure must satisfy: where a check tries its metric, where a run records it, where a record is read."""
+"""The rule that every figure must satisfy, at checks, runs and reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERVALS = (("low", "high"), ("null_low", "null_high"), ("prediction_low", "pre
 
 
 class Figure(Protocol):
-    """What a score and its record have in common; the fields are those of `Score`."""
+    """The fields that a score and its record share."""
 
     @property
     def value(self) -> float: ...  # noqa: D102
@@ -34,7 +34,7 @@ class Figure(Protocol):
 
 
 def sound(score: Score) -> Score:
-    """The score. Raises ContractError where it is none, or says what no table could show.
+    """The score. Raises ContractError if no table could show it.
 
     >>> sound(Score(0.9, 0.2, 0.4, 10))
     Traceback (most recent call last):
@@ -48,7 +48,7 @@ def sound(score: Score) -> Score:
 
 
 def sound_figure(figure: Figure) -> None:
-    """Hold a figure, with its parts, to the rule, whatever form it has. Raises ContractError."""
+    """Check a figure with its parts. Raises ContractError."""
     _figure(figure)
     if figure.low is None and figure.note == "":
         raise ContractError("a score without an interval must say why in its note")

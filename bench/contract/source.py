@@ -1,4 +1,4 @@
-"""What a data-set plug-in is: it finds its files, says what they mean, and reads one image at a time."""
+"""Data-set plug-ins: they find files and read one image at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class DataError(Exception):
-    """Data that cannot be used; the text says what was expected, what was found and what to do."""
+    """Unusable data; the text says expected, actual, and a remedy."""
 
 
 PARTS = ("train", "val", "test")
@@ -21,7 +21,7 @@ PARTS = ("train", "val", "test")
 
 @dataclass(frozen=True)
 class Official:
-    """A number or checksum of a data set as published, beside what was found.
+    """A published number or checksum of data, beside the actual one.
 
     Args:
         what: What is told ("rows", "people", "MD5 of pneumoniamnist.npz").
@@ -35,12 +35,12 @@ class Official:
 
     @property
     def agrees(self) -> bool:
-        """Whether what was found is what was published."""
+        """If the actual value is the published one."""
         return self.found in self.published
 
     @property
     def is_checksum(self) -> bool:
-        """Whether it is one: a part of a set has other counts than the set, and is as sound."""
+        """If it is: a part of a set has its own counts."""
         return isinstance(self.found, str)
 
     def __str__(self) -> str:
@@ -123,25 +123,32 @@ class Source(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of a table's columns. Default: nobody knows them, or the rows are images."""
+        """Names of a table's columns. Default: none, or rows are images."""
         return ()
 
     @abstractmethod
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
-        """Find and check the files under the data roots. Raises DataError with what was expected, found and to do.
+        """Find and check the files under the data roots.
+
+        Raises DataError with expected files, actual files and a remedy.
 
         `size` is the side in pixels that will be used; generators draw at it, file readers may ignore it.
         """
 
     def stamp(self, roots: Sequence[Path]) -> str:
-        """What tells two states of the raw files apart, cheaply; part of the cache's key. Generators have no files: "".
+        """A cheap mark of the raw files' state, for the cache's key.
+
+        Generators have no files: "".
 
         Raises DataError as `scan` does where the files are not there.
         """
         return ""
 
     def here(self, roots: Sequence[Path]) -> str:
-        """What of it is on this machine, in few words; "" where nothing is. Default: "ready" where `stamp` finds it."""
+        """The part that is on this machine, in words; "" if none.
+
+        Default: "ready" if `stamp` finds it.
+        """
         try:
             self.stamp(roots)
         except DataError:
@@ -149,5 +156,8 @@ class Source(ABC):
         return "ready"
 
     def download(self, root: Path) -> None:
-        """Fetch the files into `root`; only ever called on explicit request. Default: says how to get them by hand."""
+        """Download the files into `root`, on explicit request only.
+
+        Default: says how to get them by hand.
+        """
         raise DataError(f"{self.name} cannot be downloaded by this program. {self.obtain}")

@@ -1,4 +1,4 @@
-"""Descriptions of plug-ins for a table or a page of text; they are imported for that."""
+"""Descriptions of plug-ins as text; they are imported for that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class Listed:
-    """A plug-in in a list: its name, what it is, the distribution it comes from, and "ready" or why it is not."""
+    """A listed plug-in: name, purpose, distribution, and "ready" or its fault."""
 
     name: str
     about: str
@@ -41,7 +41,9 @@ def listed(group: Group) -> list[Listed]:
 
 
 def described(spec: PluginSpec, preset: str, expected: Expected) -> str:
-    """All that is known about every plug-in of that name, as text; `expected` gives lines on a method's figures.
+    """Every plug-in of that name as text.
+
+    `expected` gives lines on a method's figures.
 
     Raises:
         UsageError: No plug-in has the name, or none takes the parameters.
@@ -74,7 +76,7 @@ def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) 
 
 
 def groups_of(name: str) -> list[Group]:
-    """The groups that know `name`; for a file, the one its class belongs to.
+    """The groups that know `name`, or that a file's class belongs to.
 
     Raises:
         UsageError: No group knows it.
@@ -98,7 +100,7 @@ def _default(usual: object) -> str:
 
 
 def _about(cls: type) -> str:
-    """What a table says of a plug-in: the first line of its docstring; of a metric, what pages say of it."""
+    """A plug-in's text in a table: its docstring or a metric's column."""
     if not issubclass(cls, Metric):
         return summary(cls)
     chance = f" Chance gives {cls.column.chance}." if cls.column.chance else ""
@@ -107,7 +109,7 @@ def _about(cls: type) -> str:
 
 
 def needs_argument(cls: type) -> bool:
-    """Whether a plug-in has a parameter without a default."""
+    """If a plug-in has a parameter without a default."""
     return any(field.init and field.default is dataclasses.MISSING for field in dataclasses.fields(cls))
 
 

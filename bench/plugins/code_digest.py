@@ -1,4 +1,4 @@
-"""Code identity: a digest of what a plug-in's code defines and uses, wherever it stands.
+"""Code identity: a digest of the definitions that a plug-in uses.
 
 A digest covers the plug-in's class and all top-level definitions of the project that it refers to, in turn, each in its
 normal form (`bench.plugins.normal_form`). Renaming, moving, merging or splitting files does not change it. Rooms whose
@@ -55,13 +55,16 @@ def code_digest(*roots: Root) -> str:
 
 
 def registered_digest(group: Group, name: str) -> str:
-    """The same for the class of a plug-in by its name, which is not imported unless it is a `FILE.py:CLASS`."""
+    """The digest of a registered plug-in's class, without importing it.
+
+    A `FILE.py:CLASS` is imported.
+    """
     entry = None if ".py:" in name else registry.entries(group).get(name)
     return code_digest(registry.load(group, name) if entry is None else entry.target)
 
 
 def plugin_digest(plugin: Plugin) -> str:
-    """16 hex digits for the code behind a plug-in and behind those that it holds."""
+    """The digest of a plug-in and of those that it holds."""
     if isinstance(plugin, StandIn):
         own = third_party_digest(_source(plugin), _data_files(plugin))
     else:
@@ -114,7 +117,7 @@ def _digest_of(roots: tuple[Reference, ...]) -> str:
 
 
 def _reach(roots: Sequence[Reference]) -> tuple[dict[Reference, int], set[Reference]]:
-    """The definitions behind some, each with its number in the order of first reference; and those in silent rooms."""
+    """Definitions by order of first reference, and those in silent rooms."""
     order = {root: number for number, root in enumerate(dict.fromkeys(roots))}
     silent = set[Reference]()
     homes = {root.module for root in roots}
@@ -144,7 +147,7 @@ def _source(plugin: StandIn) -> Path:
 
 
 def _data_files(plugin: StandIn) -> tuple[Path, ...]:
-    """The files that a stand-in's parameters name, and those that were installed with its package."""
+    """Files that a stand-in's parameters name, and its installed files."""
     spec = plugin.written
     values = [spec.argument, *(value for _, value in spec.parameters)]
     files = [Path(value) for value in values if isinstance(value, str) and Path(value).is_absolute()]
@@ -156,7 +159,9 @@ def _data_files(plugin: StandIn) -> tuple[Path, ...]:
 
 @cache
 def third_party_digest(start: Path, data: tuple[Path, ...] = ()) -> str:
-    """16 hex digits for every byte of a file, or of the package that it lies in, and for what it uses of the project.
+    """16 hex digits for all bytes of a file or package.
+
+    Definitions of the project that it uses count as well.
 
     `data` are files and folders that count as well, each by its content.
     """

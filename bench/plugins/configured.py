@@ -1,4 +1,4 @@
-"""A plug-in that was chosen: built once from what was written, with the one way to write it."""
+"""A configured plug-in: built once from a spec, written canonically."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ P = TypeVar("P", covariant=True)
 
 @dataclass(frozen=True)
 class Chosen(Generic[P]):
-    """A plug-in with its canonical spec; two are equal where they are written alike for one preset.
+    """A plug-in with its canonical spec; equal specs and presets are equal.
 
     Another process builds the plug-in again from the spec: what travels is text.
 
@@ -62,12 +62,12 @@ class Chosen(Generic[P]):
 
     @property
     def placeless(self) -> str:
-        """As written, without what is confidential: for names of rows and of folders."""
+        """The spec without confidential values, for names of rows and folders."""
         return str(self._without({}))
 
     @property
     def shown(self) -> str:
-        """As a record shows it, and a command repeats it: PARAMETER in capitals stands for what is confidential."""
+        """The spec with confidential values as PARAMETER, for records and commands."""
         return self.shown_but()
 
     def shown_but(self, *left_out: str) -> str:
@@ -134,6 +134,6 @@ def _rebuilt(group: Group, asked: PluginSpec, preset: str, told: Mapping[str, Js
 
 
 def to_fit(method: Method) -> Method:
-    """The method that is fitted: parameters that fit does not read stand at their defaults."""
+    """The method to fit: parameters that fit ignores stand at defaults."""
     stands = defaults(type(method))
     return cast(Method, replace(cast("DataclassInstance", method), **{name: stands[name] for name in method.unlearned}))

@@ -1,4 +1,7 @@
-"""The groups of plug-ins, by the name of their entry points below `bench.`; imports nothing."""
+"""Groups of plug-ins, named like their entry points below `bench.`.
+
+This module imports nothing.
+"""
 
 from typing import Literal, get_args
 

@@ -1,4 +1,4 @@
-"""What an installer has written down of a package: which files it brought, and whether they are its author's folder."""
+"""Installed packages: their files, and trespasses on others' names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINDER = re.compile(r"__editable___\w+_finder|_editable_impl_\w+")
 
 
 def installed(found: Distribution) -> Distribution | None:
-    """The package as its installer wrote it down; None where no installer did.
+    """The package as its installer wrote it down; None without installer.
 
     A build leaves a description of its own (`NAME.egg-info`, with a list of sources) in its author's folder, which is
     found first where Python's path begins with the folder that somebody works in (`python -m pytest`).
@@ -30,7 +30,7 @@ def installed(found: Distribution) -> Distribution | None:
 
 
 def editable(found: Distribution) -> bool:
-    """Whether `pip install -e` has installed it, from a folder that is here."""
+    """If `pip install -e` installed it from a folder on this machine."""
     try:
         told = json.loads(found.read_text("direct_url.json") or "{}")
         folder = Path(unquote(urlsplit(str(told.get("url"))).path))
@@ -42,10 +42,9 @@ def editable(found: Distribution) -> bool:
 
 
 def brought(found: Distribution) -> tuple[Path, ...]:
-    """What was installed with a package, beside its description.
+    """A package's installed files, without its metadata.
 
-    Of an editable installation not what leads Python to its author's folder: it names that folder, and nobody else gets
-    it with the package.
+    An editable installation's links to its author's folder are left out: only the author has them.
     """
     own = installed(found)
     if own is None:
@@ -73,7 +72,7 @@ _looks = True
 
 
 def vetted() -> None:
-    """Take packages as they are: for a process that a judge starts for a plug-in, whose package she has looked into.
+    """Skip the check of packages, in processes for vetted plug-ins.
 
     In a sandbox it cannot be looked into again: of a package that is installed editable only the modules are there.
     """
@@ -82,7 +81,7 @@ def vetted() -> None:
 
 
 def trespass(distribution: Distribution) -> str:
-    """What of a package with plug-ins runs or lies where it may not, and what to do; empty where nothing does."""
+    """A package's trespasses and their remedy; empty if none."""
     own = installed(distribution) if _looks else None
     reason = "" if own is None else next(_found(own), "")
     return f"its package {reason}: such a package is not used, uninstall it" if reason else ""
@@ -123,7 +122,7 @@ def _found(distribution: Distribution) -> Iterator[str]:
 
 
 def _run(site: Path, name: str, *, editable: bool) -> Iterator[str]:
-    """What a `.pth` file has every Python run: a line that begins with import, or what lies in a folder it names."""
+    """The code that a `.pth` file makes every Python run."""
     for line in (site / name).read_text(encoding="utf-8-sig", errors="replace").splitlines():
         if line.startswith(("import ", "import\t")):
             found = EDITABLE.fullmatch(line.strip())
@@ -158,7 +157,7 @@ def _targets(distribution: Distribution) -> Set[str]:
 
 
 def _needed() -> Set[str]:
-    """The names of this project's packages and of those that it uses where they are installed."""
+    """The names of this project's packages and their installed dependencies."""
     try:
         listed = requires("veil-bench") or ()
     except PackageNotFoundError:
@@ -167,7 +166,7 @@ def _needed() -> Set[str]:
 
 
 def _top(path: str) -> str:
-    """The name by which a file could be imported, or that its folder of metadata begins with."""
+    """The import name of a file, or of its metadata folder."""
     parts = path.split("/")
     first = parts[1] if parts[0] == "__pycache__" and len(parts) > 1 else parts[0]
     return first.split("-")[0] if first.endswith((".dist-info", ".egg-info")) else first.split(".")[0]

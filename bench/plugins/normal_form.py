@@ -1,4 +1,6 @@
-"""The normal form of a definition: its syntax tree as text, with gaps for other top-level definitions of the project.
+"""The normal form of a definition: its syntax tree as text.
+
+Other top-level definitions of the project are gaps.
 
 The text leaves out import lines, names of modules and of top-level definitions, comments, formatting, docstrings, words
 of errors, progress messages, `Column(...)` of metrics and pictures of evaluators. A reference to a definition of the
@@ -40,7 +42,7 @@ _COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 class Import(NamedTuple):
-    """The target of an imported name; `name` is None for a module as such."""
+    """An imported name's target; `name` is None for a whole module."""
 
     module: str
     name: str | None
@@ -54,7 +56,7 @@ class Reference(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """The digest of a definition's text, and what its gaps stand for, in order."""
+    """The digest of a definition's text, and its gaps' definitions in order."""
 
     digest: str
     references: tuple[Reference, ...]
@@ -68,7 +70,7 @@ Target = str | tuple[Reference, tuple[str, ...]]
 
 @cache
 def locate(name: str) -> Path | None:
-    """The source file of a module; None if there is none. No package is imported in order to look into it."""
+    """A module's source file; None if missing. It is not imported."""
     top, *inner = name.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -104,13 +106,13 @@ class Module:
 
     @cached_property
     def markers(self) -> Mapping[str, Any]:
-        """`__figures__`, `__messages__` and `__lookups__` of a module of the project; others have none."""
+        """`__figures__`, `__messages__` and `__lookups__` of a module of the project."""
         is_ours = self.package.partition(".")[0] in PROJECT
         return {name: ast.literal_eval(value) for name, value in _MARKER.findall(self.text) if is_ours}
 
     @cached_property
     def figures(self) -> bool:
-        """If figures depend on the module's code: its own `__figures__`, else that of the nearest package."""
+        """If figures depend on it: its `__figures__`, else its package's."""
         if "figures" in self.markers or self.package.partition(".")[0] not in PROJECT:
             return self.markers.get("figures") is not False
         parent = locate(self.package.rpartition(".")[0] if self.is_package else self.package)
@@ -118,12 +120,15 @@ class Module:
 
     @cached_property
     def statements(self) -> Sequence[ast.stmt]:
-        """The statements at the margin, with those for type checkers and without those of a script."""
+        """Top-level statements with those for type checkers, without scripts."""
         return list(_statements(ast.parse(self.text).body))
 
     @cached_property
     def bindings(self) -> Mapping[str, Sequence[ast.stmt | Import]]:
-        """The statements that bind each name, and its imports. One that binds none counts for all definitions."""
+        """The statements and imports that bind each name.
+
+        A statement that binds none counts for all definitions.
+        """
         bindings: dict[str, list[ast.stmt | Import]] = {}
         acting = list[ast.stmt]()
         for node in self.statements:
@@ -137,7 +142,7 @@ class Module:
         return bindings
 
     def bound(self, nodes: Iterable[ast.AST]) -> dict[str, Import | None]:
-        """The names that statements bind in their own scope, with the targets of imports."""
+        """Names that statements bind in their scope, with imports' targets."""
         names: dict[str, Import | None] = {}
         stack = list(nodes)
         while stack:
@@ -176,7 +181,7 @@ class Module:
                 yield alias.asname or alias.name, Import(base, alias.name)
 
     def resolve(self, name: str, attributes: tuple[str, ...] = ()) -> Target:
-        """What a name used in the module leads to."""
+        """The target of a name used in the module."""
         bindings = self.bindings.get(name)
         if bindings is None:
             return (Reference(self, WHOLE), ()) if WHOLE in self.bindings else ".".join([f"~{name}", *attributes])
@@ -185,7 +190,7 @@ class Module:
         return Reference(self, name), attributes
 
     def target(self, target: Import, attributes: tuple[str, ...] = ()) -> Target:
-        """What an import of this module leads to, through modules that only re-export it."""
+        """The target of an import, through modules that only re-export it."""
         found = self.follow(target.module)
         rest = attributes if target.name is None else (target.name, *attributes)
         if found is None:
@@ -200,7 +205,7 @@ class Module:
         return Reference(found, WHOLE), rest
 
     def follow(self, name: str) -> Module | None:
-        """A module that is imported here, if it belongs to the project or to this module's own package or folder."""
+        """An imported module of the project or of this package or folder."""
         top = name.partition(".")[0]
         if top not in PROJECT and top != self.package.partition(".")[0]:
             beside = None if self.package else locate(top)
@@ -210,13 +215,16 @@ class Module:
         return None if path is None else module(path)
 
     def named(self, text: str) -> Target:
-        """What a text names, if it is `package.module` or `package.module:name` of the project; else the text."""
+        """The definition that `package.module:name` names; else the text itself."""
         top, *rest = re.split("[.:]", text) if _DOTTED.fullmatch(text) else [""]
         target = self.target(Import(top, None), tuple(rest)) if top in PROJECT else ""
         return ascii(text) if isinstance(target, str) or target[1] else target
 
     def data_files(self, names: Iterable[str]) -> list[str]:
-        """Digests of all data files of the package; outside packages, of files beside the module with these names."""
+        """Digests of the package's data files.
+
+        Outside packages, of files beside the module with these names.
+        """
         top = self.path.parents[self.package.count(".")]
         beside = [self.path.parent / name for name in names if name and "\0" not in name]
         paths = {path for path in (top.rglob("*") if self.package else beside) if path.is_file()}
@@ -238,7 +246,7 @@ def definition(reference: Reference) -> Definition:
 
 
 def normal_form(module: Module, nodes: Sequence[ast.stmt | Import]) -> Definition:
-    """The normal form of statements and imports at the margin of a module."""
+    """The normal form of a module's top-level statements and imports."""
     writer = _Writer(module)
     for node in nodes:
         if isinstance(node, Import):
@@ -295,7 +303,10 @@ class _Writer:
             self.text.append("-" if value is None else ascii(value))
 
     def node(self, node: ast.AST) -> None:
-        """A node by its class and its fields; what is empty is left out, so that versions of Python agree."""
+        """A node by class and fields, without empty ones.
+
+        So versions of Python agree.
+        """
         self.text.append(f"({node.__class__.__name__}")
         for field in node._fields:
             value = getattr(node, field, None)
@@ -307,7 +318,10 @@ class _Writer:
         self.text.append(")")
 
     def counts(self, node: object) -> bool:
-        """If a statement is more than a docstring, a progress message or an import, which is followed by its names."""
+        """If a statement is more than a docstring, message or import.
+
+        Imports are followed by their names.
+        """
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             root, attributes = _chain(node.value.func)
             target = self.find(root.id, attributes) if isinstance(root, ast.Name) else ""
@@ -318,14 +332,14 @@ class _Writer:
         return not is_text and not isinstance(node, ast.Pass)
 
     def find(self, name: str, attributes: tuple[str, ...] = ()) -> Target:
-        """What a name in the present scope leads to."""
+        """The target of a name in the present scope."""
         if name not in self.scope.names:
             return self.module.resolve(name, attributes)
         target = self.scope.names[name]
         return ".".join([name, *attributes]) if target is None else self.module.target(target, attributes)
 
     def put(self, target: Target) -> None:
-        """What a name leads to, as a gap if it is a definition of the project."""
+        """Write a target: a gap for definitions of the project."""
         if isinstance(target, str):
             self.text.append(target)
         else:
@@ -333,7 +347,7 @@ class _Writer:
             self.text.append(".".join(["\N{WHITE SQUARE}", *target[1]]))
 
     def bind(self, name: str) -> None:
-        """A name that is bound: a gap at the margin of the module, else local."""
+        """A bound name: a gap at the top level, else local."""
         self.put(self.find(name) if self.scope is self.root else name)
 
     def name(self, node: ast.Name) -> None:
@@ -343,7 +357,7 @@ class _Writer:
             self.bind(node.id)
 
     def attribute(self, node: ast.Attribute) -> None:
-        """A chain of attributes: what it leads to, if it begins with a module."""
+        """A chain of attributes, or its target in a module."""
         root, attributes = _chain(node)
         if isinstance(root, ast.Name):
             self.put(self.find(root.id, attributes))
@@ -381,7 +395,10 @@ class _Writer:
         self.scope = scope
 
     def class_(self, node: ast.ClassDef) -> None:
-        """A class, without columns of metrics and pictures of evaluators; a name is local once it is bound."""
+        """A class without metrics' columns and pictures of evaluators.
+
+        A name is local once it is bound.
+        """
         self.text.append("(ClassDef")
         self.write([*node.decorator_list, *node.bases, *node.keywords])
         self.bind(node.name)
@@ -405,7 +422,7 @@ class _Writer:
         self.inner(self.module.bound(each.target for each in node.generators), nodes)
 
     def constant(self, node: ast.Constant) -> None:
-        """A constant; a string may name a module or a definition of the project. The words of an error do not count."""
+        """A constant; a string may name a definition. Errors have none."""
         if isinstance(node.value, str) and not self.is_error:
             self.strings.append(node.value)
             self.put(self.module.named(node.value))
@@ -413,7 +430,7 @@ class _Writer:
             self.text.append("''" if isinstance(node.value, str) else ascii(node.value))
 
     def joined(self, node: ast.JoinedStr) -> None:
-        """An f-string; neighbouring constants are one, as versions of Python differ. Errors have none."""
+        """An f-string with neighbouring constants joined, as versions differ."""
         text = ""
         for each in () if self.is_error else node.values:
             if isinstance(each, ast.Constant):
@@ -441,7 +458,7 @@ _WRITERS: Mapping[type, Callable[..., None]] = {
 
 
 def _is_display(node: ast.stmt, *, evaluator: bool) -> bool:
-    """If a statement of a class is `column = Column(...)` or an evaluator's method that draws."""
+    """If a class statement is `column = Column(...)` or an evaluator's picture."""
     if isinstance(node, ast.FunctionDef):
         return evaluator and node.name in DISPLAYED
     value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None

@@ -1,4 +1,7 @@
-"""Plug-ins by entry point or by file: found without importing them, loaded one by one, broken ones listed as broken."""
+"""Plug-ins by entry point or file, imported one by one.
+
+Broken ones are listed as broken.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ HOME = "veil-bench"
 
 @dataclass(frozen=True)
 class Entry:
-    """A plug-in as registered. `error` says why it cannot be used; None until it was tried and while it works."""
+    """A registered plug-in; `error` says why it cannot be used.
+
+    None until it was tried, and while it works.
+    """
 
     group: Group
     name: str
@@ -96,13 +102,13 @@ def _origin(point: EntryPoint) -> str:
 
 
 def _trespass(point: EntryPoint) -> str | None:
-    """Why a package of somebody else is not used; None where it may be."""
+    """The reason to refuse another author's package; None if none."""
     return None if point.dist is None or _origin(point) == HOME else trespass(point.dist) or None
 
 
 @cache
 def _distribution(found: Distribution) -> str:
-    """Its name: for each of its plug-ins anew, its whole description would be read."""
+    """The distribution's name, read once."""
     return found.name
 
 
@@ -124,7 +130,7 @@ def load(group: Group, name: str) -> type:
 
 @cache
 def inspect(entry: Entry) -> Entry:
-    """The entry after trying to import it, with `error` set where it does not work."""
+    """The entry after an attempt to import it, with its `error`."""
     if entry.error is not None:
         return entry
     try:
@@ -147,17 +153,20 @@ def inspect(entry: Entry) -> Entry:
 
 
 def working(group: Group) -> list[str]:
-    """The names that can be used; what is broken is left out (`bench list` says why)."""
+    """The usable names; `bench list` explains the broken ones."""
     return [name for name, entry in entries(group).items() if inspect(entry).error is None]
 
 
 def own(group: Group) -> list[str]:
-    """The names of this project's own plug-ins that can be used; nothing of anybody else's is imported."""
+    """The usable names of this project's own plug-ins.
+
+    Other packages are not imported.
+    """
     return [name for name, entry in entries(group).items() if entry.origin == HOME and inspect(entry).error is None]
 
 
 def _placed(group: Group, spec: PluginSpec) -> PluginSpec:
-    """The same with its files by their full path, for plans are read again from other folders."""
+    """The spec with full paths of files, for any folder."""
     cls = load(group, spec.name)
     hidden, first = confidential(cls), first_parameter(cls)
     parameters = tuple(
@@ -174,13 +183,13 @@ def placed_name(name: str) -> str:
 
 
 def _full(path: str) -> str:
-    """The full path of what is there; anything else as written (a data set may lie under a data root)."""
+    """The full path of an existing file; other text unchanged."""
     found = Path(path).expanduser()
     return str(found.resolve()) if found.exists() else path
 
 
 def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
-    """The same plug-in written in one way only: parameters sorted, those at their defaults left out.
+    """The canonical spec: parameters sorted, defaults left out.
 
     Raises:
         UsageError: As `build`.
@@ -200,7 +209,7 @@ def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
 
 
 def _usual(group: Group, spec: PluginSpec, preset: str) -> Mapping[str, Parameter]:
-    """The parameters of a plug-in that was given its argument alone; nothing where it needs more than that."""
+    """A plug-in's parameters given its argument alone; empty if insufficient."""
     cls, given = load(group, spec.name), {name for name, _ in spec.parameters}
     needed = {field.name for field in dataclasses.fields(cls) if field.init and is_required(field)}
     needed -= getattr(cls, "presets", {}).get(preset, {}).keys()
@@ -221,7 +230,7 @@ def build(group: Group, spec: PluginSpec, preset: str) -> object:
 
 
 def _inner(cls: type) -> Mapping[str, Group]:
-    """The fields of a plug-in class that hold another plug-in, with its group."""
+    """The fields of a plug-in class that hold another plug-in."""
     return {name: _group(hint) for name, hint in get_type_hints(cls).items() if holds_plugin(hint)}
 
 
@@ -230,27 +239,27 @@ def _group(kind: type) -> Group:
 
 
 def origin(group: Group, name: str) -> str:
-    """Where a plug-in comes from, for records: a distribution's name or a file's name."""
+    """A plug-in's origin for records: a distribution or a file name."""
     return Path(name.partition(".py:")[0]).name + ".py" if ".py:" in name else entries(group)[name].origin
 
 
 def kind(group: Group) -> type:
-    """What every plug-in of the group derives from."""
+    """The base class of a group's plug-ins."""
     return KINDS[group][0]
 
 
 def noun(group: Group) -> str:
-    """What a plug-in of the group is called."""
+    """The noun for a group's plug-ins."""
     return KINDS[group][1]
 
 
 def confidential(cls: type) -> frozenset[str]:
-    """The parameters of a plug-in class that are paths and never enter a record."""
+    """A class's parameters that are paths, and never enter a record."""
     return frozenset(getattr(cls, "confidential", ()))
 
 
 def first_parameter(cls: type) -> str | None:
-    """The parameter that the argument behind the colon of a spec gives. Raises UsageError for no dataclass."""
+    """The parameter that a spec's argument sets. Raises UsageError for no dataclass."""
     if not dataclasses.is_dataclass(cls):
         raise UsageError(
             f"{cls.__name__} must be a frozen dataclass, whose fields are its parameters: write "
@@ -287,7 +296,7 @@ def from_file(name: str) -> type:
 
 @cache
 def _module(path_text: str) -> ModuleType:
-    """The module in a file, run once: a metric and the evaluator beside it share their evidence."""
+    """The module in a file, run once for all its plug-ins."""
     path = Path(path_text).resolve()
     if not path.is_file():
         raise UsageError(f"no such plug-in file: {path_text} (expected FILE.py:CLASS)")
@@ -316,7 +325,9 @@ SIGNALS = tuple(number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number :=
 
 @contextmanager
 def heard() -> Iterator[Callable[[BaseException], bool]]:
-    """Tells whether a signal raised an exception of the block: else a KeyboardInterrupt, say, is the code's own.
+    """Tell if a signal raised an exception of the block.
+
+    Otherwise a KeyboardInterrupt, say, is the code's own.
 
     Handlers work as before. Of the first signal on they are those from before the block.
 

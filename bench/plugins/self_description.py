@@ -1,4 +1,6 @@
-"""What a plug-in from outside says of itself, told by a process of its own: `python -m bench.plugins.self_description`.
+"""A third-party plug-in's own description, printed by another process.
+
+The command is `python -m bench.plugins.self_description`.
 
 Importing a stranger's module runs it. The judge does not: it asks this process, and builds a stand-in from the answer.
 """
@@ -27,7 +29,7 @@ from bench.wire.message import WireError, send
 
 
 def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
-    """A plug-in built here, and all that the judge needs to know of it.
+    """A plug-in built here, and its description for the judge.
 
     Raises:
         UsageError: It cannot be built; the text is for the user.
@@ -51,7 +53,7 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
 
 
 def _shown(value: object) -> JsonValue:
-    """A parameter's value; another plug-in as its group and spec with every parameter."""
+    """A parameter's value; a plug-in as its group and full spec."""
     if isinstance(value, Method | Attack):
         group = "methods" if isinstance(value, Method) else "attacks"
         return {"plugin": [group, str(PluginSpec(_name(value), None, tuple(parameters(value).items())))]}
@@ -59,14 +61,14 @@ def _shown(value: object) -> JsonValue:
 
 
 def _name(plugin: Plugin) -> str:
-    """What a nested plug-in is called by; of one in a file, the file."""
+    """The name of a nested plug-in, or its file."""
     module = sys.modules[type(plugin).__module__]
     own = module.__name__.startswith("bench_plugin_")
     return f"{module.__file__}:{type(plugin).__name__}" if own else plugin.name
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Describe one plug-in: group, spec, preset, and the descriptor that takes the answer."""
+    """Describe one plug-in: group, spec, preset, and descriptor of the answer."""
     group, spec, preset, answer = arguments
     vetted()
     with contextlib.suppress(ValueError, OSError):

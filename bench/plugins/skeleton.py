@@ -1,4 +1,4 @@
-"""Plug-ins to begin with: working ones, each beside a test, written from the templates in `skeletons/`."""
+"""Working plug-ins to begin with, from the templates in `skeletons/`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST = 60
 
 
 def files(kind: Kind, name: str) -> dict[str, str]:
-    """What is written for a plug-in of that name: text by path.
+    """The files of a new plug-in: text by path.
 
     Raises:
         UsageError: It is no name for a plug-in, or another one has it.
@@ -66,7 +66,10 @@ def _words(kind: Kind, name: str) -> dict[str, str]:
 
 
 def _distributed(name: str) -> bool:
-    """Whether pip has installed something by that name, as pip reads names; its module may have another."""
+    """If pip has installed something by that name.
+
+    Its module may have another name.
+    """
     try:
         distribution(name)
     except PackageNotFoundError:
@@ -75,7 +78,7 @@ def _distributed(name: str) -> bool:
 
 
 def _installed(module: str) -> bool:
-    """Whether some package that is installed answers to the name; what lies in this folder is its author's own."""
+    """If an installed package answers to the name; this folder aside."""
     found = find_spec(module)
     if found is None or found.origin is None:
         return found is not None
@@ -85,7 +88,7 @@ def _installed(module: str) -> bool:
 
 
 def _plugin(template: str, words: dict[str, str]) -> str:
-    """The text of a plug-in, none of whose classes takes the name of something that it uses."""
+    """A plug-in's text, with class names that shadow nothing it uses."""
     text = _made(f"{template}.py", words)
     tree = ast.parse(text)
     imported = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)

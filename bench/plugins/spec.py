@@ -1,4 +1,4 @@
-"""How a plug-in is written on the command line, in YAML and in records: `name`, `name:argument`, `name[a=1,b=x]`."""
+"""Specs of plug-ins, `name:argument[a=1,b=x]`, and options as dataclass fields."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FILE = re.compile(r"(?P<name>[^\[\]]+\.py:[A-Za-z_]\w*)(\[(?P<parameters>.*)\])
 
 
 class UsageError(Exception):
-    """What the user asked for cannot be understood; the text says what was expected."""
+    """A request that cannot be understood; the text says what was expected."""
 
 
 @dataclass(frozen=True)
 class PluginSpec:
-    """A plug-in's name with the parameters the user gave, before any default or preset.
+    """A plug-in's name with the user's parameters, without defaults.
 
     Args:
         name: Registered name, or `path/to/file.py:Class`.
@@ -42,7 +42,9 @@ class PluginSpec:
 
     @property
     def shown(self) -> str:
-        """The spec as records may show it: of a file, nested or not, its name only, for its folder may name a person.
+        """The spec as records show it; files without their folders.
+
+        A folder may name a person.
 
         >>> parse("/home/me/a.py:Boost[base=../b.py:Base[steps=3],rounds=2]").shown
         'a.py:Boost[base=b.py:Base[steps=3],rounds=2]'
@@ -104,14 +106,14 @@ def _items(text: str) -> list[str]:
 
 
 def plugin_hint(name: str, known: Iterable[str], command: str | None = None) -> str:
-    """What to write in place of an unknown plug-in; `command` lists all of them."""
+    """A suggestion for an unknown plug-in; `command` lists all of them."""
     if name.endswith(".py"):
         return "a file may hold several classes: name one, as FILE.py:CLASS"
     return did_you_mean(name, known, command)
 
 
 def did_you_mean(name: str, known: Iterable[str], command: str | None = None) -> str:
-    """The end of an error about an unknown name: the nearest known one, and all of them or the command for these.
+    """The end of an error about an unknown name, with the nearest.
 
     >>> did_you_mean("sifer", ["syfer", "noise"])
     "did you mean 'syfer'? Known: noise, syfer"
@@ -129,7 +131,7 @@ def construct(
     *,
     nested: Callable[[type, str], object] | None = None,
 ) -> object:
-    """An instance of the frozen dataclass `cls` with the spec's parameters over `defaults` (a preset's).
+    """The frozen dataclass `cls` with the spec's parameters over `defaults`.
 
     `nested` builds a plug-in of the given kind from its spec, for fields that hold one.
 
@@ -162,17 +164,17 @@ def construct(
 
 
 def is_required(field: dataclasses.Field[object]) -> bool:
-    """Whether a field has no default."""
+    """If a field has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def holds_plugin(hint: object) -> bool:
-    """Whether a field of that type holds another plug-in."""
+    """If a field of that type holds another plug-in."""
     return isinstance(hint, type) and issubclass(hint, Plugin)
 
 
 def parameters(plugin: object) -> dict[str, Parameter]:
-    """Every parameter of a plug-in instance, by name; a plug-in within it as its spec with every parameter."""
+    """Every parameter of a plug-in by name; inner plug-ins as full specs."""
     if not dataclasses.is_dataclass(plugin) or isinstance(plugin, type):
         raise TypeError(f"a plug-in must be an instance of a dataclass, got {plugin!r}")
     values = {field.name: getattr(plugin, field.name) for field in dataclasses.fields(plugin) if field.init}
@@ -180,7 +182,7 @@ def parameters(plugin: object) -> dict[str, Parameter]:
 
 
 def told_parameters(plugin: object) -> dict[str, Parameter]:
-    """The parameters as a record shows them: without what is confidential, in plug-ins within it, too."""
+    """The parameters as a record shows them, without confidential ones."""
     hidden = getattr(plugin, "confidential", ())
     return {
         name: _with(inner, told_parameters) if isinstance(inner := getattr(plugin, name), Plugin) else value
@@ -194,7 +196,7 @@ def _with(plugin: Plugin, read: Callable[[object], Mapping[str, Parameter]]) -> 
 
 
 def _convert(value: Parameter, hint: object, where: str) -> Parameter:
-    """`value` as the annotated type; text is read as that type, other kinds must already be it."""
+    """`value` as the annotated type; text is parsed, other kinds must match."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
     for option in options:
         if typing.get_origin(option) is Literal:
@@ -252,7 +254,7 @@ KEY = "option"
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of an option beside its name and default.
+    """An option's properties beside its name and default.
 
     Args:
         help: For the command line and the documentation.
@@ -283,7 +285,7 @@ class Option:
 
 
 def option(kind: Any, help: str, *, default: Any = MISSING, **rest: Any) -> Any:
-    """A dataclass field that is an option; `rest` are the other fields of `Option`."""
+    """An option as a dataclass field; `rest` are further fields of `Option`."""
     return dataclasses.field(default=default, metadata={KEY: Option(help, kind, **rest)})
 
 
@@ -293,7 +295,7 @@ def options(cls: type) -> Mapping[str, Option]:
 
 
 def defaults(cls: type) -> Mapping[str, Any]:
-    """The default of every field of a dataclass by name; MISSING where it has none."""
+    """The default of every field of a dataclass; MISSING if none."""
     return {field.name: field.default for field in dataclasses.fields(cls)}
 
 
@@ -303,7 +305,7 @@ def flag_of(name: str, known: Option) -> str:
 
 
 def expected(error: Mapping[str, Any]) -> str:
-    """What pydantic says of a value, in the words of this project: expected ..., got ..."""
+    """Pydantic's error in this project's words: expected ..., got ..."""
     if error["type"] == "list_type":
         return f"expected a list, such as [{error['input']}], got {error['input']!r}"
     said, _, _ = str(error["msg"]).partition(", unable to parse")  # which says it a second time
@@ -311,7 +313,9 @@ def expected(error: Mapping[str, Any]) -> str:
 
 
 def words(cls: type, values: Mapping[str, Value]) -> list[str]:
-    """The words of a command line that give a dataclass's options these values; what is None or off is left out.
+    """The command-line words that give a dataclass's options these values.
+
+    None and off are left out.
 
     What is confidential stands in capitals: WEIGHTS.
 

@@ -1,6 +1,6 @@
-"""Plug-ins from outside this project, as the judge knows them: by what they say, never by running them here.
+"""Plug-ins of third parties, as the judge knows them without running them.
 
-Whoever may run code in the judge's process can change what it judges. So methods and attacks of other authors are
+Code that runs in the judge's process can change what it judges. So methods and attacks of other authors are
 imported in processes of their own only; here stands a stand-in with their names, parameters and class variables.
 Metrics, evaluators, data sets and extractors are parts of the judge: who adds one trusts it.
 """
@@ -52,7 +52,7 @@ KINDS: Mapping[str, type] = {
 
 
 class StandIn(Plugin):
-    """What the stand-ins of methods and attacks share: `written` is the canonical spec they stand for."""
+    """The base of stand-ins; `written` is the canonical spec."""
 
     written: ClassVar[PluginSpec]
     told: ClassVar[Mapping[str, JsonValue]]
@@ -61,7 +61,7 @@ class StandIn(Plugin):
 
 
 class StandInMethod(StandIn, Method):
-    """Stands for a method of another author, which works in a process of its own."""
+    """Stands for another author's method, which runs in another process."""
 
     def fit(self, public: Dataset, seed: int) -> Scheme:
         """Never done here."""
@@ -73,7 +73,7 @@ class StandInMethod(StandIn, Method):
 
 
 class StandInAttack(StandIn, Attack):
-    """Stands for an attack of another author, which works in a process of its own."""
+    """Stands for another author's attack, which runs in another process."""
 
     def fit(self, view: View, seed: int) -> Attacker:
         """Never done here."""
@@ -85,7 +85,7 @@ def _refuse(plugin: StandIn) -> NoReturn:
 
 
 def is_outside(group: Group, spec: PluginSpec) -> bool:
-    """Whether a method or an attack, or one that it holds, is not part of this project."""
+    """If a plug-in or one that it holds is third-party."""
     if group not in SAID:
         return False
     if ".py:" in spec.name:
@@ -109,7 +109,9 @@ def nested(spec: PluginSpec) -> Iterator[tuple[Group, PluginSpec]]:
 
 @cache
 def stand_in(group: Group, spec: PluginSpec, preset: str) -> StandIn:
-    """The stand-in of a plug-in from outside. Of its description is believed what harms nobody but its author.
+    """The stand-in of a third-party plug-in, from its own description.
+
+    Only claims that harm their author alone are believed.
 
     Raises:
         UsageError: It cannot be built; the text says why.
@@ -167,7 +169,7 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
 
 
 def _keyed_by_content(confidential: Mapping[str, Parameter]) -> None:
-    """Raise ValueError where records, which do not hold these values, could not tell what was made with others.
+    """Raise ValueError for confidential values that no content key covers.
 
     What a file holds counts in the hash of the plug-in that reads it (`bench.plugins.code_digest`); a text does not.
     """
@@ -177,7 +179,7 @@ def _keyed_by_content(confidential: Mapping[str, Parameter]) -> None:
 
 
 def _placed(spec: PluginSpec) -> PluginSpec:
-    """The spec as the user wrote it, with its files by their full path, nested ones too."""
+    """The user's spec with full paths of files, nested ones too."""
     parameters = tuple(
         (name, str(_placed(parse(value))) if isinstance(value, str) and ".py:" in value else value)
         for name, value in spec.parameters
@@ -186,7 +188,7 @@ def _placed(spec: PluginSpec) -> PluginSpec:
 
 
 def _canonical(asked: PluginSpec, told: PluginSpec) -> PluginSpec:
-    """What the user asked for, in the one way to write it that the plug-in told: its defaults left out, numbers plain.
+    """The user's spec in canonical form: defaults left out, numbers plain.
 
     Text stays as the user wrote it: a path that he did not name would be shown to the plug-in.
     """
@@ -204,7 +206,7 @@ def _same_number(a: Parameter, b: Parameter) -> bool:
 
 
 def believed(name: str, value: JsonValue) -> object:
-    """What a plug-in says of itself, as a stand-in repeats it. Raises ValueError where nobody could use it."""
+    """A class variable as a stand-in repeats it. Raises ValueError if unusable."""
     kind = KINDS.get(name, str)
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {kind.__name__}, got {type(value).__name__}")
@@ -222,7 +224,7 @@ def believed(name: str, value: JsonValue) -> object:
 
 
 def _value(value: JsonValue, spec: PluginSpec, preset: str) -> Parameter | Plugin:
-    """A parameter's value; another plug-in is one of this project's own, or one that the user named."""
+    """A parameter's value; inner plug-ins are ours or the user's choice."""
     if isinstance(value, dict):
         group, written = cast("list[str]", value["plugin"])
         inner = parse(written)
@@ -246,7 +248,7 @@ def _held(group: Group, spec: PluginSpec, preset: str) -> Plugin:
 
 
 def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
-    """The files and folders that a plug-in is made of, where it is from outside, and those that it is told to read."""
+    """The files of a third-party plug-in, and those it may read."""
     if ".py:" in spec.name:
         yield Path(spec.name.rpartition(":")[0]).resolve()
     elif spec.name in registry.entries(group):
@@ -259,7 +261,7 @@ def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
 
 
 def _package(name: str) -> Iterator[Path]:
-    """Where a package of another distribution lies."""
+    """The folders or file of another distribution's package."""
     spec = None if name in PACKAGES else find_spec(name)
     if spec is None:
         return
@@ -276,7 +278,7 @@ LOOK_SECONDS = 1.0
 
 
 def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]) -> dict[str, JsonValue]:
-    """What a plug-in says of itself in a process of its own, within a sandbox where that works.
+    """A plug-in's description of itself, from a sandboxed process if possible.
 
     Args:
         group, spec, preset: What is asked for, with files by their full path.
@@ -312,7 +314,7 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
 
 
 def _messages(reading: int, process: subprocess.Popen[bytes], until: float) -> list[dict[str, JsonValue]]:
-    """That the process began, and what it then said; less where it ends, or takes longer.
+    """The process's messages; fewer if it ends or takes too long.
 
     Its end counts, not that of the line: it may have left that to another.
     """

@@ -1,3 +1,3 @@
-"""One cell laid out for work: its choice of data, its place, its sizes, its machine."""
+"""A cell prepared for work: its data, place, sizes and machine."""
 
 __figures__ = True

@@ -1,4 +1,4 @@
-"""A cell of the benchmark: method x choice of data x device, and what is planned to be measured on it."""
+"""Cells, method x data x device, and the measurements planned on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.workbench.choice import Choice
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one choice of data, on one kind of device ("cpu" or "cuda").
+    """One method on one choice of data and device ("cpu" or "cuda").
 
     Raises UsageError where the method needs public rows, and the choice has none.
     """
@@ -34,7 +34,7 @@ class Cell:
 
     @property
     def folder(self) -> str:
-        """Where its records lie: readable, and unique through a short hash of the whole cell."""
+        """The folder of its records, readable and unique by a hash."""
         whole = {"method": str(self.method), "device": self.device, **self.choice.identity()}
         short = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:8]
         name = f"{slug(self.method.spec.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
@@ -42,19 +42,19 @@ class Cell:
         return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
 
     def values(self) -> dict[str, Any]:
-        """All of it as plain text and numbers: `read` gives an equal cell."""
+        """Plain text and numbers: `read` gives an equal cell."""
         return {"method": str(self.method), "device": self.device, **self.choice.values()}
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Cell:
-        """The cell that `values` described. Raises UsageError for what cannot be built any more."""
+        """The cell of `values`. Raises UsageError if it cannot be built."""
         choice = Choice.read(values)
         return cls(choose("methods", str(values["method"]), choice.preset), choice, str(values["device"]))
 
 
 @dataclass(frozen=True)
 class Planned:
-    """An evaluator as planned for a cell, with a record of its own.
+    """An evaluator planned for a cell, with its own record.
 
     Args:
         written: The evaluator, as registered or FILE.py:CLASS.

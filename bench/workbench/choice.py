@@ -1,4 +1,4 @@
-"""A choice of data and sizes: all that decides which rows are scored, each option once.
+"""A choice of data and sizes: everything that decides the scored rows.
 
 Flags, configuration, plan, folder, record and the command that repeats a row derive from the fields of `Choice`. To add
 an option that changes data, add a field here and read it where it counts.
@@ -27,12 +27,12 @@ NO_PUBLIC = "none"
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows are scored.
+    """A choice of scored rows.
 
     Args:
         dataset: The private data set.
         public: The public one; None stands for the one that the data set names, "none" for no public rows: then
-            nobody is set aside, and only what does without them can be run.
+            no people are set aside, and only what does without them can be run.
         size: Side in pixels; None stands for the data set's own.
         skip_corrupt: Leave unreadable images out.
         max_pixels: Most pixels of an image file; None stands for 100 million.
@@ -121,23 +121,23 @@ class Choice:
 
     @property
     def balanced(self) -> bool:
-        """Whether surplus labels are withheld."""
+        """If surplus labels are withheld."""
         return balanced({"features": self.features, "balance": self.balance})
 
     @property
     def extractor(self) -> Chosen[Extractor] | None:
-        """What reads the images, before a method sees them or after."""
+        """The extractor that reads the images, before or after a method."""
         return self.features or self.scored_in
 
     def sized_for(self, method: Chosen[Method]) -> Choice:
-        """The choice with images at the side that the method's preset is made for, where nothing else decides it."""
+        """The choice at the image side of the method's preset, by default."""
         side = method.plugin.sides.get(self.preset)
         free = self.size is None and self.features is None and self.dataset.plugin.default_size is not None
         return replace(self, size=side) if free and side is not None else self
 
     @property
     def beside(self) -> Chosen[Source] | None:
-        """Where public rows come from; None where its own people are set aside, or there are no such rows."""
+        """The public rows' source; None if people are set aside or absent."""
         from bench.plugins.configured import choose
         from bench.plugins.spec import parse
 
@@ -150,7 +150,7 @@ class Choice:
         return self.public or choose("datasets", named, self.preset)
 
     def side(self, source: Source) -> int | None:
-        """The side in pixels that images of a source are prepared at; None stands for the source's own.
+        """Side in pixels of prepared images; None for the source's own.
 
         What was asked for; else the side that the extractor reads, where methods get vectors and the source's images
         can be prepared at any.
@@ -161,7 +161,7 @@ class Choice:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Self:
-        """The choice that `values` describes; what is missing or None is at its default.
+        """The choice that `values` describes; missing ones at their defaults.
 
         Raises:
             UsageError: A wrong name or value.
@@ -212,24 +212,27 @@ class Choice:
         return replace(chosen, **found)
 
     def values(self) -> dict[str, Value]:
-        """Every option as plain text and numbers: `read` gives an equal choice. With paths, so it stays here."""
+        """Every option as plain text and numbers, with local paths.
+
+        `read` gives an equal choice.
+        """
         return {name: _plain(getattr(self, name), str) for name in options(type(self))}
 
     def shown(self) -> dict[str, Value]:
-        """Every option as a record shows it; a word in capitals stands for what is confidential."""
+        """Every option as a record shows it; capitals stand for confidential values."""
         return {
             name: _plain(getattr(self, name), lambda made: made.shown_but("weights")) for name in options(type(self))
         }
 
     def keyed(self) -> dict[str, Value]:
-        """The options that content keys hold, for nothing else in a key says what they did to the rows."""
+        """The options that content keys hold beside the data's fingerprint."""
         told = {
             name: _plain(getattr(self, name), str) for name, known in options(type(self)).items() if not known.covered
         }
         return {**told, "balance": self.balanced}
 
     def identity(self) -> dict[str, Value]:
-        """What tells it from other choices, wherever the files of an extractor lie; defaults are left out."""
+        """The options that distinguish it from other choices; defaults left out."""
         whole = {**self.values(), **{name: _plain(getattr(self, name), lambda chosen: chosen.placeless)
                                      for name in ("features", "scored_in")}}  # fmt: skip
         usual = defaults(type(self))
@@ -248,7 +251,7 @@ def _check_preset(name: str) -> None:
 
 
 def _check_keys(keys: object, preset: str) -> None:
-    """Fewer keys than the preset's would widen every interval under the preset's name."""
+    """Refuse fewer keys than the preset's, which would widen every interval."""
     from bench.plugins.spec import UsageError
 
     if keys is not None and int(str(keys)) < PRESETS[preset].keys:
@@ -256,12 +259,12 @@ def _check_keys(keys: object, preset: str) -> None:
 
 
 def balanced(choice: Mapping[str, object]) -> bool:
-    """Whether surplus labels are withheld under a choice, given as `Record.choice`."""
+    """If a choice, given as `Record.choice`, withholds surplus labels."""
     return choice["features"] is None if choice["balance"] is None else bool(choice["balance"])
 
 
 def settled(choice: Mapping[str, object]) -> dict[str, object]:
-    """Every option of a record's choice; one that it leaves out (some came later) at its default."""
+    """Every option of a record's choice, missing ones at their defaults."""
     stands = {name: value for name, value in defaults(Choice).items() if value is not MISSING}
     return {
         name: stands.get(name, known.usual) if choice.get(name) is None else choice[name]
@@ -270,7 +273,9 @@ def settled(choice: Mapping[str, object]) -> dict[str, object]:
 
 
 def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tuple[object, ...]:
-    """What two records share whose rows come from one collection, prepared and read alike; sizes and seeds apart.
+    """The shared part of records whose rows come from one collection.
+
+    Sizes and seeds do not count.
 
     Args:
         choice: As `Record.choice`.
@@ -282,5 +287,5 @@ def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tupl
 
 
 def same_rows(a: Mapping[str, object], b: Mapping[str, object], of_a: DatasetRecord, of_b: DatasetRecord) -> bool:
-    """Whether two records speak of the very same rows."""
+    """If two records speak of the same rows."""
     return settled(a) == settled(b) and of_a.rows == of_b.rows and of_a.fingerprints == of_b.fingerprints

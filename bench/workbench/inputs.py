@@ -1,4 +1,4 @@
-"""Content keys: everything that a fitted scheme, a sealed release and a record depend on, and nothing else.
+"""Content keys: all that schemes, releases and records depend on.
 
 Drawing, messages, progress, registry, specs, records and the store are no part of a key (`bench.plugins.code_digest`);
 nor is how rows were prepared and read, for their fingerprints say what came of it.
@@ -60,7 +60,7 @@ def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
 
 
 def fit_inputs(cell: Cell, data: DatasetRecord, *, apart: bool) -> dict[str, JsonValue]:
-    """Everything a fitted scheme depends on, before `Method.load` adds what need not be learned.
+    """All that a fitted scheme depends on, before `Method.load`.
 
     `apart` says that the method works in a process of its own: what it made elsewhere is not taken for that.
     """
@@ -83,7 +83,7 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
 def release_inputs(
     cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool, drawn: bool = False
 ) -> dict[str, JsonValue]:
-    """Everything the sealed release under one key depends on; of the run secret, its commitment.
+    """All that a sealed release depends on; the run secret by commitment.
 
     `drawn` says that the rows are not the private ones, but drawn anew for that key among those and the test rows.
     """
@@ -99,7 +99,7 @@ def release_inputs(
 
 
 def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment: str | None) -> dict[str, JsonValue]:
-    """Everything a record depends on: its own evaluator, method, attack and metrics, and what they compute with.
+    """All that a record depends on: its plug-ins and their tools.
 
     `commitment` is that of the run secret, None where there is none yet.
     """
@@ -125,7 +125,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
 
 
 def is_code(name: str) -> bool:
-    """Whether an input is a hash of code, or a value."""
+    """If an input is a hash of code, not a value."""
     return name.endswith("code") or name.startswith(METRIC)
 
 
@@ -133,7 +133,7 @@ ELSEWHERE = frozenset({"torch"})  # an input that says where a record was made, 
 
 
 def planned_of(record: Record) -> tuple[Cell, Planned]:
-    """What a record speaks of, built again from what it says: its cell, and what was measured on it.
+    """A record's cell and measurement, built again from its text.
 
     Raises:
         UsageError: Something that it names is not installed here, is a file of its author's, or takes a parameter that
@@ -145,7 +145,7 @@ def planned_of(record: Record) -> tuple[Cell, Planned]:
 
 
 def stale(record: Record) -> str:
-    """Why the installed code would not make this record, in words; empty where it would.
+    """The reason why installed code would not make this record; else empty.
 
     It lacks a plug-in, or whatever else the record needs (a weight file of its author's), or something behind the
     record is not as it is here (code, protocol, sizes), by the names that its inputs give it.
@@ -166,7 +166,7 @@ def stale(record: Record) -> str:
 
 
 def _absent(record: Record) -> list[str]:
-    """The record's method and attack, each with its package, as far as no installed package has them."""
+    """The record's method and attack that no installed package has."""
     plugins: list[tuple[Group, PluginRecord | None]] = [("methods", record.method), ("attacks", record.attack)]
     return [
         f"{registry.noun(group)} {line(plugin.name)} of the package {line(plugin.origin)}"
@@ -176,7 +176,7 @@ def _absent(record: Record) -> list[str]:
 
 
 def files_of(record: Record) -> list[str]:
-    """What a record names that is a file of its author's (`FILE.py:CLASS`): plug-ins, and choices of data."""
+    """The author's files (`FILE.py:CLASS`) that a record names."""
     attack = [] if record.attack is None else [record.attack.written]
     metrics = [metric.written for metric in record.metrics.values()]
     chosen = [value for value in record.choice.values() if isinstance(value, str)]

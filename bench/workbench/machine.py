@@ -1,4 +1,4 @@
-"""What a figure was measured on: processor, memory, accelerator, versions, and the state of the source."""
+"""The machine of a figure: processor, memory, accelerator, versions, source tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PACKAGES = ("veil-bench", "torch", "timm", "numpy", "scikit-learn")
 
 
 def choose_device(wish: str) -> torch.device:
-    """`auto` is the first CUDA device where there is one, else the CPU; an absent device is an error."""
+    """The device; `auto` is CUDA if present. Absent devices raise errors."""
     register()
     if wish == "auto":
         return exact("cuda" if torch.cuda.is_available() else "cpu")
@@ -40,7 +40,7 @@ def choose_device(wish: str) -> torch.device:
 
 
 def device_type(wish: str) -> str:
-    """The type of `choose_device`; a main process on a machine without a GPU's driver does not execute torch for it."""
+    """The type of `choose_device`, without executing torch if no driver exists."""
     if not deferred("torch") or _has_driver():
         return choose_device(wish).type
     if wish == "cuda":
@@ -79,12 +79,12 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
 
 
 def usable_memory() -> float:
-    """Bytes that jobs of this machine may hold together unless the user says otherwise."""
+    """Bytes that this machine's jobs may hold together by default."""
     return 0.8 * memory()
 
 
 def memory(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that this process may hold: of the machine, or of the control group that an engine has put it into.
+    """Bytes this process may hold, by machine and control group.
 
     Args:
         groups: Where Linux says in which groups this process is.
@@ -104,7 +104,7 @@ def memory(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/
 
 
 def threads_each(jobs: int) -> int:
-    """Threads with which each of so many jobs at a time computes: its share of the cores.
+    """Threads of each of so many concurrent jobs: its share of cores.
 
     No more than OMP_NUM_THREADS where that is set, as libraries of numbers have it: on a busy machine, threads that
     wait for each other take several times as long as one.
@@ -115,7 +115,9 @@ def threads_each(jobs: int) -> int:
 
 
 def usual_jobs(device: str) -> int:
-    """Jobs at a time on a kind of device: two of one thread do more than one of two (1.3 times in training).
+    """Concurrent jobs on a device: two single threads beat one of two.
+
+    By 1.3 times in training.
 
     On a GPU too: while a job starts its processes or judges, which the processor does, others have the GPU. Each gets a
     share of the GPU's memory that suffices for what the presets train.
@@ -136,7 +138,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def git_state() -> str | None:
-    """Commit of the source tree, with `-dirty` where it was changed; None outside a checkout."""
+    """Commit of the source tree, with `-dirty` if changed; None without one."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():  # installed as a package, perhaps below somebody else's repository
         return None

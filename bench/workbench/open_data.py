@@ -1,4 +1,4 @@
-"""A choice of data opened: prepared on first use, split, cut to what can be scored, and seen through its extractor."""
+"""Open a choice of data: prepare, split, select and extract features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bench.workbench.place import Place
 def open_data(
     choice: Choice, place: Place, device: torch.device, *, workers: int = 0
 ) -> tuple[Splits, DatasetRecord, Space | None]:
-    """The splits of a data choice, prepared on first use, and what a record says about them.
+    """The splits of a choice of data, and their record.
 
     Where the choice has `features`, the splits hold those; `device` is what images are read on. The space is that of
     `scored_in`, None without one.
@@ -80,7 +80,7 @@ def open_data(
 
 
 def _sides(choice: Choice, private: Prepared) -> Iterator[str]:
-    """Notes on the side that images have and the one that the extractor reads."""
+    """Notes on the images' side and the extractor's."""
     reader = choice.extractor
     side = None if reader is None else reader.plugin.side
     if reader is None or side is None or private.size is None:
@@ -126,10 +126,9 @@ def _prepared(source: Source, choice: Choice, place: Place, workers: int) -> Pre
 
 
 def refuse_shared_people(choice: Choice, place: Place) -> None:
-    """Raise DataError where the public set names people whom the private set names.
+    """Raise DataError if public and private sets name the same people.
 
-    Names in one's own folders are compared, which may be of one hospital: a 7 of `nih` is nobody of `rsna`. Both sets
-    are prepared already.
+    Only the user's own folders are compared, which may be of one hospital. Both sets are prepared already.
     """
     if choice.beside is None or choice.dataset.plugin.name != choice.beside.plugin.name:
         return

@@ -1,4 +1,4 @@
-"""Where things lie on this machine."""
+"""Folders and memory on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.results.results import Results
 
 @dataclass(frozen=True)
 class Place:
-    """Where things lie on this machine; no figure depends on it.
+    """Folders and memory on this machine; no figure depends on them.
 
     Args:
         results: What runs leave behind.
@@ -29,5 +29,5 @@ class Place:
 
     @property
     def budget(self) -> Budget | None:
-        """What rows may take of a job's memory; None where there is no bound."""
+        """The rows' share of a job's memory; None if unbounded."""
         return None if self.memory is None else Budget(self.memory, self.results.rooms.parent)

@@ -1,4 +1,4 @@
-"""Clocks: wall seconds with the device synchronised, repeats after a warm-up, peak memory."""
+"""Clocks: synchronised wall seconds, repeats after a warm-up, and peak memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from bench.types import Dataset, Key, Release
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of each repeat, and the peak memory in bytes that the work used (on the accelerator if there is one)."""
+    """Seconds of each repeat, and peak memory in bytes.
+
+    On the accelerator if there is one.
+    """
 
     seconds: tuple[float, ...]
     peak_bytes: int
@@ -114,7 +117,7 @@ def _peak(work: Callable[[], object], device: torch.device, number: int | None) 
 
 
 def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Callable[[object], Release]]:
-    """A release to be timed, and what gives it afterwards, untimed, to be looked at.
+    """A release to time, and a function that gives it afterwards, untimed.
 
     Of a remote key neither the way of the rows nor that of the release is timed, and it is asked in no other words than
     for any release.
@@ -132,7 +135,7 @@ REPEATS = 3
 
 
 def resnet18_rate(rows: torch.Tensor, device: torch.device) -> float | None:
-    """Images a second of a ResNet-18 in float32, channels last, all rows in one batch.
+    """Images per second of a ResNet-18 in float32, in one batch.
 
     Args:
         rows: (n, c, h, w), repeated or cut to the number of rows that keeps the device busy.
@@ -159,7 +162,7 @@ _RUNNING = ("power.draw", "clocks.sm")
 
 @cache
 def settings(device: torch.device) -> dict[str, JsonValue]:
-    """Driver, limit of power and highest clock; empty where the tool is missing."""
+    """Driver, power limit and highest clock; empty without the tool."""
     try:
         command = _command(device, _SETTINGS.values())
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
@@ -170,7 +173,10 @@ def settings(device: torch.device) -> dict[str, JsonValue]:
 
 @dataclass
 class Ran:
-    """What was seen while a block ran, filled when it ends: mean power in watts and clock in MHz, None if unknown."""
+    """Mean power (W) and clock (MHz) of a block; None if unknown.
+
+    They are filled when the block ends.
+    """
 
     watts: float | None = None
     megahertz: float | None = None
@@ -179,7 +185,9 @@ class Ran:
 
 @contextmanager
 def watched(device: torch.device) -> Iterator[Ran]:
-    """Look at a CUDA card every `EVERY_MILLISECONDS` while the block runs; on a CPU at nothing.
+    """Watch a CUDA card while the block runs; on a CPU nothing.
+
+    A sample every `EVERY_MILLISECONDS`.
 
     The tool says the mean power of the last moments: a block should run for a second or more.
     """
@@ -218,7 +226,7 @@ def _command(device: torch.device, asked: Iterable[str]) -> list[str]:
 
 
 def _identity(device: torch.device) -> str:
-    """The card's UUID: the tool counts cards that this process may not see, and so from another number."""
+    """The card's UUID, since the tool numbers hidden cards as well."""
     try:
         found = torch.cuda.get_device_properties(device).uuid
     except (AttributeError, RuntimeError, AssertionError):

@@ -1,4 +1,4 @@
-"""A cell laid out for work: its split data on the device, its scheme and its sealed releases, through the store."""
+"""A cell at work: split data, scheme, sealed releases, through the store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ T = TypeVar("T")
 
 
 def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, *, apart: bool) -> None:
-    """Delete a cell's stored releases under the first `keys` keys; they can be made again from the scheme."""
+    """Delete a cell's stored releases under the first `keys` keys.
+
+    They can be made again from the scheme.
+    """
     commitment = results.keep_secret().commitment()
     for number in range(keys):
         for drawn in (False, True):
@@ -50,7 +53,7 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
 
 
 def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
-    """The cell's method, in a process of its own where it is to have one."""
+    """The cell's method, in another process if it is isolated."""
     if isolation == "none":
         return cell.method.plugin
     rooms = tenant(
@@ -89,7 +92,7 @@ class Workbench:
 
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
-        """Load what the cell needs; the data are prepared if they are not yet. `close` it when it is done with."""
+        """Load the cell's needs, and prepare its data. `close` it afterwards."""
         device = exact(cell.device)
         splits, record, space = open_data(cell.choice, place, device)
         withheld = ""
@@ -106,17 +109,17 @@ class Workbench:
 
     @property
     def public_rows(self) -> str:
-        """What Eve knows of public rows, for the record."""
+        """Eve's knowledge of public rows, for the record."""
         return f"{len(self.public)} rows of {self.record.public}, with labels" if len(self.public) else "none"
 
     def require_public(self, what: str) -> None:
-        """Raise NotApplicable where there are no public rows; the text says `what` makes use of them."""
+        """Raise NotApplicable without public rows; `what` names their use."""
         if not len(self.public):
             raise NotApplicable(f"{what}, and there are no public rows (--public none)")
 
     @property
     def apart(self) -> bool:
-        """Whether the method works in a process of its own."""
+        """If the method runs in another process."""
         return isinstance(self.method, RemoteMethod)
 
     @property
@@ -135,11 +138,11 @@ class Workbench:
         return torch.device(self.cell.device)
 
     def seed(self, *names: str | int) -> int:
-        """A seed of this cell by name, for what is public: training, splits, the judge's own draws. Eve may know it."""
+        """A public seed of this cell by name; Eve may know it."""
         return derive(self.cell.choice.seed, *names)
 
     def secret(self, *names: str | int) -> Secret:
-        """A secret of this cell by name, for what Eve must not know. Other methods and data have others."""
+        """A secret of this cell by name, which Eve must not know."""
         choice = (self.cell.choice.seed, self.record.fingerprint, self.record.public_fingerprint)
         plugin = self.cell.method.plugin if self.apart else self.method
         method = repr((plugin.name, sorted(parameters(plugin).items())))
@@ -152,7 +155,7 @@ class Workbench:
         return self.fitted()[0]
 
     def fitted(self) -> tuple[Scheme, float]:
-        """The same, and how many seconds the fit took on the wall, when and in however many parts it was done."""
+        """The scheme, and the wall seconds of its fit over all parts."""
         stage("fit")
         inputs = fit_inputs(self.cell, self.record, apart=self.apart)
 
@@ -174,7 +177,7 @@ class Workbench:
         return scheme, float(cast(float, artefact.notes["seconds"]))
 
     def findings_apart(self) -> list[Self]:
-        """This cell cut to the labelled, class-balanced rows of one finding (or of all exclusive classes) at a time.
+        """This cell cut to one finding's labelled, balanced rows, in turn.
 
         The findings with most rows come first, at most `preset.label_findings` of them. What is left is what a data
         owner publishes for that finding (Syfer, section 5).
@@ -200,14 +203,14 @@ class Workbench:
         return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
 
     def key(self, scheme: Scheme, number: int) -> Key:
-        """The data owner's key of that number. Another method, or other parameters, get others.
+        """The data owner's key of that number, for this method and parameters.
 
         Under one secret, two amounts of noise would be multiples of each other, and cancel between their releases.
         """
         return scheme.sample_key(self.secret("key", number))
 
     def sealed(self, scheme: Scheme, number: int, drawn: Dataset | None = None) -> Sealed:
-        """The private rows released under that key, checked, shuffled and stripped of their links.
+        """The private rows released under that key, checked and sealed.
 
         `drawn` are rows in their place, always the same for that number, released under a key of their own.
         """
@@ -257,14 +260,14 @@ class Workbench:
         return Sealed(release, found.get("links"), found.get("primary"))
 
     def as_owned(self, data: Dataset, *names: str | int) -> Dataset:
-        """`data` with its labels balanced, if those of this cell are: so a data owner releases rows."""
+        """`data` with balanced labels, if those of this cell are."""
         if not self.cell.choice.balanced or data.labels is None:
             return data
         labels = balance(data.labels.cpu(), self.seed("as owned", *names), exclusive=data.exclusive)
         return replace(data, labels=labels.to(data.labels.device))
 
     def vectors(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows (n, ...) as vectors (n, d) float32, for evaluators that work on those.
+        """Rows (n, ...) as vectors (n, d) float32.
 
         Images are read by the extractor of `Choice.scored_in`; without one, they are flattened.
 
@@ -274,7 +277,7 @@ class Workbench:
         return samples.flatten(1) if self.space is None else torch.cat(list(self.space.read(samples)))
 
     def untouched(self, who: str, work: Callable[[], T]) -> T:
-        """What `work` gives, after making sure that it did not write into the data of this cell."""
+        """The result of `work`, checked not to write into the data."""
         if self.apart:  # a process of its own has rows of its own
             return work()
         watched = (self.public, self.private, self.control, self.test)
@@ -286,7 +289,7 @@ class Workbench:
 
 
 def detector(bench: Workbench, inputs: Inputs, make: Callable[[], Artefact]) -> Artefact:
-    """What `make` gives for this choice of data, seed and device, from the store where it is there.
+    """The artefact of `make` for these data, seed and device, stored.
 
     Args:
         bench: The cell; its method counts for nothing.
@@ -300,7 +303,7 @@ def detector(bench: Workbench, inputs: Inputs, make: Callable[[], Artefact]) -> 
 
 @contextmanager
 def second_owner(bench: Workbench) -> Iterator[Method]:
-    """The cell's method in another process than its own, isolated as that one is."""
+    """The cell's method in a second, equally isolated process."""
     chosen = bench.cell.method
     memory = None if bench.store.budget is None else bench.store.budget.memory
     with tempfile.TemporaryDirectory(prefix="owner-") as folder:
@@ -313,7 +316,7 @@ def second_owner(bench: Workbench) -> Iterator[Method]:
 
 
 def releases(scheme: Scheme, key: State, parts: Sequence[Dataset]) -> list[Release | NotApplicable]:
-    """What a key releases of each part, loaded anew for each, or why it refuses.
+    """The releases of a key for each part, or its refusals.
 
     Raises ContractError for a release that is not well-formed.
     """
