@@ -128,18 +128,21 @@ class AbsoluteCorrelationAttacker(Attacker):
             raise NotApplicable(_differ(self.shape, tuple(sealed.samples.shape[1:])))
         parts = (_numbers(part[:], self.compared) for part in torch.split(sealed.samples, ROWS_AT_ONCE))
         effort = Effort(self.attack.shortlist, self.attack.rounds, self.attack.restarts)
-        found = [explain(self.dictionary, part.double().abs(), effort) for part in parts]
-        chosen, weights = torch.cat([part.chosen for part in found]), torch.cat([part.weights for part in found])
-        left, signed = torch.cat([part.left for part in found]), torch.cat([part.signed for part in found])
+        explained = [explain(self.dictionary, part.double().abs(), effort) for part in parts]
+        chosen, weights = (
+            torch.cat([part.chosen for part in explained]),
+            torch.cat([part.weights for part in explained]),
+        )
+        left, signed = torch.cat([part.left for part in explained]), torch.cat([part.signed for part in explained])
         return MixtureScores(self.dictionary, Explained(chosen, weights, left, signed))
 
     def notes(self) -> Mapping[str, int | float | str]:
         """The reading, its success on Eve's own key, and the compared part."""
-        said = {"rows read": self.reading, "links found under a simulated key": round(self.matched, 4)}
+        notes = {"rows read": self.reading, "links found under a simulated key": round(self.matched, 4)}
         if self.compared is None:
-            return said
+            return notes
         many = f"{len(self.compared)} of {math.prod(self.shape)} numbers of a row: more would not fit in memory"
-        return {**said, "compared": many}
+        return {**notes, "compared": many}
 
 
 class MixtureScores(PairScores):

@@ -251,10 +251,10 @@ def balanced_draw(labels: torch.Tensor, batch: int) -> Draw:
     if len(kinds) < 2:
         raise NotApplicable(f"labels tell nothing: expected at least 2 classes among the candidates, got {len(kinds)}")
     members = [(classes == number).nonzero()[:, 0] for number in range(len(kinds))]
-    each = max(1, min(batch // len(kinds), *map(len, members)))
+    count = max(1, min(batch // len(kinds), *map(len, members)))
 
     def draw(order: torch.Generator) -> torch.Tensor:
-        picked = [rows[drawn(len(rows), order, each)] for rows in members]
+        picked = [rows[drawn(len(rows), order, count)] for rows in members]
         together = torch.cat(picked)
         return together[drawn(len(together), order)]
 

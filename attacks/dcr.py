@@ -78,10 +78,10 @@ class DCRAttacker(Attacker):
         release = drawn(sealed, self.attack.draws, self.seed)
         rows, released = self._read(self.view.candidates.samples), self._read(release.samples)
         labels = self.view.candidates.labels if self.attack.labels else None
-        found = torch.empty(len(rows), dtype=torch.float64)
+        distances = torch.empty(len(rows), dtype=torch.float64)
         for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
-            found[own.cpu()] = nearest(rows[own], released[theirs])
-        return -found
+            distances[own.cpu()] = nearest(rows[own], released[theirs])
+        return -distances
 
     def _read(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows as vectors, float64."""

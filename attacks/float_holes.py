@@ -99,11 +99,11 @@ class HoleScores(PairScores):
     def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """float32, whole numbers at most 0."""
         located, observed = self._located[rows], self._observed[cols]
-        found = located.new_zeros(len(located), len(observed), dtype=torch.float32)
+        scores = located.new_zeros(len(located), len(observed), dtype=torch.float32)
         for place, chosen in enumerate(self._chosen[cols]):
             possible = self._way(located[:, chosen], observed[place, chosen], chosen)
-            found[:, place] = -(~possible).sum(dim=1)
-        return found
+            scores[:, place] = -(~possible).sum(dim=1)
+        return scores
 
 
 def equal(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor | None = None) -> torch.Tensor:
@@ -117,10 +117,10 @@ def by_sum(located: torch.Tensor, observed: torch.Tensor, chosen: torch.Tensor |
     >>> by_sum(torch.tensor([0.1, 0.0]).double(), torch.tensor([2.0**-30]).double()).tolist()
     [False, True]
     """
-    found = torch.zeros_like(observed - located, dtype=torch.bool)
+    possible = torch.zeros_like(observed - located, dtype=torch.bool)
     for noise in _around((observed - located).float()):
-        found |= ((located + noise.double()).float() == observed) | (located.float() + noise == observed)
-    return found
+        possible |= ((located + noise.double()).float() == observed) | (located.float() + noise == observed)
+    return possible
 
 
 def by_product(
@@ -128,11 +128,11 @@ def by_product(
 ) -> torch.Tensor:
     """True if a float32 N gives fl(located + scale N) = observed."""
     scale = (scale if chosen is None else scale[chosen]).float()
-    found = torch.zeros_like(observed - located, dtype=torch.bool)
+    possible = torch.zeros_like(observed - located, dtype=torch.bool)
     for number in _around(((observed - located) / scale).float()):
-        found |= (located + scale.double() * number.double()).float() == observed
-        found |= located.float() + scale * number == observed
-    return found
+        possible |= (located + scale.double() * number.double()).float() == observed
+        possible |= located.float() + scale * number == observed
+    return possible
 
 
 def _around(nearest: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -69,12 +69,12 @@ class GANLeaks(Attack):
         """Run the scheme on Eve's rows. Raises NotApplicable if it cannot."""
         own = own_rows(view)
         bare = GANLeaksAttacker(self, view.candidates, own, (), seed)
-        found = []
+        distances = []
         for number in range(self.references if self.calibrate else 0):
             release = view.scheme.sample_key(Secret.of_seed(seed, "reference", number)).release(own)
-            found.append(bare.distance(release, derive(seed, number)))
+            distances.append(bare.distance(release, derive(seed, number)))
             report("gan-leaks, reference", number + 1, self.references)
-        return replace(bare, reached=tuple(found))
+        return replace(bare, reached=tuple(distances))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +89,11 @@ class GANLeaksAttacker(Attacker):
 
     def membership(self, sealed: Release) -> torch.Tensor:
         """Minus (calibrated) distance (n,) float64. Raises NotApplicable for another shape."""
-        found = self.distance(sealed, self.seed)
+        distance = self.distance(sealed, self.seed)
         if not self.reached:
-            return -found
+            return -distance
         # The mean of differences, so that equal distances leave no rounding behind.
-        return torch.stack([reached - found for reached in self.reached]).mean(dim=0)
+        return torch.stack([reached - distance for reached in self.reached]).mean(dim=0)
 
     def distance(self, sealed: Release, seed: int) -> torch.Tensor:
         """Distance (n,) to the nearest row that is released or generated."""

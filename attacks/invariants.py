@@ -62,16 +62,16 @@ class Invariants(Attack):
 
     def fit(self, view: View, seed: int) -> InvariantsAttacker:
         """Measure on Eve's own keys. Raises NotApplicable for releases without links."""
-        made = (own_release(view, self.rows, derive(seed, number), self.name) for number in range(self.keys))
-        pairs = [(statistics(rows.samples), statistics(release.samples)) for rows, release in made]
+        output = (own_release(view, self.rows, derive(seed, number), self.name) for number in range(self.keys))
+        pairs = [(statistics(rows.samples), statistics(release.samples)) for rows, release in output]
         raw = Scale.of(torch.cat([own for own, _ in pairs]))
-        released = Scale.of(torch.cat([made for _, made in pairs]))
+        released = Scale.of(torch.cat([output for _, output in pairs]))
         half = (self.keys + 1) // 2
         x = torch.cat([raw(own) for own, _ in pairs[:half]])
-        y = torch.cat([released(made) for _, made in pairs[:half]])
+        y = torch.cat([released(output) for _, output in pairs[:half]])
         gram = x.T @ x + RIDGE * len(x) * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
         weights = torch.linalg.solve(gram, x.T @ y)
-        errors = torch.cat([released(made) - raw(own) @ weights for own, made in pairs[half:]])
+        errors = torch.cat([released(output) - raw(own) @ weights for own, output in pairs[half:]])
         variances, axes = torch.linalg.eigh(errors.T @ errors / len(errors))
         whiten = axes / variances.clamp_min(EXACT).sqrt()
         expected = raw(statistics(view.candidates.samples)) @ weights @ whiten
@@ -87,16 +87,16 @@ class Scale:
     varies: torch.Tensor
 
     @classmethod
-    def of(cls, found: torch.Tensor) -> Scale:
+    def of(cls, numbers: torch.Tensor) -> Scale:
         """The scale of statistics (n, q)."""
-        deviation, mean = torch.std_mean(found, dim=0, correction=0)
+        deviation, mean = torch.std_mean(numbers, dim=0, correction=0)
         varies = deviation > 1e-12 * mean.abs().clamp_min(TINY)
         return cls(mean[varies], deviation[varies], varies)
 
-    def __call__(self, found: torch.Tensor) -> torch.Tensor:
+    def __call__(self, numbers: torch.Tensor) -> torch.Tensor:
         """Those that vary, in units of their deviation, and a constant column."""
-        scaled = (found[:, self.varies] - self.mean) / self.deviation
-        return torch.cat((scaled, torch.ones_like(found[:, :1])), dim=1)
+        scaled = (numbers[:, self.varies] - self.mean) / self.deviation
+        return torch.cat((scaled, torch.ones_like(numbers[:, :1])), dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +134,12 @@ def _statistics(samples: torch.Tensor) -> torch.Tensor:
     quantiles = torch.quantile(rows, rows.new_tensor(QUANTILES), dim=1).T
     ends = torch.stack((rows.amin(dim=1), rows.amax(dim=1), rows.mean(dim=1)), dim=1)
     sized = torch.cat((powers, deviation), dim=1)
-    found = [ends, sized, sized.square(), sized.clamp_min(TINY).log(), quantiles]
+    columns = [ends, sized, sized.square(), sized.clamp_min(TINY).log(), quantiles]
     if samples.ndim == 4:
         images = samples.double()
         steps = [images.diff(dim=axis).abs().flatten(1).sum(dim=1) for axis in (2, 3)]
-        found.append(torch.stack(steps, dim=1))
+        columns.append(torch.stack(steps, dim=1))
         size = fitting_patch(samples.shape[2], samples.shape[3])
         if size is not None:
-            found.append(cut(samples, size).double().square().mean(dim=2).sqrt().sort(dim=1).values)
-    return torch.cat(found, dim=1)
+            columns.append(cut(samples, size).double().square().mean(dim=2).sqrt().sort(dim=1).values)
+    return torch.cat(columns, dim=1)

@@ -146,11 +146,11 @@ def leverage_scores(rows: torch.Tensor, tolerance: float) -> torch.Tensor:
     else:
         directions, values, _ = torch.linalg.svd(centred, full_matrices=False)
         squares = values.square()
-    kept = squares > tolerance**2 * squares.amax(dim=1, keepdim=True)
+    nonzero = squares > tolerance**2 * squares.amax(dim=1, keepdim=True)
     parts = directions.square()
-    mean = squares.sum(dim=1, keepdim=True) / kept.sum(dim=1, keepdim=True).clamp_min(1)
-    shares = [kept.to(rows.dtype)] if n > numbers + 1 else []
-    shares += [torch.where(kept, squares / (squares + ridge * mean), 0) for ridge in RIDGES]
+    mean = squares.sum(dim=1, keepdim=True) / nonzero.sum(dim=1, keepdim=True).clamp_min(1)
+    shares = [nonzero.to(rows.dtype)] if n > numbers + 1 else []
+    shares += [torch.where(nonzero, squares / (squares + ridge * mean), 0) for ridge in RIDGES]
     return torch.stack([(parts @ share.nan_to_num()[:, :, None])[:, :, 0] for share in shares])
 
 
@@ -168,11 +168,11 @@ def ranks(scores: torch.Tensor) -> torch.Tensor:
 
 def _angles(samples: torch.Tensor, layout: Layout, tolerance: float) -> torch.Tensor:
     """Angles (m, f) float64 in (0, pi), computed location by location."""
-    found = []
+    parts = []
     for pieces in _by_location(layout.cut(tamed(samples))):
         size = max(1, PROBE_ROWS * 1024 // pieces[0].numel())
-        found += [ranks(leverage_scores(part.double(), tolerance)) for part in torch.split(pieces, size)]
-    return math.pi * torch.cat(found, dim=1).flatten(0, 1).T
+        parts += [ranks(leverage_scores(part.double(), tolerance)) for part in torch.split(pieces, size)]
+    return math.pi * torch.cat(parts, dim=1).flatten(0, 1).T
 
 
 def _by_location(pieces: torch.Tensor) -> Iterator[torch.Tensor]:

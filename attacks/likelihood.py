@@ -81,24 +81,24 @@ class Likelihood(Attack):
         mechanism = view.scheme.mechanism()
         if mechanism is not None and mechanism.exact and bool((mechanism.scale > 0).any()):
             names = view.candidates.findings, view.public.findings
-            kept = self.labels and self._keeps_labels(view, derive(seed, "labels"))
-            labels = view.candidates.labels if kept else None
+            agree = self.labels and self._keeps_labels(view, derive(seed, "labels"))
+            labels = view.candidates.labels if agree else None
             return StatedAttacker(mechanism, mechanism.locate(view.candidates), *names, labels)
         return self._measure(view, mechanism, seed)
 
     def _keeps_labels(self, view: View, seed: int) -> bool:
         if view.candidates.labels is None:
             return False
-        rows, made = self._simulate(view, seed)
-        return made.labels is not None and torch.equal(_known(rows.labels), _known(made.labels))
+        rows, release = self._simulate(view, seed)
+        return release.labels is not None and torch.equal(_known(rows.labels), _known(release.labels))
 
     def _measure(self, view: View, mechanism: Mechanism | None, seed: int) -> MeasuredAttacker:
         simulated = [self._simulate(view, derive(seed, "simulated", number)) for number in range(self.keys)]
-        rows, made = simulated[0]
+        rows, release = simulated[0]
         ways = Description(
-            mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(tamed(made.samples)), self.axes)
+            mechanism, axes(_pixels(rows.samples), self.axes), axes(_pixels(tamed(release.samples)), self.axes)
         )
-        channel = measure([Simulated(ways.of_raw(rows), ways.of_released(made)) for rows, made in simulated])
+        channel = measure([Simulated(ways.of_raw(rows), ways.of_released(release)) for rows, release in simulated])
         expected = (ways.of_raw(view.candidates) @ channel.a)[:]  # of rows that lie on disk: now, not for every block
         return MeasuredAttacker(channel, expected, ways, self.keys)
 
@@ -119,13 +119,13 @@ class Description:
 
     def of_raw(self, data: Dataset) -> torch.Tensor:
         """(n, q) float64, centred over the set."""
-        found = _pixels(data.samples) @ self.raw if self.mechanism is None else self.mechanism.locate(data).double()
-        return (found - found.mean(dim=0))[:]
+        numbers = _pixels(data.samples) @ self.raw if self.mechanism is None else self.mechanism.locate(data).double()
+        return (numbers - numbers.mean(dim=0))[:]
 
     def of_released(self, release: Release) -> torch.Tensor:
         """(m, r) float64, centred over the set."""
-        found = _pixels(tamed(release.samples)) @ self.released
-        return (found - found.mean(dim=0))[:]
+        numbers = _pixels(tamed(release.samples)) @ self.released
+        return (numbers - numbers.mean(dim=0))[:]
 
 
 def _known(labels: torch.Tensor | None) -> torch.Tensor:
@@ -156,10 +156,10 @@ class StatedAttacker(Attacker):
         raw, released = _known(self.labels), _known(sealed.labels)
 
         def density(rows: slice, cols: slice) -> torch.Tensor:
-            found = self.mechanism.log_density(self.located[rows], observed[cols])
+            log_density = self.mechanism.log_density(self.located[rows], observed[cols])
             if self.labels is None or sealed.labels is None:
-                return found
-            return found - OTHER * (raw[rows, None] != released[cols]).any(dim=2)
+                return log_density
+            return log_density - OTHER * (raw[rows, None] != released[cols]).any(dim=2)
 
         return PosteriorScores(density, (len(self.located), len(observed)))
 
@@ -188,9 +188,10 @@ class MeasuredAttacker(Attacker):
 
     def score(self, sealed: Release) -> PosteriorScores:
         """Log odds under the measured density."""
-        found = (self.ways.of_released(sealed) @ self.channel.b)[:]
+        outputs = (self.ways.of_released(sealed) @ self.channel.b)[:]
         return PosteriorScores(
-            lambda rows, cols: -pair_distances(self.expected[rows], found[cols], 2), (len(self.expected), len(found))
+            lambda rows, cols: -pair_distances(self.expected[rows], outputs[cols], 2),
+            (len(self.expected), len(outputs)),
         )
 
     def notes(self) -> Mapping[str, int | float | str]:

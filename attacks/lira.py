@@ -85,12 +85,12 @@ class LiRA(Attack):
         """
         seer = _Seer(view.candidates, own_rows(view).samples, self.draws, derive(seed, "draws"))
         pool, n = joined(view.candidates, view.control), len(view.candidates)
-        found, inside = [], []
+        per_shadow, inside = [], []
         for rows, release in shadow_releases(view.scheme, pool, self.shadows, derive(seed, "shadows")):
-            found.append(seer.statistics(release))
-            inside.append(rows[:n].to(found[-1].device))
-            report("lira, shadow", len(found), self.shadows)
-        statistics, within = torch.stack(found), torch.stack(inside)
+            per_shadow.append(seer.statistics(release))
+            inside.append(rows[:n].to(per_shadow[-1].device))
+            report("lira, shadow", len(per_shadow), self.shadows)
+        statistics, within = torch.stack(per_shadow), torch.stack(inside)
         learned = [InOut.learn(statistics[:, :, place], within) for place in range(statistics.shape[2])]
         best = max(range(len(learned)), key=lambda place: learned[place].auc)
         return LiRAAttacker(seer, best, learned[best])
@@ -111,14 +111,14 @@ class _Seer:
         _, rows = standardise(self.known, self.candidates.samples)
         known, released = standardise(self.known, release.samples)
         unit = float(2 * known.square().sum(dim=1).mean()) ** 0.5 or 1.0
-        found = []
+        parts = []
         for labels in (None, self.candidates.labels):
             densities = rows.new_empty(len(rows), len(BANDWIDTHS))
             for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
                 bandwidths = [unit * part for part in BANDWIDTHS]
                 densities[own] = density_in_parts(rows, own, released, theirs, bandwidths)
-            found.append(densities)
-        return torch.cat(found, dim=1)
+            parts.append(densities)
+        return torch.cat(parts, dim=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,13 +173,13 @@ def moments(reading: Reading, rows: torch.Tensor) -> torch.Tensor:
 
 def _powers(centred: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
     largest = centred.abs().amax(dim=2, keepdim=True).clamp_min(SMALLEST)  # its 14th power would leave float32
-    scaled, found = centred / largest, [mean]
+    scaled, columns = centred / largest, [mean]
     power = scaled
     for order in ORDERS:
         power = power * scaled
         root = power.mean(dim=2).abs().clamp_min(1e-30).pow(1 / order)
-        found.append((root * largest[:, :, 0]).clamp_min(SMALLEST).log())
-    return torch.stack(found, dim=2)
+        columns.append((root * largest[:, :, 0]).clamp_min(SMALLEST).log())
+    return torch.stack(columns, dim=2)
 
 
 def _simulate(scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: int) -> tuple[Dataset, Example]:
@@ -202,14 +202,14 @@ def _readings(view: View, seed: int) -> list[Reading]:
     rows, one = _simulate(view.scheme, view.candidates, probe, derive(seed, "probe", 0))
     _, two = _simulate(view.scheme, rows, torch.arange(len(rows), device=device), derive(seed, "probe", 1))
     usual = _usual(one.released)
-    found = {
+    ranks = {
         reading: _repeats(reading, one, two)
         for layout in dict.fromkeys((usual, *layouts(tuple(one.released.shape[1:]))))
         if _summed_up(layout, one.released)
         for reading in _orders(layout, one.released)
     }
     # If layouts do equally well, in place and the usual patches.
-    best = sorted(found, key=lambda reading: (found[reading], reading.in_place, reading.layout == usual))[-1:]
+    best = sorted(ranks, key=lambda reading: (ranks[reading], reading.in_place, reading.layout == usual))[-1:]
     return list(dict.fromkeys([*_orders(usual, one.released), *best]))
 
 
@@ -239,9 +239,9 @@ def _repeats(reading: Reading, one: Example, two: Example) -> float:
 
 
 def _described(reading: Reading, example: Example) -> torch.Tensor:
-    found = moments(reading, example.released)
+    features = moments(reading, example.released)
     if not reading.in_place:
-        found = found.sort(dim=1).values
-    flat = found.flatten(1)
+        features = features.sort(dim=1).values
+    flat = features.flatten(1)
     centred = flat - flat.mean(dim=0)
     return torch.nn.functional.normalize(centred / centred.std(dim=0, correction=0).clamp_min(1e-3), dim=1)

@@ -90,15 +90,15 @@ class MonteCarloAttacker(Attacker):
         """(n,) float64. Raises NotApplicable for released rows of another shape than candidates."""
         released = self.space.coordinates(drawn(sealed, self.attack.draws, self.seed).samples)
         epsilon = self._epsilon(released)
-        found = []
+        scores = []
         for apart in self._distances(released):
             near = apart <= epsilon
             if self.attack.weighted and epsilon > 0:
                 weights = -(apart / epsilon).clamp_min(CLOSEST).log()
-                found.append((near * weights).sum(dim=1) / len(released))
+                scores.append((near * weights).sum(dim=1) / len(released))
             else:
-                found.append(near.sum(dim=1).double() / len(released))
-        return torch.cat(found)
+                scores.append(near.sum(dim=1).double() / len(released))
+        return torch.cat(scores)
 
     def _epsilon(self, released: torch.Tensor) -> float:
         if self.attack.percentile is None:

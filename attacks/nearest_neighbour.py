@@ -176,5 +176,5 @@ def smaller_sides(shape: tuple[int, ...], products: int) -> tuple[int, int] | No
     if least <= 1:
         return None
     whole = range(math.ceil(least), 2 * math.ceil(least) + 1)
-    part = next((each for each in whole if h % each == 0 and w % each == 0), whole[0])
+    part = next((number for number in whole if h % number == 0 and w % number == 0), whole[0])
     return max(1, h // part), max(1, w // part)

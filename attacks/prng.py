@@ -134,7 +134,7 @@ class PRNGAttacker(Attacker):
         """Numbers of keys that released such rows, those with most matches first."""
         if not self.marks:
             return []
-        keys = np.repeat(np.arange(len(self.marks)), [len(each) for each in self.marks])
+        keys = np.repeat(np.arange(len(self.marks)), [len(marks) for marks in self.marks])
         counted = Counter(keys[np.isin(np.concatenate(self.marks), released)].tolist())
         return [number for number, _ in counted.most_common(VERIFIED)]
 
@@ -151,7 +151,7 @@ class PRNGAttacker(Attacker):
     def notes(self) -> Mapping[str, int | float | str]:
         """Counts of existing, tried and found keys, and the full search's cost."""
         space = self.space
-        found = {
+        notes = {
             "key bits": round(space.bits, 1),
             "key bits known by": space.basis,
             "keys drawn": space.drawn,
@@ -161,7 +161,7 @@ class PRNGAttacker(Attacker):
             "seconds a key": self.seconds,
             "years for all keys, in turn": self.seconds * 2.0**space.bits / YEAR,
         }
-        return found if self.trial else found | {"not tried": "a release depends on all rows in their owner's order"}
+        return notes if self.trial else notes | {"not tried": "a release depends on all rows in their owner's order"}
 
 
 class FoundScores(PairScores):
@@ -175,9 +175,9 @@ class FoundScores(PairScores):
         (top, bottom, _), (left, right, _) = rows.indices(self.shape[0]), cols.indices(self.shape[1])
         at = self._pairs - torch.tensor([top, left])
         at = at[((at >= 0) & (at < torch.tensor([bottom - top, right - left]))).all(dim=1)]
-        found = torch.zeros(bottom - top, right - left)
-        found[at[:, 0], at[:, 1]] = 1
-        return found
+        scores = torch.zeros(bottom - top, right - left)
+        scores[at[:, 0], at[:, 1]] = 1
+        return scores
 
 
 def _trial(own: Key, candidates: Dataset, seed: int) -> Trial | None:
@@ -227,10 +227,10 @@ def _linked(release: Release) -> Iterator[tuple[int, bytes]]:
 
 def _columns(samples: torch.Tensor) -> dict[bytes, list[int]]:
     """Places of each row."""
-    found: dict[bytes, list[int]] = {}
+    places: dict[bytes, list[int]] = {}
     for column, row in enumerate(_digests(samples)):
-        found.setdefault(row, []).append(column)
-    return found
+        places.setdefault(row, []).append(column)
+    return places
 
 
 def _digests(samples: torch.Tensor) -> list[bytes]:
@@ -249,8 +249,8 @@ def _marks(samples: torch.Tensor) -> Marks:
 
 def _marked(samples: torch.Tensor) -> Marks:
     words = samples.detach().cpu().contiguous().flatten(1).numpy().view(np.uint32).astype(np.uint64)
-    found: Marks = (words * _factors(words.shape[1])).sum(axis=1, dtype=np.uint64)
-    return found
+    marks: Marks = (words * _factors(words.shape[1])).sum(axis=1, dtype=np.uint64)
+    return marks
 
 
 @lru_cache(maxsize=4)

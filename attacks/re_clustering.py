@@ -112,13 +112,13 @@ def _own_release(view: View, order: torch.Tensor, seed: int) -> OwnRelease:
     place = torch.full((len(rows),), -1, dtype=torch.int64, device=order.device)
     raw = originals(release.links, len(release), "the method").to(order.device)
     place[order[raw]] = torch.arange(len(release), device=order.device)
-    kept = (
+    same_labels = (
         rows.labels is not None
         and release.labels is not None
         and release.links is not None
         and same_rows(rows.labels[release.links[:, 0]], release.labels[release.links[:, 1]])
     )
-    return OwnRelease(forms_at(release.samples.flatten(1), place), place >= 0, kept)
+    return OwnRelease(forms_at(release.samples.flatten(1), place), place >= 0, same_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +168,8 @@ class ReClusteringAttacker(Attacker):
             if tuple(guess.tolist()) in tried:
                 guess = left[torch.randperm(len(left), generator=random)[:missing].to(left.device)].sort().values
             tried.add(tuple(guess.tolist()))
-            kept = torch.ones_like(present).index_fill_(0, guess, False).nonzero().flatten()
-            own = _own_release(self.view, torch.cat((kept, guess)), derive(self.seed, "key", number + 2))
+            others = torch.ones_like(present).index_fill_(0, guess, False).nonzero().flatten()
+            own = _own_release(self.view, torch.cat((others, guess)), derive(self.seed, "key", number + 2))
             gap = torch.where(own.present, nearest_row(own.forms, released), torch.inf)
             better = gap < best
             forms, present = chosen_rows(better, own.forms, forms), present | better

@@ -125,8 +125,8 @@ class Surrogate(Attack):
         shares: dict[Student | None, float] = {}
         for number, variant in enumerate(VARIANTS):
             attacker = replace(plain, variant=variant)
-            found = [_top_1(attacker.score(sealed), links) for sealed, links in releases]
-            shares[variant] = sum(found) / len(found)
+            hits = [_top_1(attacker.score(sealed), links) for sealed, links in releases]
+            shares[variant] = sum(hits) / len(hits)
             report("surrogate, variant", number + 1, len(VARIANTS))
             if shares[variant] == 1.0:
                 break
@@ -175,17 +175,17 @@ class SurrogateAttacker(Attacker):
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The choice, the figures behind it, and the base's notes."""
-        told = {f"top-1 on simulated keys, {_named(variant)}": share for variant, share in self.shares.items()}
+        by_variant = {f"top-1 on simulated keys, {_named(variant)}": share for variant, share in self.shares.items()}
         base = {f"base: {name}": value for name, value in self.base.notes().items()}
-        return {"surrogate": _named(self.variant), **told, **base}
+        return {"surrogate": _named(self.variant), **by_variant, **base}
 
     def _pairs(self, scores: PairScores, fold: torch.Tensor) -> Pairs:
         """Mutual matches with the largest lead, in the order of released rows."""
-        found = best(scores)
-        mutual = found.mutual.nonzero()[:, 0]
-        leading = found.lead[mutual].argsort(descending=True, stable=True)[: self.attack.most_pairs]
+        matches = best(scores)
+        mutual = matches.mutual.nonzero()[:, 0]
+        leading = matches.lead[mutual].argsort(descending=True, stable=True)[: self.attack.most_pairs]
         released = mutual[leading].sort().values
-        return Pairs(found.raw[released], released, fold)
+        return Pairs(matches.raw[released], released, fold)
 
 
 def _named(variant: Student | None) -> str:

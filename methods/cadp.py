@@ -153,10 +153,12 @@ class CADP(Method):
             flow = self._flow(tuple(rows.shape[1:]), conditions)
         flow.to(device).standardise_by(rows[training])
         known = conditions.read(public.samples, public.labels, public.findings)
-        told = None if known is None else known[training]
-        if told is not None and not conditions.exclusive and not len(conditions.values):
-            chance = torch.rand(told.shape, generator=generator(derive(seed, "unknown"), device), device=device)
-            told = told * (chance >= UNKNOWN)
+        conditions_known = None if known is None else known[training]
+        if conditions_known is not None and not conditions.exclusive and not len(conditions.values):
+            chance = torch.rand(
+                conditions_known.shape, generator=generator(derive(seed, "unknown"), device), device=device
+            )
+            conditions_known = conditions_known * (chance >= UNKNOWN)
         steps = min(self.steps, math.ceil(self.most_epochs * len(training) / min(self.train_batch, len(training))))
         course = normalising_flow.FlowCourse(
             steps=steps,
@@ -169,7 +171,7 @@ class CADP(Method):
         )
         judge = (rows[held], None if known is None else known[held])
         fit = normalising_flow.train_flow(
-            flow, rows[training], told, course, held_out=judge, seed=derive(seed, "train")
+            flow, rows[training], conditions_known, course, held_out=judge, seed=derive(seed, "train")
         )
         bits = math.nan if fit.bits_per_dim is None else fit.bits_per_dim
         numbers = {

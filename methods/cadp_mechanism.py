@@ -141,7 +141,7 @@ def conditions_of(public: Dataset, condition: str) -> Conditions:
         raise NotApplicable(
             f"condition={condition} counts columns from 0: {public.name} has 0 to {samples.shape[1] - 1}"
         )
-    found = []
+    parts = []
     for column in columns:
         values = torch.unique(samples[:, column])
         if len(values) > MOST_VALUES:
@@ -149,8 +149,8 @@ def conditions_of(public: Dataset, condition: str) -> Conditions:
                 f"a column that a flow is conditioned on has at most {MOST_VALUES} values: column {column} of "
                 f"{public.name} has {len(values)}"
             )
-        found.append(torch.stack((torch.full_like(values, column), values), dim=1))
-    return Conditions((), False, torch.cat(found))
+        parts.append(torch.stack((torch.full_like(values, column), values), dim=1))
+    return Conditions((), False, torch.cat(parts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -266,8 +266,8 @@ def _share(rows: torch.Tensor, number: torch.Tensor, latent: int) -> float:
     exact = rows.double()
     _, place, size = torch.unique(number, return_inverse=True, return_counts=True)
     means = exact.new_zeros(len(size), exact.shape[1]).index_add_(0, place, exact) / size[:, None]
-    found = (exact - means[place]).square().mean(dim=0)
-    return float(found.sum()) / max(1, min(latent, int((found > 0).sum())))
+    variances = (exact - means[place]).square().mean(dim=0)
+    return float(variances.sum()) / max(1, min(latent, int((variances > 0).sum())))
 
 
 def _require_vectors(data: Dataset) -> None:

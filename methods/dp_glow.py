@@ -248,18 +248,18 @@ class DPGlowScheme(NoiseScheme):
         """The flow's fit to held-out public images, and the noise."""
         rows, nats, bits = self.learned["held-out"].tolist()
         d = len(self.noise.half)
-        told: dict[str, int | float | str] = {
+        notes: dict[str, int | float | str] = {
             "held-out images": int(rows),
             "bits per dimension": round(bits, 4),
             "negative log-likelihood, nats per image": round(nats * d, 1),
         }
         if self.epsilon is not None:
-            told["epsilon per pixel"] = self.epsilon / d
-            told["noise scale, median over the latent"] = round(float(self.noise.scale.median()), 6)
-            told["noise scale over the clip's width"] = round(
+            notes["epsilon per pixel"] = self.epsilon / d
+            notes["noise scale, median over the latent"] = round(float(self.noise.scale.median()), 6)
+            notes["noise scale over the clip's width"] = round(
                 float(self.noise.scale.sum() / self.noise.half.sum() / 2), 6
             )
-        return told
+        return notes
 
 
 @dataclass(frozen=True, eq=False)

@@ -167,7 +167,7 @@ class DPImageScheme(NoiseScheme):
     def notes(self) -> Mapping[str, int | float | str]:
         """The noise, the code's spread, and the code's loss of detail."""
         std, (missed, rows) = self.learned["code std"], self.learned["held out"].tolist()
-        found = {
+        numbers = {
             "noise scale": self.noise.noise_scale,
             "code deviation, mean": float(std.mean()),
             "code deviation, least": float(std.min()),
@@ -177,7 +177,7 @@ class DPImageScheme(NoiseScheme):
             "L1 sensitivity": self.sensitivity,
         }
         caveat = {CAVEAT: NOTHING_LEFT} if self.steps == 0 else {}
-        return {**caveat, **{name: number for name, number in found.items() if math.isfinite(number)}}
+        return {**caveat, **{name: number for name, number in numbers.items() if math.isfinite(number)}}
 
     def blur(self, samples: torch.Tensor, stream: Stream) -> torch.Tensor:
         """Decoded noisy codes (n, c, h, w). Raises ValueError for other shapes."""

@@ -102,10 +102,10 @@ class DPSGD(Method):
     def classifier(self, shape: tuple[int, ...], outputs: int) -> torch.nn.Sequential:
         """Features of rows (see `read`), then a linear layer from zero."""
         if len(shape) > 1 and self.network == "strided":
-            made = strided_cnn(shape, outputs, norm="group")
-            for part in made[1].parameters():
+            network = strided_cnn(shape, outputs, norm="group")
+            for part in network[1].parameters():
                 torch.nn.init.zeros_(part)
-            return made
+            return network
         return private_cnn(shape, outputs, width=self.width)
 
     def read(self, samples: torch.Tensor, learned: State) -> torch.Tensor:

@@ -122,8 +122,8 @@ class DPSimpleScheme(NoiseScheme):
         """float64: rows in public standard deviations, clipped if the scheme clips."""
         mean, std, low, high = (self.learned[part].to(samples.device) for part in ("mean", "std", "low", "high"))
         rows = samples.double()
-        kept = torch.maximum(torch.minimum(rows, high), low) if self.clip else rows
-        return (kept - mean) / std
+        clipped = torch.maximum(torch.minimum(rows, high), low) if self.clip else rows
+        return (clipped - mean) / std
 
     def mechanism(self) -> DPSimpleMechanism:
         """Laplace noise on the standardised row."""

@@ -113,9 +113,9 @@ class HiddenControlScheme(SecretScheme):
 
 def _network(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     def drawn(part: torch.Tensor) -> torch.Tensor:
-        made = stream.normal(*part.shape).to(part.device, part.dtype).relu_().flatten(1)
-        std, mean = torch.std_mean(made, dim=1, correction=0, keepdim=True)
-        return ((made - mean) / std.clamp_min(TINY)).reshape(part.shape)
+        output = stream.normal(*part.shape).to(part.device, part.dtype).relu_().flatten(1)
+        std, mean = torch.std_mean(output, dim=1, correction=0, keepdim=True)
+        return ((output - mean) / std.clamp_min(TINY)).reshape(part.shape)
 
     return by_blocks(rows, drawn, ROWS, draws=True)
 
@@ -128,9 +128,9 @@ def _shuffled(rows: torch.Tensor, again: Callable[[], Stream]) -> torch.Tensor:
     """
     flat = rows.flatten(1)
     n, d = flat.shape
-    found = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device).flatten(1)
+    result = torch.empty(rows.shape, dtype=rows.dtype, device=rows.device).flatten(1)
     for columns in torch.arange(d).chunk(PARTS):
         part, stream = slice(int(columns[0]), int(columns[-1]) + 1), again()
         numbers = torch.cat([stream.uniform(len(own), d)[:, part] for own in torch.split(torch.arange(n), ROWS)])
-        found[:, part] = flat[:, part].gather(0, numbers.argsort(dim=0).to(rows.device))
-    return found.reshape(rows.shape)
+        result[:, part] = flat[:, part].gather(0, numbers.argsort(dim=0).to(rows.device))
+    return result.reshape(rows.shape)

@@ -65,11 +65,11 @@ class InstaHide(Method):
         if not 0 < self.largest <= 1:
             raise ValueError(f"largest must be above 0 and at most 1, got {self.largest}")
         trial = abs(np.random.default_rng(0).standard_normal((TRIAL_DRAWS, self.k)))
-        kept = float((trial.max(axis=1) <= self.largest * trial.sum(axis=1)).mean())
-        if kept < FEWEST_KEPT:
+        share = float((trial.max(axis=1) <= self.largest * trial.sum(axis=1)).mean())
+        if share < FEWEST_KEPT:
             raise ValueError(
                 f"largest must leave at least {FEWEST_KEPT:.0%} of the weights that are drawn, and {self.largest} "
-                f"leaves {kept:.2%} for k {self.k} (the largest of k weights is never below 1/k): raise it"
+                f"leaves {share:.2%} for k {self.k} (the largest of k weights is never below 1/k): raise it"
             )
 
     def fit(self, public: Dataset, seed: int) -> InstaHideScheme:
@@ -179,7 +179,7 @@ def soft_labels(labels: torch.Tensor, rows: torch.Tensor, weights: torch.Tensor)
     tensor([[0.5000]])
     """
     known = (~labels.isnan()).to(weights.dtype)
-    weight, total = (_weighted((each[row] for row in rows.T), weights) for each in (known, labels.nan_to_num()))
+    weight, total = (_weighted((values[row] for row in rows.T), weights) for values in (known, labels.nan_to_num()))
     return torch.where(weight > 0, total / weight, float("nan"))
 
 

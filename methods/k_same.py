@@ -138,9 +138,9 @@ class KSameKey(Key):
         if n < k:
             raise NotApplicable(f"k-same needs at least k = {k} rows, got {n}: choose a smaller k")
         if self.method.variant == "paper":
-            kept = slice(0, n - n % k)
-            labels = None if private.labels is None else private.labels[kept]
-            rows = torch.split(private.samples, [kept.stop, n - kept.stop])[0]
+            whole = slice(0, n - n % k)
+            labels = None if private.labels is None else private.labels[whole]
+            rows = torch.split(private.samples, [whole.stop, n - whole.stop])[0]
             return paired(_means(rows, same_size_clusters(rows, k)), labels)
         number, classes = label_classes(private.labels, n)
         number = number.to(private.samples.device)
@@ -175,14 +175,14 @@ class KSameKey(Key):
 
     def _without(self, private: Dataset, small: torch.Tensor) -> Release:
         """The release of the rows that are not `small` (n,) bool."""
-        kept = (~small).nonzero()[:, 0]
-        if not len(kept):
+        others = (~small).nonzero()[:, 0]
+        if not len(others):
             raise NotApplicable(
                 f"k-same makes clusters of at least k = {self.method.k} rows of one class, and no class has them"
             )
-        made = self.release(private.take(kept))
-        links = torch.stack((kept, torch.arange(len(kept), device=kept.device)), dim=1)
-        return Release(made.samples, made.labels, links.cpu())
+        release = self.release(private.take(others))
+        links = torch.stack((others, torch.arange(len(others), device=others.device)), dim=1)
+        return Release(release.samples, release.labels, links.cpu())
 
     def state(self) -> State:
         """Empty."""
@@ -213,7 +213,9 @@ def _means(samples: torch.Tensor, cluster: torch.Tensor) -> torch.Tensor:
 
 def _named(data: Dataset, values: torch.Tensor) -> str:
     """A class's name if exclusive, else the values (k,) of its labels."""
-    said = dict(zip(data.findings, values.tolist(), strict=True))
-    if data.exclusive and 1.0 in said.values():
-        return next(name for name, value in said.items() if value == 1.0)
-    return ", ".join(f"{name} unknown" if value != value else f"{name} = {value:g}" for name, value in said.items())
+    values_by_name = dict(zip(data.findings, values.tolist(), strict=True))
+    if data.exclusive and 1.0 in values_by_name.values():
+        return next(name for name, value in values_by_name.items() if value == 1.0)
+    return ", ".join(
+        f"{name} unknown" if value != value else f"{name} = {value:g}" for name, value in values_by_name.items()
+    )

@@ -172,7 +172,7 @@ def _mean(rows: torch.Tensor) -> torch.Tensor:
 def _turned(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     """Rows (n, d) of equal length, with uniform directions on the sphere."""
     drawn = stream.normal(*rows.shape).to(rows)
-    lengths, own = (torch.linalg.vector_norm(each, dim=1, keepdim=True) for each in (rows, drawn))
+    lengths, own = (torch.linalg.vector_norm(vectors, dim=1, keepdim=True) for vectors in (rows, drawn))
     turned: torch.Tensor = drawn * (lengths / own)
     return turned
 

@@ -191,8 +191,8 @@ class NeuraCryptKey(Key):
         def shuffled(rows: torch.Tensor) -> torch.Tensor:
             encoded = encode(self.secret, self.scheme.tokens(rows)).tokens
             order = shuffles.uniform(*encoded.shape[:2]).argsort(dim=1).to(rows.device)
-            found = encoded.take_along_dim(order[:, :, None], dim=1)
-            return fold(found, (self.scheme.channels, *self.scheme.shape[1:]), method.patch_size)
+            tokens = encoded.take_along_dim(order[:, :, None], dim=1)
+            return fold(tokens, (self.scheme.channels, *self.scheme.shape[1:]), method.patch_size)
 
         return by_even_blocks(samples, shuffled, max(1, len(samples) // method.batch))
 

@@ -142,16 +142,16 @@ class KeyedEncoder(Method):
     def _caveat(self, network: obfuscator.Obfuscator) -> str:
         """The comparison of the sizes with the paper's."""
         own = (len(network.stacks), network.depth, network.width, network.locations)
-        said, paper = (
+        ours, paper = (
             f"{blocks} x {depth} learned layers of width {width} for {patches} patches"
             for blocks, depth, width, patches in (
                 own,
                 (SIZES["paper"]["blocks"], SIZES["paper"]["depth"], WIDTH, PATCHES),
             )
         )
-        if said == paper:
+        if ours == paper:
             return "a network of the paper's size"
-        return f"a network of {said}; the paper's is {paper}"
+        return f"a network of {ours}; the paper's is {paper}"
 
     def _train(self, network: obfuscator.Obfuscator, public: Dataset, seed: int) -> None:
         """Nothing is learned unless a method says so."""

@@ -196,15 +196,15 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
 
     def _mean(self, evidence: SetEvidence, *, floor: float) -> Score:
         original, released = standardise(evidence.original, evidence.released, floor=floor)
-        each, drawn_together = nearest(released, original), evidence.released_subjects
+        distances, drawn_together = nearest(released, original), evidence.released_subjects
         note = "95 % bootstrap over people"
         if drawn_together is None:
             drawn_together = torch.unique(evidence.released.flatten(1), dim=0, return_inverse=True)[1]
             note = "95 % bootstrap over distinct released rows"
         seed = derive(evidence.seed, "nearest-neighbour-distance")
-        values = torch.stack((each, torch.ones_like(each)), dim=1)
+        values = torch.stack((distances, torch.ones_like(distances)), dim=1)
         drawn, rows = bootstrap_sums(values, drawn_together, DRAWS, seed=seed).T
-        low, high = bounds(float(each.mean()), drawn / rows, units_of(drawn_together, len(each)), least=0.0)
+        low, high = bounds(float(distances.mean()), drawn / rows, units_of(drawn_together, len(distances)), least=0.0)
         if low is None:
             note = ONE_PERSON if evidence.released_subjects is not None else "no interval: all released rows are alike"
-        return Score(float(each.mean()), low, high, len(each), note=note)
+        return Score(float(distances.mean()), low, high, len(distances), note=note)

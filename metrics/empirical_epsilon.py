@@ -68,15 +68,15 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
         "if Gaussian" is the bound for a mechanism whose noise is Gaussian, if delta is above 0.
         """
         calls, confidence = evidence.calls, evidence.confidence
-        found = shown(evidence, calls.correct, calls.guesses)
+        bound = shown(evidence, calls.correct, calls.guesses)
         high = _upper_end(evidence)
         note = (
             f"lower bound on ε with {100 * confidence:g} % confidence; the upper end, as sure, is that of what this "
             "one test shows, not an upper bound on ε"
             + ("; none, for no guess was wrong" if high == math.inf else "")
-            + ("; the bound is below 0 and stands at 0: nothing was shown" if found < 0 else "")
+            + ("; the bound is below 0 and stands at 0: nothing was shown" if bound < 0 else "")
         )
-        value = max(found, 0.0)
+        value = max(bound, 0.0)
         return Score(
             value, value, max(high, value) if high < math.inf else None, calls.trials, parts=_parts(evidence), note=note
         )
@@ -85,16 +85,16 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
 def _parts(evidence: AuditEvidence) -> dict[str, Score]:
     calls, claim = evidence.calls, evidence.claim
     most = shown(evidence, calls.trials, calls.trials)
-    found = {"ceiling": Score(max(most, 0.0), None, None, calls.trials, note="all guesses made, and correct")}
+    parts = {"ceiling": Score(max(most, 0.0), None, None, calls.trials, note="all guesses made, and correct")}
     if evidence.games:
-        found["games"] = Score(len(evidence.games), None, None, calls.trials, note="; ".join(evidence.games))
+        parts["games"] = Score(len(evidence.games), None, None, calls.trials, note="; ".join(evidence.games))
     if evidence.noise in CHECKED:
-        found["noise checks"] = Score(CHECKED[evidence.noise], None, None, calls.trials, note=f"noise {evidence.noise}")
+        parts["noise checks"] = Score(CHECKED[evidence.noise], None, None, calls.trials, note=f"noise {evidence.noise}")
     if claim.delta > 0 and not evidence.one_run and claim.neighbours == "replaced":
         bound = gaussian_bound(
             calls.hits, calls.firsts, calls.false_alarms, calls.trials - calls.firsts, delta=claim.delta,
             confidence=evidence.confidence,
         )  # fmt: skip
         note = "a lower bound on ε if the noise is Gaussian, which is not tested"
-        found["if Gaussian"] = Score(max(bound, 0.0), None, None, calls.trials, note=note)
-    return found
+        parts["if Gaussian"] = Score(max(bound, 0.0), None, None, calls.trials, note=note)
+    return parts

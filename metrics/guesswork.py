@@ -151,9 +151,9 @@ def _part(
         simulate_guesswork(layout, seed=seed, draws=DRAWS), keys=len(counts),
         mean=fmean(chance_guesswork(part) for key in counts for part in key), seed=seed,
     )  # fmt: skip
-    found = from_halves(evidence, level, guesswork, "log")
-    found = replace(found, by_key=[fmean(map(guesswork, key)) for key in counts])
-    score = pair_score(evidence, level, guesswork, found, chance, seed=derive(seed, "permutation"))
+    replicates = from_halves(evidence, level, guesswork, "log")
+    replicates = replace(replicates, by_key=[fmean(map(guesswork, key)) for key in counts])
+    score = pair_score(evidence, level, guesswork, replicates, chance, seed=derive(seed, "permutation"))
     most = [fmean(map(most_guesses, key)) for key in counts]
     low, high, ahead, behind = (
         None if bound is None else min(max(1.0, bound), cap)

@@ -30,10 +30,10 @@ class BrokenPromises(Metric[HonestyEvidence]):
     def __call__(self, evidence: HonestyEvidence) -> Score:
         """The number of broken promises; parts are 1 if broken. No interval."""
         parts = {
-            name: Score(float(made.broken), None, None, evidence.n, p=made.p, note=made.said)
-            for name, made in evidence.promises.items()
+            name: Score(float(promise.broken), None, None, evidence.n, p=promise.p, note=promise.said)
+            for name, promise in evidence.promises.items()
         }
-        broken = [name for name, made in evidence.promises.items() if made.broken]
+        broken = [name for name, promise in evidence.promises.items() if promise.broken]
         return Score(
             float(len(broken)), None, None, evidence.n, parts=parts,
             note=f"of {len(parts)} that were looked into: {', '.join(broken) or 'all kept'}; counted",

@@ -62,6 +62,6 @@ class NoiseRobustAUC(Metric[LinearProbeEvidence]):
 
         The levels share their test rows and keys.
         """
-        found = {sigma: replace(auc_score(part), parts={}) for sigma, part in evidence.by_noise.items()}
-        score = mean_score([score for sigma, score in found.items() if sigma > 0], "mean over the noisy levels")
-        return replace(score, parts={f"sigma {sigma:g}": part for sigma, part in found.items()})
+        by_level = {sigma: replace(auc_score(part), parts={}) for sigma, part in evidence.by_noise.items()}
+        score = mean_score([score for sigma, score in by_level.items() if sigma > 0], "mean over the noisy levels")
+        return replace(score, parts={f"sigma {sigma:g}": part for sigma, part in by_level.items()})

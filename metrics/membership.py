@@ -75,8 +75,8 @@ class MembershipAUC(Metric[MembershipEvidence]):
         """
         people = people_of(evidence)
         rankings = [Ranking.of(scores) for scores in evidence.scores]
-        found = replicates(evidence, rankings, membership_auc)
-        value, seed = fmean(found.by_key), derive(evidence.seed, "null")
+        resampled = replicates(evidence, rankings, membership_auc)
+        value, seed = fmean(resampled.by_key), derive(evidence.seed, "null")
         ranks = [_centred_ranks(ranking, people) for ranking in rankings]
         # The AUC is 1/2 + T / (members x others), T the sum of the members' centred ranks; these are the keys' shares.
         shares = [
@@ -97,7 +97,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
         )  # fmt: skip
         inside = people.members.sum(dim=1)
         fewer = int(torch.minimum(inside, people.members.shape[1] - inside).min())
-        return never_certain(with_interval(score, found, over="people"), fewer)
+        return never_certain(with_interval(score, resampled, over="people"), fewer)
 
 
 def _exchanged_sums(shares: Sequence[torch.Tensor], people: People, draws: int, seed: int) -> torch.Tensor:
@@ -138,14 +138,14 @@ def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tenso
 
 def _tail_bound(sums: Sequence[torch.Tensor], observed: float, chosen: Sequence[int]) -> float:
     """A one-sided bound on the chance of so extreme a total."""
-    largest = max(float(each.abs().amax()) for each in sums)
+    largest = max(float(shares.abs().amax()) for shares in sums)
     tilts = torch.logspace(-4, 4, 161, dtype=torch.float64) / max(largest, 1e-300)
     logs = -tilts * abs(observed)
-    for each, count in zip(sums, chosen, strict=True):
+    for shares, count in zip(sums, chosen, strict=True):
         # Those who are not chosen sum to the same with the other sign: the smaller group has the tighter bound.
-        fewer = min(count, len(each) - count)
-        ours = (1 if fewer == count else -1) * math.copysign(1.0, observed) * each
-        logs += fewer * (torch.logsumexp(tilts[:, None] * ours, dim=1) - math.log(len(each)))
+        fewer = min(count, len(shares) - count)
+        ours = (1 if fewer == count else -1) * math.copysign(1.0, observed) * shares
+        logs += fewer * (torch.logsumexp(tilts[:, None] * ours, dim=1) - math.log(len(shares)))
     return math.exp(min(0.0, float(logs.amin())))
 
 
@@ -173,8 +173,8 @@ def membership_tpr(ranking: Ranking, members: torch.Tensor, others: torch.Tensor
         seen *= 4
     threshold = order[torch.searchsorted(above, allowed[:, None], right=True)[:, 0]]
     higher = ranking.first[threshold]
-    found = members.index_select(1, ranking.order[: int(higher.max())]).cumsum(dim=1)
-    hits = torch.nn.functional.pad(found, (1, 0)).gather(1, higher[:, None])[:, 0]
+    counts = members.index_select(1, ranking.order[: int(higher.max())]).cumsum(dim=1)
+    hits = torch.nn.functional.pad(counts, (1, 0)).gather(1, higher[:, None])[:, 0]
     return hits.double() / members.sum(dim=1).double()
 
 
@@ -225,12 +225,12 @@ def _exchanged_rates(rankings: list[Ranking], people: People, seed: int) -> dict
     """By rate, the mean over keys after each of `MEANS` exchanges."""
     drawn: dict[str, list[torch.Tensor]] = {rate: [] for rate in RATES}
     for key, ranking in enumerate(rankings):
-        found: dict[str, list[torch.Tensor]] = {rate: [] for rate in RATES}
+        by_rate: dict[str, list[torch.Tensor]] = {rate: [] for rate in RATES}
         for chosen in people.exchanged(key, MEANS, seed):
             members = people.rows(chosen)
             for rate, one_in in RATES.items():
-                found[rate].append(membership_tpr(ranking, members, 1 - members, one_in=one_in))
-        for rate, batches in found.items():
+                by_rate[rate].append(membership_tpr(ranking, members, 1 - members, one_in=one_in))
+        for rate, batches in by_rate.items():
             drawn[rate].append(torch.cat(batches))
     return {rate: torch.stack(by_key).mean(dim=0) for rate, by_key in drawn.items()}
 
@@ -251,8 +251,8 @@ def tail_bound(rankings: Sequence[Ranking], people: People, value: float, *, one
     sizes, n, total = torch.bincount(people.codes).sort().values, len(people.codes), 0.0
     for ranking, inside in zip(rankings, people.members, strict=True):
         fewest = int(sizes[: int(inside.sum())].sum())
-        allowed, found = (n - fewest) // one_in, math.ceil(value * fewest - 1e-9)
-        first = len(set(people.codes[ranking.order[: found + allowed]].tolist()))
+        allowed, hits = (n - fewest) // one_in, math.ceil(value * fewest - 1e-9)
+        first = len(set(people.codes[ranking.order[: hits + allowed]].tolist()))
         total += float(scipy.stats.hypergeom(len(sizes), int((~inside).sum()), first).cdf(allowed))
     return min(1.0, total)
 
@@ -261,8 +261,8 @@ def _tpr_score(
     evidence: MembershipEvidence, people: People, rankings: list[Ranking], rate: str, null: torch.Tensor
 ) -> Score:
     figure = partial(membership_tpr, one_in=RATES[rate])
-    found = replicates(evidence, rankings, figure)
-    value, others = fmean(found.by_key), _fewest_others(evidence)
+    resampled = replicates(evidence, rankings, figure)
+    value, others = fmean(resampled.by_key), _fewest_others(evidence)
     null_low, null_high = torch.quantile(null, torch.tensor(ENDS, dtype=torch.float64)).tolist()
     p = two_sided(null, value)
     if p <= 2 / (1 + len(null)):
@@ -274,7 +274,7 @@ def _tpr_score(
     if others < RATES[rate]:
         few = f"none of {others} others may stand above the threshold (it takes {RATES[rate]})"
         return replace(score, note=f"coarse, and no interval: {few}")
-    made = with_interval(score, found, over="people")
+    bounded = with_interval(score, resampled, over="people")
     return at_least_binomial(
-        made, sum(int(members.sum()) for members in evidence.members), people=people.members.shape[1]
+        bounded, sum(int(members.sum()) for members in evidence.members), people=people.members.shape[1]
     )

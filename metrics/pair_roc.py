@@ -126,8 +126,8 @@ def _reid_auc_score(evidence: PairEvidence, level: PairLevel) -> Score:
         raise NotApplicable("an AUC needs wrong pairs, and in some data sample all pairs are right")
     width = 1.96 * chance_sd(Layout.of(evidence, level.links).whole) / math.sqrt(len(level.full))
     chance = Chance(0.5, max(0.0, 0.5 - width), min(1.0, 0.5 + width))
-    found = from_halves(evidence, level, reid_auc, "share")
-    score = pair_score(evidence, level, reid_auc, found, chance, seed=derive(evidence.seed, "null"))
+    replicates = from_halves(evidence, level, reid_auc, "share")
+    score = pair_score(evidence, level, reid_auc, replicates, chance, seed=derive(evidence.seed, "null"))
     return never_certain(score, int(evidence.persons.max()) + 1)
 
 
@@ -215,12 +215,12 @@ def simulate_tpr(layout: Layout, one_in: int, *, seed: int, draws: int) -> torch
     unlinked = layout.pairs - linked
     allowed = unlinked // one_in
     bars = scipy.stats.beta.ppf(random.random(draws)[:, None], allowed + 1, unlinked - allowed)
-    found = np.empty(draws)
+    means = np.empty(draws)
     for draw, bar in enumerate(bars):
         place = random.random(len(layout.links))
         near = np.flatnonzero(place < bar.max())
-        found[draw] = ((layout.inside[:, near] & (place[near] < bar[:, None])).sum(axis=1) / linked).mean()
-    return torch.from_numpy(found)
+        means[draw] = ((layout.inside[:, near] & (place[near] < bar[:, None])).sum(axis=1) / linked).mean()
+    return torch.from_numpy(means)
 
 
 def advantage(counts: PairCounts) -> float:

@@ -97,7 +97,7 @@ def told_members(evidence: MembershipEvidence) -> Recognition:
     usual = by_luck(torch.bincount(people.codes), float((((others / ONE_IN).floor() + 1) / (others + 1)).mean()))
     wrong, out = (above & ~inside).sum(dim=0), (~inside).sum(dim=0)
     ever = inside.any(dim=0)
-    groups = {name: {group: of[ever] for group, of in each.items()} for name, each in evidence.groups.items()}
+    groups = {name: {group: of[ever] for group, of in members.items()} for name, members in evidence.groups.items()}
     luck = counted_luck(wrong.double(), out, usual).expand(inside.shape)[:, ever]
     return Recognition((above & inside)[:, ever], luck, usual[ever], groups, inside[:, ever], (wrong[ever], out[ever]))
 
@@ -120,8 +120,8 @@ def by_luck(rows: torch.Tensor, mean: float) -> torch.Tensor:
 
 def _highest(scores: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
     """(people,) each person's highest score."""
-    found = torch.full((int(codes.max()) + 1,), -torch.inf, dtype=torch.float64)
-    return found.scatter_reduce_(0, codes, scores, "amax")
+    highest = torch.full((int(codes.max()) + 1,), -torch.inf, dtype=torch.float64)
+    return highest.scatter_reduce_(0, codes, scores, "amax")
 
 
 def _above(highest: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:

@@ -51,7 +51,7 @@ def average_precision(scores: torch.Tensor, labels: torch.Tensor, weights: torch
     >>> average_precision(torch.tensor([0.9, 0.8, 0.7, 0.1]), torch.tensor([1.0, 0.0, 1.0, 0.0]), ones).item()
     0.8333333333333333
     """
-    positive, negative = (made.double() for made in ranked(scores, labels, weights))
+    positive, negative = (counts.double() for counts in ranked(scores, labels, weights))
     added = positive - torch.nn.functional.pad(positive, (1, 0))[:, :-1]
     precision = (positive / (positive + negative)).nan_to_num()  # no row so high in this draw: nothing is added
     total: torch.Tensor = (added * precision).sum(dim=1) / positive[:, -1]
@@ -96,8 +96,8 @@ def found_at(scores: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor) 
     positive, negative = ranked(scores, labels, weights)
     allowed = 10 * negative <= negative[:, -1:]  # ALARMS, in whole numbers
     most = (positive * allowed).amax(dim=1).double()
-    found: torch.Tensor = most / positive[:, -1]
-    return found.where(negative[:, -1] > 0, float("nan"))
+    share: torch.Tensor = most / positive[:, -1]
+    return share.where(negative[:, -1] > 0, float("nan"))
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class ProbeAUC(Metric[ProbeEvidence]):
 
 def _score(evidence: UtilityEvidence) -> Score:
     """The AUC of one probe; chance marks another half of the people."""
-    (found,) = auc_score(evidence).parts.values()
+    (score,) = auc_score(evidence).parts.values()
     m = len(evidence.labels)
     # The AUC is linear in the ranks (Mann and Whitney), so that the mean over keys is that of their mean ranks.
     ranks = torch.stack(
@@ -70,4 +70,4 @@ def _score(evidence: UtilityEvidence) -> Score:
     total, marked = torch.stack(dealt).T
     draws = (total - marked * (marked + 1) / 2) / (marked * (m - marked))
     low, high = torch.quantile(draws, torch.tensor(ENDS, dtype=torch.float64)).tolist()
-    return replace(found, null=0.5, null_low=low, null_high=high, p=two_sided(draws, found.value))
+    return replace(score, null=0.5, null_low=low, null_high=high, p=two_sided(draws, score.value))

@@ -79,8 +79,8 @@ def _top_1_score(evidence: PairEvidence, level: PairLevel) -> Score:
         simulate_top_1(Layout.of(evidence, level.links).whole, seed=seed, draws=DRAWS), keys=len(level.full),
         mean=fmean(map(chance_top_1, level.full)), seed=seed,
     )  # fmt: skip
-    found = from_people(evidence, level, lambda counts: counts.top_1, weighted_mean, "share")
-    score = pair_score(evidence, level, top_1, found, chance, seed=seed)
+    replicates = from_people(evidence, level, lambda counts: counts.top_1, weighted_mean, "share")
+    score = pair_score(evidence, level, top_1, replicates, chance, seed=seed)
     people = int(evidence.persons.max()) + 1
     return at_least_binomial(score, sum(len(counts.top_1) for counts in level.full), people=people)
 
@@ -111,7 +111,7 @@ def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
         miss = np.log1p(-linked / n)
     reach = -np.expm1(depth * miss)
     asked = np.array([len(np.unique(layout.links[held, 1])) for held in layout.inside])
-    found = np.empty(draws)
+    means = np.empty(draws)
     for draw in range(draws):
         cols = np.flatnonzero(random.random(m) < reach)
         first = np.log1p(-random.random(len(cols)) * reach[cols]) / miss[cols]
@@ -123,8 +123,8 @@ def simulate_top_1(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:
         held = layout.rows[:, rows]
         answer = held.argmax(axis=2)[:, :, None]
         hits = np.take_along_axis(held & _linked(codes, rows, cols, n), answer, axis=2)
-        found[draw] = (hits.sum(axis=(1, 2)) / asked).mean()
-    return torch.from_numpy(found)
+        means[draw] = (hits.sum(axis=(1, 2)) / asked).mean()
+    return torch.from_numpy(means)
 
 
 def _linked(codes: Integers, rows: Integers, cols: Integers, n: int) -> Bools:
@@ -163,8 +163,8 @@ def chance_of_five(layout: Layout) -> np.ndarray:
     missed = np.ones(len(linked))
     for guess in range(FIVE):
         missed *= np.clip(n - linked - guess, 0, None) / (n - guess)
-    found: np.ndarray = 1 - missed
-    return found
+    chances: np.ndarray = 1 - missed
+    return chances
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ def _top_5_score(evidence: PairEvidence, level: PairLevel) -> Score:
     chance = chance_of_mean(
         torch.from_numpy(drawn.mean(axis=1)), keys=len(level.full), mean=float(chances.mean()), seed=seed
     )
-    found = from_people(evidence, level, hits, weighted_mean, "share")
-    score = pair_score(evidence, level, top_5, found, chance, seed=seed)
+    replicates = from_people(evidence, level, hits, weighted_mean, "share")
+    score = pair_score(evidence, level, top_5, replicates, chance, seed=seed)
     parts = {
         f"within {guesses}": Score(fmean(found_within(counts, guesses) for counts in level.full), None, None, score.n)
         for guesses in CURVE
@@ -267,8 +267,8 @@ def _median_rank_score(evidence: PairEvidence, level: PairLevel) -> Score:
     seed = derive(evidence.seed, "null", "median-rank")
     draws = simulate_median_rank(Layout.of(evidence, level.links).whole, seed=seed, draws=MEDIAN_DRAWS)
     chance = chance_of_mean(draws, keys=len(level.full), mean=float(draws.mean()), seed=seed)
-    found = from_people(evidence, level, lambda counts: counts.ranks, weighted_median, "log")
-    score = pair_score(evidence, level, median_rank, found, chance, seed=seed)
+    replicates = from_people(evidence, level, lambda counts: counts.ranks, weighted_median, "log")
+    score = pair_score(evidence, level, median_rank, replicates, chance, seed=seed)
     return replace(score, low=max(1.0, score.low or 1.0))
 
 
@@ -299,7 +299,7 @@ def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> torch.Tens
     size = np.sqrt(np.diag(common))
     pairs = max(1, len(held) * (len(held) - 1))
     alike = max(0.0, float((common / np.outer(size, size)).sum() - len(held)) / pairs)
-    found = np.empty(draws)
+    means = np.empty(draws)
     for draw in range(draws):
         score = random.random(len(cols))
         shared = math.sqrt(alike) * random.standard_normal(layout.shape[1])
@@ -310,5 +310,5 @@ def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> torch.Tens
             noise = math.sqrt(1 - alike) * random.standard_normal(len(best)) + shared[cols[links[starts]]]
             noise *= np.sqrt(above * best)
             medians.append(np.median(np.rint(above + noise).clip(0, unlinked)))
-        found[draw] = 1 + np.mean(medians)
-    return torch.from_numpy(found)
+        means[draw] = 1 + np.mean(medians)
+    return torch.from_numpy(means)

@@ -79,9 +79,9 @@ class MarginalDistance(Metric[TableEvidence]):
         return replace(score, parts={**score.parts, MATCHED: self._columns(evidence, *units)})
 
     def _columns(self, evidence: TableEvidence, original: torch.Tensor, released: torch.Tensor) -> Score:
-        found = kolmogorov_smirnov(original, released, seed=derive(evidence.seed, "marginals"))
-        parts = {name: found.column(k).score() for k, name in enumerate(evidence.columns)}
-        return replace(found.score(), parts=parts)
+        comparison = kolmogorov_smirnov(original, released, seed=derive(evidence.seed, "marginals"))
+        parts = {name: comparison.column(k).score() for k, name in enumerate(evidence.columns)}
+        return replace(comparison.score(), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ def predictions(train: torch.Tensor, test: torch.Tensor) -> torch.Tensor:
     inverse = torch.linalg.inv(units.T @ units + RIDGE * torch.eye(train.shape[1], dtype=torch.float64))
     weights = -inverse / inverse.diagonal()
     weights.fill_diagonal_(0)
-    found: torch.Tensor = mean + unit * ((test.to(torch.float64) - mean) / unit @ weights)
-    return found
+    predicted: torch.Tensor = mean + unit * ((test.to(torch.float64) - mean) / unit @ weights)
+    return predicted
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class ColumnR2(Metric[TableEvidence]):
         # Of few test rows a draw may hold only such as lie at their mean, which R^2 says nothing of.
         spread = sums[:, len(values) :]
         drawn = 1 - sums[:, : len(values)] / torch.where(spread > 0, spread, torch.nan)
-        names = [name for name, kept in zip(evidence.columns, varies.tolist(), strict=True) if kept]
+        names = [name for name, varying in zip(evidence.columns, varies.tolist(), strict=True) if varying]
         parts = {name: _score(values[k : k + 1], drawn[:, k : k + 1], len(test)) for k, name in enumerate(names)}
         return replace(_score(values, drawn, len(test)), parts=parts)
 

@@ -44,7 +44,7 @@ class TransferAUC(Metric[TransferEvidence]):
 
     def __call__(self, evidence: TransferEvidence) -> Score:
         """`auc_score` of each route. Raises NotApplicable without training on the release."""
-        return _headline({route: auc_score(found) for route, found in evidence.by_route.items()})
+        return _headline({route: auc_score(part) for route, part in evidence.by_route.items()})
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class TransferAccuracy(Metric[TransferEvidence]):
 
         Raises NotApplicable if nothing was trained on the release, or classes are not exclusive.
         """
-        return _headline({route: accuracy(found) for route, found in evidence.by_route.items()})
+        return _headline({route: accuracy(part) for route, part in evidence.by_route.items()})
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CADPClassifierAccuracy(Metric[CADPClassifierEvidence]):
 
         Raises NotApplicable if nothing was trained on the release, or classes are not exclusive.
         """
-        return _headline({route: accuracy(found) for route, found in evidence.by_route.items()})
+        return _headline({route: accuracy(part) for route, part in evidence.by_route.items()})
 
 
 def accuracy(evidence: UtilityEvidence) -> Score:
@@ -130,8 +130,8 @@ def accuracy(evidence: UtilityEvidence) -> Score:
         note="" if subjects is not None else ONE_EACH,
     )  # fmt: skip
     degrees = float(max(1, min(people, DRAWS) - 1))
-    found = Replicates(hits.mean(dim=1).tolist(), drawn.tolist(), degrees, name_of(weights), "share")
-    return never_certain(with_interval(score, found, over="test people"), people)
+    replicates = Replicates(hits.mean(dim=1).tolist(), drawn.tolist(), degrees, name_of(weights), "share")
+    return never_certain(with_interval(score, replicates, over="test people"), people)
 
 
 def _hits(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

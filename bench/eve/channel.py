@@ -61,10 +61,10 @@ def axes(rows: torch.Tensor, most: int) -> torch.Tensor:
     centred = rows - rows.mean(dim=0)
     # Of few long rows the products of rows are the smaller matrix.
     wide = centred.shape[1] > len(centred)
-    values, found = torch.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    values, vectors = torch.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
     lengths = values.clamp_min(0).sqrt()
-    kept = (lengths > SMALLEST * lengths[-1]).nonzero()[-most:, 0]
-    directions: torch.Tensor = centred.T @ found[:, kept] / lengths[kept] if wide else found[:, kept]
+    places = (lengths > SMALLEST * lengths[-1]).nonzero()[-most:, 0]
+    directions: torch.Tensor = centred.T @ vectors[:, places] / lengths[places] if wide else vectors[:, places]
     return directions
 
 

@@ -63,9 +63,9 @@ class Example:
 
     def tensors(self) -> Iterator[torch.Tensor]:
         """All tensors, in their order, on the device of the rows."""
-        for each in (self.raw, self.released, self.links, self.raw_labels, self.released_labels):
-            if each is not None:
-                yield each.to(self.raw.device)
+        for tensor in (self.raw, self.released, self.links, self.raw_labels, self.released_labels):
+            if tensor is not None:
+                yield tensor.to(self.raw.device)
 
 
 @dataclass(frozen=True)

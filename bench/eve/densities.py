@@ -34,14 +34,14 @@ def log_density(rows: torch.Tensor, released: torch.Tensor, bandwidths: Sequence
         rows, released: (n, d) and (m, d) float64, about a common centre, m at least 1.
         bandwidths: p positive numbers.
     """
-    found = rows.new_empty(len(rows), len(bandwidths))
+    sums = rows.new_empty(len(rows), len(bandwidths))
     squares = released.square().sum(dim=1)
     for part in torch.split(torch.arange(len(rows), device=rows.device), max(1, PAIRS // len(released))):
         some = rows[part]
         apart = (some.square().sum(dim=1, keepdim=True) + squares - 2 * some @ released.T).clamp(min=0)
         for place, bandwidth in enumerate(bandwidths):
-            found[part, place] = torch.logsumexp(apart / (-2 * bandwidth**2), dim=1)
-    return found - torch.tensor(float(len(released)), dtype=found.dtype).log()
+            sums[part, place] = torch.logsumexp(apart / (-2 * bandwidth**2), dim=1)
+    return sums - torch.tensor(float(len(released)), dtype=sums.dtype).log()
 
 
 def density_in_parts(
@@ -57,11 +57,11 @@ def density_in_parts(
     rows, released = rows_at(rows, own), rows_at(released, theirs)
     if not isinstance(rows, Rows) and not isinstance(released, Rows):
         return log_density(rows, released, bandwidths)
-    found = rows.new_full((len(rows), len(bandwidths)), -torch.inf)
+    sums = rows.new_full((len(rows), len(bandwidths)), -torch.inf)
     for part, some in rows.blocks(_fitting(rows)) if isinstance(rows, Rows) else in_blocks(rows, SIDE):
         for _, block in in_blocks(released, SIDE):
-            found[part] = torch.logaddexp(found[part], log_density(some, block, bandwidths) + math.log(len(block)))
-    return found - math.log(len(released))
+            sums[part] = torch.logaddexp(sums[part], log_density(some, block, bandwidths) + math.log(len(block)))
+    return sums - math.log(len(released))
 
 
 def _fitting(rows: Rows) -> int:
@@ -107,14 +107,14 @@ class InOut:
             return cls(nothing, nothing, nothing + 1, 0.5)
         common += ROUNDING * float(statistic.var(dim=0).mean())  # some spread, if all is determined
         variance = (own + PRIOR * common) / (len(statistic) - 2 + PRIOR)
-        found = []
+        areas = []
         for row, held, weights in zip(statistic, inside, within, strict=True):
             counts = torch.stack((half - weights, half - 1 + weights))
             means = (sums - torch.stack((row * weights, row * (1 - weights)))) / counts
             ratio = cls(*_centred(means, common * (1 / half + 1 / (half - 1))), variance, 0.5).ratio(row)
-            told = auc(ratio.cpu(), held.double().cpu())
-            found.append(0.5 if told is None else told)  # None: no candidate in it, or none left out
-        return cls(*_centred(sums / half, common * 2 / half), variance, sum(found) / len(found))
+            area = auc(ratio.cpu(), held.double().cpu())
+            areas.append(0.5 if area is None else area)  # None: no candidate in it, or none left out
+        return cls(*_centred(sums / half, common * 2 / half), variance, sum(areas) / len(areas))
 
     def ratio(self, statistic: torch.Tensor) -> torch.Tensor:
         """Log ratio (n,) float64 of the statistic's likelihoods, in over out."""

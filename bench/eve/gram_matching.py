@@ -101,8 +101,8 @@ def _quantiles(unit: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
         # Sorting takes most of the time, and single precision half of that; the products are exact to double.
         return contrastive_towers.ordered(all_products(part, others).float())[:, places].double()
 
-    found = torch.cat([read(part) for _, part in in_blocks(unit, BLOCK)])
-    return found / found.square().mean().sqrt().clamp_min(SMALLEST)
+    quantiles = torch.cat([read(part) for _, part in in_blocks(unit, BLOCK)])
+    return quantiles / quantiles.square().mean().sqrt().clamp_min(SMALLEST)
 
 
 def assign(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -191,7 +191,7 @@ class Look:
         reference = torch.arange(m, device=rows.device)
         if m > REFERENCE_ROWS:
             reference = torch.randperm(m, generator=generator(self.seed))[:REFERENCE_ROWS].to(rows.device)
-        found: list[torch.Tensor] = []
+        columns: list[torch.Tensor] = []
         count = token_count(rows, self.reading, self.locations)
         signed = _even_part(count, self.signed)
         related = _even_part(count, self.most) if self.related else []
@@ -199,10 +199,10 @@ class Look:
         chosen = sorted({*signed, *related})
         for number, part in zip(chosen, tokens(rows, self.reading, self.locations, chosen), strict=True):
             if number in signed:
-                found.append(signature(part, reference))
+                columns.append(signature(part, reference))
             if number in related:
                 grams[related.index(number)] = gram(part)
-        signatures = torch.cat(found, dim=1)
+        signatures = torch.cat(columns, dim=1)
         of = (len(signed), count)
         return Seen(signatures - signatures.mean(dim=0), grams if self.related else None, of)
 

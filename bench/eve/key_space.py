@@ -146,11 +146,11 @@ def _bytes(state: State) -> Bytes:
 
 def _state(like: State, content: Bytes) -> State:
     """Tensors of the kinds and shapes of `like` that hold those bytes."""
-    found, start = {}, 0
+    tensors, start = {}, 0
     for name in sorted(like):
         tensor = like[name]
         size = tensor.numel() * tensor.element_size()
         part = torch.from_numpy(content[start : start + size].copy())
-        found[name] = part.view(tensor.dtype).view(tensor.shape).to(tensor.device)
+        tensors[name] = part.view(tensor.dtype).view(tensor.shape).to(tensor.device)
         start += size
-    return found
+    return tensors

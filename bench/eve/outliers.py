@@ -39,8 +39,8 @@ def tamed(samples: torch.Tensor) -> torch.Tensor:
     few = max(1, CACHED // max(1, len(middle))) if host else ROWS_AT_ONCE
 
     def away(part: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = torch.linalg.vector_norm(part.flatten(1).double() - middle, dim=1)
-        return found
+        distance: torch.Tensor = torch.linalg.vector_norm(part.flatten(1).double() - middle, dim=1)
+        return distance
 
     distances = torch.cat([away(part) for _, part in in_blocks(samples, few)])
     usual = distances.median()

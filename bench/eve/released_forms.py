@@ -25,8 +25,8 @@ def forms_at(released: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     """Released rows (m, d) at `place` (n,); 0 for place -1."""
 
     def at(index: torch.Tensor) -> torch.Tensor:
-        found = (released.read if isinstance(released, Rows) else released.__getitem__)(index.clamp_min(0))
-        return found.masked_fill_((index < 0).to(found.device)[:, None], 0)
+        rows = (released.read if isinstance(released, Rows) else released.__getitem__)(index.clamp_min(0))
+        return rows.masked_fill_((index < 0).to(rows.device)[:, None], 0)
 
     if not isinstance(released, Rows):
         return at(place)
@@ -48,11 +48,11 @@ def nearest_row(forms: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
     """Squared distance (n,) float64 of forms (n, d) to nearest released rows."""
     first, number = distinct(forms)
     others = rows_at(released, distinct(released)[0])
-    found = [
+    distances = [
         torch.stack([pair_distances(part, other, 2).amin(dim=1) for _, other in in_blocks(others)]).amin(dim=0)
         for _, part in in_blocks(rows_at(forms, first), BLOCK)
     ]
-    return torch.cat(found)[number]
+    return torch.cat(distances)[number]
 
 
 def chosen_rows(which: torch.Tensor, new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:

@@ -99,9 +99,9 @@ def weight_of(fit: float) -> float:
 
 def _kernel(inputs: torch.Tensor, chosen: torch.Tensor, kernel: Kernel) -> torch.Tensor:
     """(n, t) kernel of all rows with the chosen rows."""
-    found = measured(inputs, inputs[chosen], kernel)
-    unit = inputs.square().sum(dim=1).mean() if kernel == "linear" else found.median()
-    return raised(found, unit.clamp_min(TINY), kernel)
+    products = measured(inputs, inputs[chosen], kernel)
+    unit = inputs.square().sum(dim=1).mean() if kernel == "linear" else products.median()
+    return raised(products, unit.clamp_min(TINY), kernel)
 
 
 def _out_of_fold(products: torch.Tensor, targets: torch.Tensor, pairs: Pairs, ridge: float) -> torch.Tensor:
@@ -144,9 +144,9 @@ def predict_in_parts(
 
     def guesses() -> Iterator[torch.Tensor]:
         for place, block in _blocks(raw, budget, released[0].numel()):
-            found = lessons.predict(block, pairs.fold[place], weights)
-            squares.add_(found.square().sum(dim=(0, 2)))
-            yield found.flatten(1)
+            guess = lessons.predict(block, pairs.fold[place], weights)
+            squares.add_(guess.square().sum(dim=(0, 2)))
+            yield guess.flatten(1)
 
     a, r = kept(guesses(), len(raw), budget), released.shape[2]
     loud = torch.tensor([weight_of(fit) ** 0.5 for _, fit in settled], dtype=sizes.dtype, device=sizes.device)
@@ -193,28 +193,28 @@ class _Lessons:
 
     def predict(self, rows: torch.Tensor, fold: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Predictions (b, locations, r) of raw rows, by weights of `fold` (b,)."""
-        found = rows.new_zeros(len(rows), len(self.anchors), weights.shape[2])
+        guess = rows.new_zeros(len(rows), len(self.anchors), weights.shape[2])
         asked = [(fold == number).nonzero()[:, 0] for number in range(FOLDS)]
         for location in range(len(self.anchors)):
             products = self._products(rows[:, location], location)
             for number, own in enumerate(asked):
-                found[own, location] = products[own] @ weights[location * FOLDS + number]
-        return found
+                guess[own, location] = products[own] @ weights[location * FOLDS + number]
+        return guess
 
     def _products(self, rows: torch.Tensor, location: int) -> torch.Tensor:
-        found = measured(rows, self.anchors[location], self.kernel)
-        return raised(found, self.units[location], self.kernel)
+        products = measured(rows, self.anchors[location], self.kernel)
+        return raised(products, self.units[location], self.kernel)
 
     def _targets(self, location: int) -> torch.Tensor:
         return self.answers[location] / self.sizes[location]
 
     def _solved(self, products: torch.Tensor, targets: torch.Tensor, ridge: float) -> Iterator[torch.Tensor]:
         for fold in range(FOLDS):
-            found = torch.zeros_like(targets)
+            weights = torch.zeros_like(targets)
             known = (self.fold != fold).nonzero()[:, 0]
             if len(known):
-                found[known] = solve(products[known][:, known], targets[known], ridge)
-            yield found
+                weights[known] = solve(products[known][:, known], targets[known], ridge)
+            yield weights
 
 
 def _blocks(rows: torch.Tensor, budget: Budget, more: int = 0) -> Iterator[tuple[slice, torch.Tensor]]:
@@ -234,10 +234,10 @@ def _by_location(rows: torch.Tensor, chosen: torch.Tensor, budget: Budget) -> to
     def parts() -> Iterator[torch.Tensor]:
         for first in range(0, locations, together):
             own = slice(first, min(first + together, locations))
-            found = torch.empty(own.stop - first, len(chosen), q, dtype=rows.dtype, device=rows.device)
+            group = torch.empty(own.stop - first, len(chosen), q, dtype=rows.dtype, device=rows.device)
             for place, block in _blocks(some, budget):
-                found[:, place] = block[:, own].transpose(0, 1)
-            yield found
+                group[:, place] = block[:, own].transpose(0, 1)
+            yield group
 
     return kept(parts(), locations, budget)
 
@@ -245,19 +245,19 @@ def _by_location(rows: torch.Tensor, chosen: torch.Tensor, budget: Budget) -> to
 def _medians(raw: torch.Tensor, anchors: torch.Tensor, budget: Budget) -> torch.Tensor:
     """Median squared distance (locations,) of rows from anchors, the lower middle."""
     locations, t = anchors.shape[:2]
-    found, rank = [0] * locations, [(len(raw) * t - 1) // 2] * locations
+    prefixes, rank = [0] * locations, [(len(raw) * t - 1) // 2] * locations
     for shift in (64 - DIGIT * (number + 1) for number in range(DIGITS)):
         counts = torch.zeros(locations, 1 << DIGIT, dtype=torch.int64, device=raw.device)
         for _, block in _blocks(raw, budget, t):
             for location in range(locations):
                 distances = measured(block[:, location], anchors[location], "gauss").abs()  # no -0.0
-                digits = (distances.view(torch.int64) >> shift) - (found[location] << DIGIT)
+                digits = (distances.view(torch.int64) >> shift) - (prefixes[location] << DIGIT)
                 own = digits[(digits >= 0) & (digits < 1 << DIGIT)]
                 counts[location] += torch.bincount(own, minlength=1 << DIGIT)
         below = counts.cpu().cumsum(dim=1)
         for location, up_to in enumerate(below):
             digit = int(torch.searchsorted(up_to, rank[location], right=True))
             rank[location] -= int(up_to[digit - 1]) if digit else 0
-            found[location] = (found[location] << DIGIT) + digit
-    bits = torch.tensor(found, dtype=torch.int64) << (64 - DIGIT * DIGITS)
+            prefixes[location] = (prefixes[location] << DIGIT) + digit
+    bits = torch.tensor(prefixes, dtype=torch.int64) << (64 - DIGIT * DIGITS)
     return bits.view(torch.float64).to(raw.device)

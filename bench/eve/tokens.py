@@ -78,14 +78,14 @@ def layouts(shape: tuple[int, ...]) -> list[Layout]:
         return [Layout("chunks", numbers // parts) for parts in range(min(MOST_CHUNKS, numbers), 0, -1)
                 if numbers % parts == 0]  # fmt: skip
     c, h, w = shape
-    found = [Layout("patches", size) for size in patch_sizes(h, w) if (h // size) * (w // size) <= MOST_LOCATIONS]
+    cuts = [Layout("patches", size) for size in patch_sizes(h, w) if (h // size) * (w // size) <= MOST_LOCATIONS]
     if w < numbers // c and c * h <= MOST_LOCATIONS:
-        found.append(Layout("chunks", w))
+        cuts.append(Layout("chunks", w))
     if c > 1 and 1 < h * w <= MOST_LOCATIONS:
-        found.append(Layout("channels", 0))
+        cuts.append(Layout("channels", 0))
     whole = Layout("chunks", numbers)
     square = h == w  # then the largest patch is a whole row already
-    return found if square else [*found, whole]
+    return cuts if square else [*cuts, whole]
 
 
 def unshuffled(parts: torch.Tensor) -> torch.Tensor:
@@ -107,7 +107,7 @@ def unshuffled(parts: torch.Tensor) -> torch.Tensor:
     some = rows_at(parts, torch.arange(0, len(parts), step, device=parts.device))[:].double()
     by_length = some.square().sum(dim=(1, 2)).argsort()  # the order of rows, which a release changes, is to say nothing
     starts = some[by_length[[len(some) * (2 * number + 1) // (2 * STARTS) for number in range(STARTS)]]]
-    _, centres = min((_clustered(some, start) for start in starts), key=lambda found: found[0])
+    _, centres = min((_clustered(some, start) for start in starts), key=lambda clusters: clusters[0])
     put_back = partial(_by_centres, centres=centres)
     return parts.map(put_back) if isinstance(parts, Rows) else put_back(parts)
 
@@ -116,10 +116,10 @@ def _clustered(parts: torch.Tensor, centres: torch.Tensor) -> tuple[float, torch
     """Sum of squares within clusters from `centres` (t, q), and sorted means."""
     order = None
     for _ in range(ROUNDS):
-        found = _order(parts, centres)
-        if order is not None and torch.equal(found, order):
+        better = _order(parts, centres)
+        if order is not None and torch.equal(better, order):
             break
-        order = found
+        order = better
         placed = parts.take_along_dim(order[:, :, None], dim=1)
         centres = placed.mean(dim=0)
     within = (placed - centres).square().sum(dim=(0, 2))
@@ -135,11 +135,11 @@ def _order(parts: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
 
     Each patch and each centre goes somewhere, so that their lengths change no choice: inner products decide.
     """
-    found: list[np.ndarray] = []
+    orders: list[np.ndarray] = []
     for _, some in in_blocks(parts, ROWS):
         products = torch.einsum("tq,msq->mts", centres, some.double()).cpu().numpy()
-        found += [scipy.optimize.linear_sum_assignment(row, maximize=True)[1] for row in products]
-    return torch.from_numpy(np.stack(found)).to(parts.device)
+        orders += [scipy.optimize.linear_sum_assignment(row, maximize=True)[1] for row in products]
+    return torch.from_numpy(np.stack(orders)).to(parts.device)
 
 
 def tokens(
@@ -159,11 +159,13 @@ def tokens(
     parts = rows.map(partial(located, locations=locations)) if isinstance(rows, Rows) else located(rows, locations)
     if reading == "bags":
         bag = _bag(parts.double())
-        found: Iterator[torch.Tensor] = iter([bag[number] for number in chosen])
+        matrices: Iterator[torch.Tensor] = iter([bag[number] for number in chosen])
     else:
         parts = unshuffled(parts) if reading == "unshuffled" else parts
-        found = _each(parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else torch.Tensor.double)
-    for token in found:
+        matrices = _each(
+            parts, chosen, (lambda part: part.double().abs()) if reading == "sizes" else torch.Tensor.double
+        )
+    for token in matrices:
         yield token - token.mean(dim=0)
 
 

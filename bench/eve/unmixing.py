@@ -69,10 +69,10 @@ class Explained:
 def explain(dictionary: Dictionary, sizes: torch.Tensor, effort: Effort) -> Explained:
     """The best explanation for each row of absolute values (m, d) float64."""
     length = torch.linalg.vector_norm(sizes, dim=1).clamp_min(1e-300)
-    kept = min(KEPT, effort.shortlist, len(dictionary.rows))
+    most = min(KEPT, effort.shortlist, len(dictionary.rows))
     best = Explained(
-        torch.arange(kept, device=sizes.device).repeat(len(sizes), 1),
-        sizes.new_zeros(len(sizes), kept),
+        torch.arange(most, device=sizes.device).repeat(len(sizes), 1),
+        sizes.new_zeros(len(sizes), most),
         sizes.new_full((len(sizes),), torch.inf),
         sizes * _signs(dictionary.mean),
     )
@@ -88,7 +88,7 @@ def explain(dictionary: Dictionary, sizes: torch.Tensor, effort: Effort) -> Expl
         for _ in range(effort.rounds):
             if not len(todo):
                 break
-            chosen, weights, signed = _round(dictionary, sizes[todo], signed, held, effort.shortlist, kept)
+            chosen, weights, signed = _round(dictionary, sizes[todo], signed, held, effort.shortlist, most)
             mixed = (weights[:, None] @ dictionary.rows[chosen])[:, 0]
             left = torch.linalg.vector_norm(sizes[todo] - mixed.abs(), dim=1) / length[todo]
             better = left < best.left[todo]
@@ -96,7 +96,7 @@ def explain(dictionary: Dictionary, sizes: torch.Tensor, effort: Effort) -> Expl
             for name in ("chosen", "weights", "left", "signed"):
                 getattr(best, name)[todo[better]] = getattr(now, name)[better]
             going = (left > EXPLAINED) & (left < PROGRESS * before)
-            held, before = chosen[going][:, : max(1, kept - 2)], left[going]
+            held, before = chosen[going][:, : max(1, most - 2)], left[going]
             todo, signed = todo[going], signed[going]
     return best
 
@@ -107,7 +107,7 @@ def _round(
     signed: torch.Tensor,
     held: torch.Tensor | None,
     shortlist: int,
-    kept: int,
+    most: int,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """One regression and refit: candidates (m, kept), weights, and re-signed sizes."""
     weights = above_mean(dictionary, signed) @ dictionary.columns.T
@@ -121,7 +121,7 @@ def _round(
         for _ in range(times):
             start = _non_negative(gram, (atoms @ signed[:, :, None])[:, :, 0], start, sweeps)
             signed = sizes * _signs((start[:, None] @ atoms)[:, 0])
-        order = start.argsort(dim=1, descending=True)[:, :kept]
+        order = start.argsort(dim=1, descending=True)[:, :most]
         chosen, start = chosen.gather(1, order), start.gather(1, order)
     return chosen, start, signed
 

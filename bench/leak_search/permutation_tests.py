@@ -46,7 +46,8 @@ def sharing(
     part = torch.arange(len(inside) + len(outside)).repeat_interleave(fewest)
     order = torch.randperm(len(rows), generator=random)
     left, right = (
-        torch.nn.functional.normalize(each - each.mean(dim=0), dim=1) for each in (released.flatten(1), rows[order])
+        torch.nn.functional.normalize(vectors - vectors.mean(dim=0), dim=1)
+        for vectors in (released.flatten(1), rows[order])
     )
     near = part[order][(left @ right.T).mul(EQUAL).round().argmax(dim=1)]
     counts = torch.bincount(near, minlength=len(inside) + len(outside)).double()
@@ -116,16 +117,18 @@ def label_traces(raw: torch.Tensor, labels: torch.Tensor, released: torch.Tensor
     inner = digits[train].T @ digits[train]
     inner.diagonal().add_(RIDGE * inner.diagonal().mean())
     guess = digits[test] @ torch.linalg.solve(inner, digits[train].T @ target[train])
-    told = kind[test]
-    own, found = float((guess * target[test]).sum()), 0
-    order = told.argsort(stable=True)
+    test_kind = kind[test]
+    own, hits = float((guess * target[test]).sum()), 0
+    order = test_kind.argsort(stable=True)
     for start in range(0, DRAWS, AT_ONCE):
         many = min(AT_ONCE, DRAWS - start)
-        keys = torch.rand(many, len(test), generator=random) + told[order]  # sorted, they are exchanged within a kind
+        keys = (
+            torch.rand(many, len(test), generator=random) + test_kind[order]
+        )  # sorted, they are exchanged within a kind
         places = order[keys.argsort(dim=1)]
         sums = torch.einsum("ik,bik->b", guess[order], target[test][places])
-        found += int((sums >= own).sum())
-    return (1 + found) / (1 + DRAWS)
+        hits += int((sums >= own).sum())
+    return (1 + hits) / (1 + DRAWS)
 
 
 def _digits(labels: torch.Tensor) -> torch.Tensor:

@@ -65,8 +65,8 @@ def _equal(samples: torch.Tensor) -> np.ndarray:
         for part in torch.split(samples.flatten(1), ROWS)
         for row in part[:].contiguous().cpu().numpy()
     ]
-    told = np.frombuffer(b"".join(digests), dtype=np.dtype((np.void, DIGEST)))
-    return np.unique(told, return_inverse=True)[1].reshape(-1)
+    codes = np.frombuffer(b"".join(digests), dtype=np.dtype((np.void, DIGEST)))
+    return np.unique(codes, return_inverse=True)[1].reshape(-1)
 
 
 def _chain(number: np.ndarray, shape: tuple[int, int]) -> scipy.sparse.coo_array:
@@ -148,17 +148,17 @@ def search(name: str, table: torch.Tensor, among: Candidates) -> Search | None:
     firsts = dict(zip(reversed(claimed), reversed(hit), strict=True))
     ranked = [firsts[group] for group in dict.fromkeys(claimed)]
     tries = sorted({max(min(FEWEST, len(ranked)), round(share * len(ranked))) for share in STRONGEST})
-    found = [(float(scipy.stats.hypergeom.sf(sum(ranked[:k]) - 1, total, inside, k)), k) for k in tries]
-    p, k = min(found)
+    tails = [(float(scipy.stats.hypergeom.sf(sum(ranked[:k]) - 1, total, inside, k)), k) for k in tries]
+    p, k = min(tails)
     return Search(name, min(1.0, p * len(tries)), sum(ranked[:k]), k, inside / total)
 
 
-def strongest(found: Sequence[Search]) -> Search | None:
+def strongest(searches: Sequence[Search]) -> Search | None:
     """The search of least p, times their number (Bonferroni); None without searches."""
-    if not found:
+    if not searches:
         return None
-    least = min(found, key=lambda each: each.p)
-    p = min(1.0, least.p * len(found))
+    least = min(searches, key=lambda result: result.p)
+    p = min(1.0, least.p * len(searches))
     return Search(least.name, p, least.hits, least.claimed, least.base)
 
 
@@ -200,35 +200,35 @@ class Lineup:
         return Candidates(torch.arange(len(self.part)), self.group, self.part < FOLDS)
 
 
-def in_raw_rows(released: torch.Tensor, told: torch.Tensor | None, lineup: Lineup) -> list[Search]:
+def in_raw_rows(released: torch.Tensor, declared: torch.Tensor | None, lineup: Lineup) -> list[Search]:
     """Searches among the raw rows themselves, one an appearance and fold.
 
     Args:
         released: (m, ...) float32.
-        told: (m, FOLDS) bool: the folds a released row is declared to show; None if no row is declared to show any.
+        declared: (m, FOLDS) bool: the folds a released row is declared to show; None if no row is declared to show any.
         lineup: The people that may be found.
     """
-    found = []
+    searches = []
     for name, raw, rows in appearances(lineup.raw, released):
-        if told is None:
+        if declared is None:
             among = lineup.all
-            found.append(search(name, cosine(rows, raw[among.columns]), among))
+            searches.append(search(name, cosine(rows, raw[among.columns]), among))
         else:
-            found += _by_fold(name, rows, raw, told, lineup)
-    return [each for each in found if each is not None]
+            searches += _by_fold(name, rows, raw, declared, lineup)
+    return [result for result in searches if result is not None]
 
 
 def by_what_links_teach(
-    released: torch.Tensor, told: torch.Tensor, pairs: torch.Tensor, lineup: Lineup, half: torch.Tensor
+    released: torch.Tensor, declared: torch.Tensor, pairs: torch.Tensor, lineup: Lineup, half: torch.Tensor
 ) -> list[Search]:
     """Searches by a map learned from half of the links.
 
     Args:
-        released, told, lineup: As in `in_raw_rows`.
+        released, declared, lineup: As in `in_raw_rows`.
         pairs: (p, 2) int64 declared links between rows of the line-up and released rows.
         half: (p,) bool: those to learn from.
     """
-    found = []
+    searches = []
     raw = lineup.raw.flatten(1)
     learned_from = torch.zeros(len(released), dtype=torch.bool)
     learned_from[pairs[half, 1]] = True
@@ -236,50 +236,50 @@ def by_what_links_teach(
         if name not in ("values", "last byte"):
             continue
         for fold in range(FOLDS):
-            known = pairs[half & (lineup.part[pairs[:, 0]] != fold) & ~told[pairs[:, 1], fold]]
+            known = pairs[half & (lineup.part[pairs[:, 0]] != fold) & ~declared[pairs[:, 1], fold]]
             if len(known) < FEWEST_PAIRS:
                 continue
             among = lineup.fold(fold)
             guess = recovered(rows.flatten(1), raw, known, raw[among.columns])
-            asked = ~told[:, fold] & ~learned_from
-            found.append(search(f"learned from half of the links, {name}", guess[asked], among))
-    return [each for each in found if each is not None]
+            asked = ~declared[:, fold] & ~learned_from
+            searches.append(search(f"learned from half of the links, {name}", guess[asked], among))
+    return [result for result in searches if result is not None]
 
 
-def in_releases(released: torch.Tensor, told: torch.Tensor, again: Lineup) -> tuple[list[Search], float]:
+def in_releases(released: torch.Tensor, declared: torch.Tensor, again: Lineup) -> tuple[list[Search], float]:
     """Searches among each part's own release; p of whole differences.
 
     The same key released each part by itself. A release may differ as a whole from another (statistics of a batch):
     then the people in it are not exchangeable, which shows between two parts that were never released with the others.
 
     Args:
-        released, told: As in `in_raw_rows`.
+        released, declared: As in `in_raw_rows`.
         again: Released rows by part, with the group of the raw row that each is declared to show.
     """
-    found: list[Search | None] = []
+    searches: list[Search | None] = []
     wholes: list[Search | None] = []
     for name, ordered in (("released again", False), ("released again, values in order", True)):
         left, right = (rows.flatten(1) for rows in (released, again.raw))
         if ordered:  # patches may be shuffled
             left, right = (rows.sort(dim=1).values for rows in (left, right))
-        found += _by_fold(name, left, right, told, again)
+        searches += _by_fold(name, left, right, declared, again)
         columns = (again.part >= FOLDS).nonzero()[:, 0]
         others = cosine(left, right[columns])
         for one in (FOLDS, FOLDS + 1):
             pair = Candidates(columns, again.group[columns], again.part[columns] == one)
             wholes.append(search(name, others, pair))
-    whole = strongest([each for each in wholes if each is not None])
-    return [each for each in found if each is not None], 1.0 if whole is None else whole.p
+    whole = strongest([result for result in wholes if result is not None])
+    return [result for result in searches if result is not None], 1.0 if whole is None else whole.p
 
 
 def _by_fold(
-    name: str, released: torch.Tensor, rows: torch.Tensor, told: torch.Tensor, lineup: Lineup
+    name: str, released: torch.Tensor, rows: torch.Tensor, declared: torch.Tensor, lineup: Lineup
 ) -> list[Search | None]:
-    found: list[Search | None] = []
+    searches: list[Search | None] = []
     for fold in range(FOLDS):
-        among, asked = lineup.fold(fold), released[~told[:, fold]]
-        found.append(search(name, cosine(asked, rows[among.columns]), among) if len(asked) else None)
-    return found
+        among, asked = lineup.fold(fold), released[~declared[:, fold]]
+        searches.append(search(name, cosine(asked, rows[among.columns]), among) if len(asked) else None)
+    return searches
 
 
 def shown(links: torch.Tensor, part: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
@@ -288,11 +288,11 @@ def shown(links: torch.Tensor, part: torch.Tensor, released: torch.Tensor) -> to
     Released rows (m, ...) that are equal to the last bit show whom any of them is declared to show: under k-Same every
     person has a row of her own, the mean of her cluster, and stands in the rows of all its members.
     """
-    told = torch.zeros(len(released), FOLDS, dtype=torch.bool)
+    declared = torch.zeros(len(released), FOLDS, dtype=torch.bool)
     fold = part[links[:, 0]]
-    told[links[:, 1], fold] = True
+    declared[links[:, 1], fold] = True
     equal = groups(released, None)
-    shared = torch.zeros(int(equal.max()) + 1, FOLDS, dtype=torch.int64).index_add_(0, equal, told.long())
+    shared = torch.zeros(int(equal.max()) + 1, FOLDS, dtype=torch.int64).index_add_(0, equal, declared.long())
     return shared[equal] > 0
 
 
@@ -308,8 +308,8 @@ def recovered(released: torch.Tensor, raw: torch.Tensor, pairs: torch.Tensor, ca
     middle = raw.mean(dim=0)
     known = raw[pairs[:, 0]] - middle
     _, deviations, directions = torch.linalg.svd(known, full_matrices=False)
-    kept = min(DIRECTIONS, int((deviations > 1e-6 * deviations[0].clamp_min(1e-30)).sum()))
-    directions = directions[:kept].T / deviations[:kept] * len(known) ** 0.5
+    rank = min(DIRECTIONS, int((deviations > 1e-6 * deviations[0].clamp_min(1e-30)).sum()))
+    directions = directions[:rank].T / deviations[:rank] * len(known) ** 0.5
     rows = released - released[pairs[:, 1]].mean(dim=0)
     inner = rows[pairs[:, 1]] @ rows[pairs[:, 1]].T
     inner.diagonal().add_(RIDGE * inner.diagonal().mean().clamp_min(1e-30))

@@ -45,10 +45,10 @@ class GridNoise:
         rounding to the grid adds to the ranges.
         """
         scale = float((high - low).sum()) / epsilon
-        found = cls.of(scale, float(max(low.abs().max(), high.abs().max())))
-        steps = Fraction(found.span(low, high))
+        noise = cls.of(scale, float(max(low.abs().max(), high.abs().max())))
+        steps = Fraction(noise.span(low, high))
         # If the grid is so coarse that both ends of every range are one point, any scale will do.
-        return cls(found.grid, above(steps * Fraction(found.grid.step) / Fraction(epsilon)) if steps else scale)
+        return cls(noise.grid, above(steps * Fraction(noise.grid.step) / Fraction(epsilon)) if steps else scale)
 
     def span(self, low: torch.Tensor, high: torch.Tensor) -> int:
         """The largest L1 distance in steps of rows within `low`..`high`."""
@@ -89,5 +89,5 @@ def above(exact: Fraction) -> float:
     >>> above(Fraction(1, 3)) > Fraction(1, 3), above(Fraction(1, 2))
     (True, 0.5)
     """
-    found = float(exact)
-    return math.nextafter(found, math.inf) if Fraction(found) < exact else found
+    nearest = float(exact)
+    return math.nextafter(nearest, math.inf) if Fraction(nearest) < exact else nearest

@@ -89,7 +89,7 @@ class LabelCode:
     def _surplus(self, what: str, classes: dict[str, torch.Tensor]) -> torch.Tensor:
         """(n,) bool: the surplus rows; without them classes are equally frequent."""
         rows = {name: member.nonzero()[:, 0] for name, member in classes.items()}
-        counts = {name: len(found) for name, found in rows.items() if len(found)}
+        counts = {name: len(members) for name, members in rows.items() if len(members)}
         fewest = min(counts.values(), default=0)
         if self.unbalanced == "error" and any(count != fewest for count in counts.values()):
             raise NotApplicable(
@@ -98,7 +98,7 @@ class LabelCode:
                 f"data, or set unbalanced=withhold to release the surplus labels as unknown, or labels=raw"
             )
         surplus = torch.zeros_like(next(iter(classes.values())))
-        for name, found in rows.items():
-            order = self.secret.stream("surplus", what, name).permutation(len(found))
-            surplus[found[order[fewest:].to(found.device)]] = True
+        for name, members in rows.items():
+            order = self.secret.stream("surplus", what, name).permutation(len(members))
+            surplus[members[order[fewest:].to(members.device)]] = True
         return surplus

@@ -159,16 +159,16 @@ class OutermostRow:
         """Forget the rows that are gone, once there are many."""
         if self.left >= SHARE * len(self.rows):
             return
-        kept = self.alive.nonzero()[:, 0]
+        places = self.alive.nonzero()[:, 0]
         if not self._everyone:
             self._count_out()
             place = self.alive.cumsum(dim=0) - 1
             self._front = torch.where(self._sums < 0, 0, place[self._front])
-            self._away = _moved_forward(self._away, kept)
-            self._of, self._counted = self._of[kept], self._counted[kept]
-        self._grid = _moved_forward(self._grid, kept)
-        self._squares, self.rows, self._bounds = self._squares[kept], self.rows[kept], self._bounds[kept]
-        self.alive = self.alive[kept]
+            self._away = _moved_forward(self._away, places)
+            self._of, self._counted = self._of[places], self._counted[places]
+        self._grid = _moved_forward(self._grid, places)
+        self._squares, self.rows, self._bounds = self._squares[places], self.rows[places], self._bounds[places]
+        self.alive = self.alive[places]
 
     def _hopes(self) -> torch.Tensor:
         """(s,) bounds of the rows that are not measured, else -1."""
@@ -232,11 +232,11 @@ def _on_grid(rows: torch.Tensor, which: torch.Tensor) -> tuple[torch.Tensor, tor
     return grid, squares
 
 
-def _moved_forward(stored: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+def _moved_forward(stored: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """The rows `kept` (ascending), moved forward in place, in parts."""
-    for part in split_evenly(len(kept), ROWS):
-        stored[part] = stored[kept[part]]  # nothing is written over that is still to be read
-    return stored[: len(kept)]
+    for part in split_evenly(len(places), ROWS):
+        stored[part] = stored[places[part]]  # nothing is written over that is still to be read
+    return stored[: len(places)]
 
 
 def same_size_clusters(rows: torch.Tensor, k: int, which: torch.Tensor | None = None) -> torch.Tensor:

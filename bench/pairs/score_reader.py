@@ -141,7 +141,7 @@ class Reading:
             return self.factors.linked(cells // m, cells % m)
         linked = torch.empty(len(cells), dtype=torch.float64)
         rows, cols = cells // m, cells % m
-        kept: list[Block] = []
+        copies: list[Block] = []
         for block in self._blocks(split_evenly(m, self.side), self.dtype):
             start, stop = torch.searchsorted(rows, torch.tensor([block.rows.start, block.rows.stop])).tolist()
             columns = cols[start:stop]
@@ -152,8 +152,8 @@ class Reading:
             )
             linked[places] = block.exact(*offsets).cpu()
             if n * m <= KEPT:
-                kept.append(Block(block.rows, block.cols, block.values.clone(), None))
-        self.kept = kept or None
+                copies.append(Block(block.rows, block.cols, block.values.clone(), None))
+        self.kept = copies or None
         return linked
 
     def sweep(self, groups: Sequence[Sequence[Part]], counter: type[Counter]) -> list[tuple[Census, Tally]]:
