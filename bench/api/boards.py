@@ -22,7 +22,7 @@ from bench.workbench.place import Place
 if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins needs no pages
     from bench.data.prepare import Prepared
     from bench.exchange.check import Finding
-    from bench.exchange.outcomes import Outcomes
+    from bench.exchange.merge import Outcomes
     from bench.exchange.verify import Verification
     from bench.results.store import Regenerable
     from bench.runs.run import Summary

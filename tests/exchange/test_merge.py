@@ -12,8 +12,7 @@ import pytest
 from made.results_folders import CARRIED, SECRET, artefact, files, folder, inputs, keep, one, restricted, under, whole
 
 from bench.cli import main
-from bench.exchange.merge import Prefer, merge
-from bench.exchange.outcomes import Outcomes
+from bench.exchange.merge import Outcomes, Prefer, merge
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import signed_json

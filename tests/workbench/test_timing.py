@@ -12,8 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from bench.workbench.timing import WARM_UPS, repeat
+from bench.memory.memory_budget import Budget
+from bench.memory.rows import Rows
+from bench.workbench import timing
+from bench.workbench.timing import WARM_UPS, Timing, repeat, settings, watched
 
 CPU = torch.device("cpu")
 
@@ -155,3 +159,108 @@ def test_an_accelerator_is_waited_for_and_its_peak_is_the_allocators() -> None:
     # Queueing two such products takes microseconds; doing them takes a millisecond on the fastest device.
     assert min(timing.seconds) > 5e-4
     assert timing.peak_bytes >= 2 * square.numel() * 4
+
+
+IMAGES = torch.rand(40, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def seen(rows: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """The batches that the network was given."""
+    batches: list[Tensor] = []
+
+    def once(work, **_) -> Timing:
+        work()
+        return Timing((0.5,), 0)
+
+    network = torch.nn.Flatten()
+    network.register_forward_hook(lambda module, inputs, output: batches.append(inputs[0]))
+    monkeypatch.setattr(timing, "resnet18", lambda shape, outputs: network)
+    monkeypatch.setattr(timing, "repeat", once)
+    assert timing.resnet18_rate(rows, CPU) == 2 * timing.ROWS["cpu"]
+    return batches
+
+
+def test_rows_that_do_not_fit_at_once_are_read_as_far_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_disk = Rows.of(IMAGES.numpy(), Budget(4 * 20 * 32 * 32 * 4))  # twenty of them at once
+    (batch,) = seen(on_disk, monkeypatch)
+    assert torch.equal(batch, IMAGES[: len(batch)])
+
+
+def test_few_rows_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    (batch,) = seen(IMAGES[:5], monkeypatch)
+    assert torch.equal(batch, IMAGES[:5].repeat(4, 1, 1, 1)[: len(batch)])
+
+
+@pytest.mark.parametrize("rows", [IMAGES[:0], IMAGES[:, :, :16], IMAGES.flatten(1)])
+def test_without_images_of_its_size_there_is_none(rows: Tensor) -> None:
+    assert timing.resnet18_rate(rows, CPU) is None
+
+
+CUDA = torch.device("cuda", 0)
+TOOL = """#!/bin/sh
+echo "$@" >> "{folder}/asked"
+case "$*" in
+*power.limit*) echo "550.1, 300.00, 1980" ;;
+*) {said} ;;
+esac
+"""
+
+
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    tool = folder / "nvidia-smi"
+    tool.write_text(TOOL.format(folder=folder, said=said))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    settings.cache_clear()
+
+
+def test_power_and_clock_are_the_means_of_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "\\n".join(("100.0, 1000", "[N/A], 1000", "300.0, 1500", "2"))
+    install(tmp_path, monkeypatch, f"printf '{lines}'; touch {tmp_path}/done; exec sleep 60")
+    with watched(CUDA) as ran:
+        while not (tmp_path / "done").exists():
+            time.sleep(0.01)
+        assert ran.watts is None
+    assert (ran.watts, ran.megahertz, ran.seen) == (200.0, 1250.0, 2)
+    assert "--query-gpu=power.draw,clocks.sm" in (tmp_path / "asked").read_text()
+
+
+def test_settings_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "exit 1")
+    assert settings(CUDA) == {"driver": "550.1", "power_limit_w": "300.00", "highest_clock_mhz": "1980"}
+    settings(CUDA)
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("said", ["exit 9", "exec sleep 60"])
+def test_a_tool_that_says_nothing_leaves_power_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    install(tmp_path, monkeypatch, said)
+    with watched(CUDA) as ran:
+        pass
+    assert ran.watts is None
+
+
+def test_without_the_tool_or_a_card_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings.cache_clear()
+    assert settings(CUDA) == {}
+    with watched(CUDA) as ran, watched(torch.device("cpu")) as idle:
+        pass
+    assert ran.watts is idle.watts is None
+
+
+def test_an_error_within_the_block_ends_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, f"echo $$ > {tmp_path}/pid; exec sleep 60")
+
+    def work() -> None:
+        with watched(CUDA):
+            while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+                time.sleep(0.01)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)

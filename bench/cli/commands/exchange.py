@@ -15,7 +15,7 @@ from bench.api import boards, running
 from bench.cli.parameters import RESULTS, ResultsFolder, Trusted, goes_with, read, switch
 from bench.cli.terminal import to_stderr
 from bench.exchange.check import summary
-from bench.exchange.outcomes import Outcomes
+from bench.exchange.merge import Outcomes
 from bench.exchange.verify import Verification
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
