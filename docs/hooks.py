@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 from pathlib import Path
@@ -13,12 +12,9 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.plugins import registry
-from bench.plugins.groups import GROUPS
 from docs.generator import navigation, pages
 
 ROOT = str(Path(__file__).parents[1])
-log = logging.getLogger("mkdocs.hooks")
 
 _REMOTE = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>"
@@ -34,11 +30,7 @@ def on_startup(command: str, dirty: bool) -> None:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Build the menu from the pages; warn of broken plug-ins."""
-    for group in GROUPS:
-        for entry in map(registry.inspect, registry.entries(group).values()):
-            if entry.error:
-                log.warning("the %s %r has an empty page: %s", registry.noun(group), entry.name, entry.error)
+    """Build the menu from the pages."""
     config.nav = navigation(pages())
     return config
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import cast
-
-from pydantic import JsonValue
 
 import bench
 from bench.contract.preset import PRESETS, Preset
 from bench.data import raw_files
-from bench.plugins.spec import Option, defaults, flag_of
+from bench.plugins.spec import defaults, flag_of
 from bench.plugins.spec import options as known_options
 from bench.results import records
 from bench.results.record_parts import Part
@@ -23,7 +20,7 @@ from bench.runs.cost import costs, hours_on
 from bench.runs.run_spec import RunSpec
 from bench.workbench.choice import Choice
 from docs.generator.command_line import verb_path
-from docs.generator.markdown import Page, arguments, escape, join, relative, shown, table, words
+from docs.generator.markdown import Page, escape, join, relative, shown, table
 from leaderboard.packed_rows import published_results
 from leaderboard.published import PUBLISHED
 
@@ -31,7 +28,6 @@ SUITES = Path(bench.__file__).parent / "suites"
 RECORD = "record.schema.json"
 ROWS = (10_000, 50_000, 100_000)
 WORKERS = (1, 10, 50, 200)
-Schema = Mapping[str, JsonValue]
 
 
 def settings_pages() -> list[Page]:
@@ -42,9 +38,9 @@ def settings_pages() -> list[Page]:
 
 def _configuration() -> Page:
     path, rows = "configuration.md", []
-    for name, flag, kind, usual, text in run_keys():
+    for name, flag, usual, text in run_keys():
         link = f"[`{flag}`]({relative(verb_path('run'), path)}#{flag.lstrip('-')})"
-        rows.append((f"`{name}`", escape(kind), escape(usual), link, escape(text)))
+        rows.append((f"`{name}`", escape(usual), link, escape(text)))
     return Page(path, "Configuration files", join(
         "# Configuration files",
         "## Of a run {#run}",
@@ -58,7 +54,7 @@ def _configuration() -> Page:
         "its entries, so that parts can share some of a list by an anchor.",
         "```yaml\npreset: smoke\nparts:\n  - {datasets: [digits], methods: [&both [identity, dp-simple], blur]}\n"
         "  - {datasets: [diabetes], methods: [*both, k-same]}\n```",
-        table(("key", "type", "default", "option", "what it is"), rows),
+        table(("key", "default", "option", "what it is"), rows),
         "## Of a user {#user}",
         "`config.yaml` in the user's configuration folder (on Linux `~/.config/veil-bench`) has one key, `data_roots`: "
         "a list of folders above the data sets.",
@@ -66,33 +62,24 @@ def _configuration() -> Page:
     ))  # fmt: skip
 
 
-def run_keys() -> Iterator[tuple[str, str, str, str, str]]:
-    """Every key of a run's configuration file: name, flag, type, default, help."""
+def run_keys() -> Iterator[tuple[str, str, str, str]]:
+    """Every key of a run's configuration file: name, flag, default (empty if the help explains it), help."""
     for cls in (Choice, RunSpec):
         usual = defaults(cls)
         for name, known in known_options(cls).items():
-            kind = f"list of {words(known.kind)}" if known.many else words(known.kind)
-            yield known.many or name, flag_of(name, known), kind, _usual(known, usual[name]), known.help
-
-
-def _usual(known: Option, default: object) -> str:
-    """The default of a missing key; empty if the help explains it."""
-    if known.usual is not None:
-        return shown(known.usual)
-    return "" if default is dataclasses.MISSING or default is None else shown(default)
+            default = usual[name] if known.usual is None else known.usual
+            text = "" if default is dataclasses.MISSING or default is None else shown(default)
+            yield known.many or name, flag_of(name, known), text, known.help
 
 
 def _presets() -> Page:
-    helps = arguments(Preset)
-    rows = [
-        (f"`{field.name}`", *(shown(getattr(preset, field.name)) for preset in PRESETS.values()),
-         escape(helps.get(field.name, "")))
-        for field in dataclasses.fields(Preset)
-    ]  # fmt: skip
+    rows = [(f"`{field.name}`", *(shown(getattr(preset, field.name)) for preset in PRESETS.values()))
+            for field in dataclasses.fields(Preset)]  # fmt: skip
     return Page("presets.md", "Presets", join(
         "# Presets",
         "Sizes of methods and attacks by preset stand on their own pages; the command line wins over both.",
-        table(("size", *PRESETS, "what it is"), rows),
+        table(("size", *PRESETS), rows),
+        f"::: {Preset.__module__}.Preset\n    options:\n      members: false",
     ))  # fmt: skip
 
 
@@ -109,47 +96,15 @@ def _suites() -> Page:
 
 
 def _records() -> Page:
-    schema = records.json_schema()
-    parts = cast("dict[str, Schema]", schema.get("$defs", {}))
+    options = "    options:\n      heading_level: 2\n      show_root_heading: true\n      filters: ['!^_']"
     return Page("records.md", "Records", join(
         "# Records",
         "Every outcome is a record: one JSON file for each evaluator of each cell, with sorted keys. An evaluator that "
         "failed or does not apply has a record too, with the reason. Pages and tables are made from records alone.",
         f'For programs: <a href="{RECORD}">{RECORD}</a>, the JSON Schema that every record follows.',
-        _part("Record", schema),
-        *(_part(name, part) for name, part in parts.items() if "properties" in part),
+        f"::: {records.Record.__module__}.Record\n{options}",
+        f"::: {Part.__module__}\n{options}",
     ))  # fmt: skip
-
-
-def _part(name: str, schema: Schema) -> str:
-    model = next((kind for kind in Part.__subclasses__() if kind.__name__ == name), records.Record)
-    helps, needed = arguments(model), cast("list[str]", schema.get("required", []))
-    rows = [
-        (f"`{field}`", _type(each), "required" if field in needed else f"`{json.dumps(each.get('default'))}`",
-         escape(str(each.get("description", "")) or helps.get(field, "")))
-        for field, each in cast("dict[str, Schema]", schema.get("properties", {})).items()
-    ]  # fmt: skip
-    summary = str(schema.get("description", "")).partition("Args:")[0]
-    return join(
-        f"## {name} {{#{name.lower()}}}", escape(summary), table(("field", "type", "default", "what it is"), rows)
-    )
-
-
-def _type(schema: Schema) -> str:
-    """The type of a field in words, with links."""
-    if "$ref" in schema:
-        name = str(schema["$ref"]).rpartition("/")[2]
-        return "any JSON value" if name == "JsonValue" else f"[{name}](#{name.lower()})"
-    if "anyOf" in schema:
-        return " or ".join(_type(part) for part in cast("list[Schema]", schema["anyOf"]))
-    if "enum" in schema or "const" in schema:
-        return ", ".join(f"`{choice}`" for choice in cast("list[str]", schema.get("enum", [schema.get("const")])))
-    if schema.get("type") == "array":
-        return f"list of {_type(cast(Schema, schema.get('items', {})))}"
-    if isinstance(schema.get("additionalProperties"), dict):
-        return f"mapping of text to {_type(cast(Schema, schema['additionalProperties']))}"
-    names = {"integer": "whole number", "string": "text", "boolean": "true or false", None: "any JSON value"}
-    return names.get(cast("str | None", schema.get("type")), str(schema.get("type")))
 
 
 @cache
