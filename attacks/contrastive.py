@@ -132,6 +132,7 @@ class ContrastiveAttacker(Attacker):
 
 def embed(tower: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor | None, seed: int) -> torch.Tensor:
     """Embeddings (n, width) float32 of one set, or of random parts."""
+    # At random, so that the order of the rows tells nothing.
     order = torch.randperm(len(rows), generator=generator(derive(seed, "parts"))).to(rows.device)
     inputs = (rows,) if labels is None else (rows, labels)
     with torch.no_grad():

@@ -39,7 +39,7 @@ import torch
 
 from bench.eve.gram_matching import (
     REFERENCE_ROWS,
-    Kinship,
+    KeyStatistics,
     Look,
     Seen,
     learn,
@@ -124,13 +124,13 @@ class Relational(Attack):
         ]
         tried: list[Variant] = []
         for look in looks:
-            if look.reading == "unshuffled" and tried and tried[0].kinship.of[1] == 1:
+            if look.reading == "unshuffled" and tried and tried[0].statistics.of[1] == 1:
                 continue  # one patch has no order
             if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
                 tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS))
-        chosen = max(tried, key=lambda variant: variant.likelihood).kinship.look if tried else looks[0]
-        kinship = learn(chosen, partial(simulate, "key"), self.keys, n)
-        fitted = _calibrate(kinship, partial(simulate, "held-out"), self.held_out, BLENDS)
+        chosen = max(tried, key=lambda variant: variant.likelihood).statistics.look if tried else looks[0]
+        statistics = learn(chosen, partial(simulate, "key"), self.keys, n)
+        fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
         return RelationalAttacker(fitted, self.keys, len(few) if tried else n)
 
 
@@ -139,14 +139,14 @@ class Variant:
     """A way to score, and how it did on held-out keys.
 
     Args:
-        kinship: The result of simulated keys.
-        own: As in `Kinship.factors`.
+        statistics: The result of simulated keys.
+        own: As in `KeyStatistics.factors`.
         blend: As in `bench.eve.gram_matching.refine`; None compares signatures only.
         sharpness: As in `bench.eve.gram_matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
     """
 
-    kinship: Kinship
+    statistics: KeyStatistics
     own: float
     blend: float | None
     sharpness: float
@@ -158,17 +158,17 @@ class Variant:
 
         The least sharp posterior of standardised scores without meaning deviates from that by its sharpness / sqrt(n).
         """
-        n = len(self.kinship.signatures)
+        n = len(self.statistics.signatures)
         return self.likelihood < -math.log(n) + BEYOND_CHANCE * SHARPNESSES[0] / math.sqrt(n)
 
     def scores(self, seen: Seen, cols: torch.Tensor | None = None) -> torch.Tensor:
         """Standardised scores (n, m), for signatures only; `cols` (int64) selects released rows."""
-        raw, released = self.kinship.factors(seen, self.own)
+        raw, released = self.statistics.factors(seen, self.own)
         released = released if cols is None else released[cols]
         start = CosineScores(*apart(raw, released)).block(slice(None), slice(None))
-        if self.blend is None or self.kinship.grams is None or seen.grams is None:
+        if self.blend is None or self.statistics.grams is None or seen.grams is None:
             return standardise(start)
-        return refine(self.kinship.grams, seen.grams, self.kinship.weights, start, self.blend)
+        return refine(self.statistics.grams, seen.grams, self.statistics.weights, start, self.blend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,32 +187,32 @@ class RelationalAttacker(Attacker):
 
     def score(self, sealed: Release) -> PairScores:
         """Log-posteriors, or cosines of signatures if rows are too many to match."""
-        kinship = self.variant.kinship
-        seen = kinship.look(sealed.samples)
-        if not kinship.look.related:
-            return CosineScores(*apart(*kinship.factors(seen, self.variant.own)))
+        statistics = self.variant.statistics
+        seen = statistics.look(sealed.samples)
+        if not statistics.look.related:
+            return CosineScores(*apart(*statistics.factors(seen, self.variant.own)))
         return TableScores(log_posterior(self.variant.scores(seen), self.variant.sharpness))
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The variant."""
         refined = self.variant.blend is not None
-        kinship, why = self.variant.kinship, ""
-        if not kinship.look.related:
+        statistics, why = self.variant.statistics, ""
+        if not statistics.look.related:
             why = " (more rows than refine_up_to)"
         elif self.variant.at_chance:
-            why = f" (stopped: at chance on held-out keys, {-math.log(len(kinship.signatures)):.3f})"
+            why = f" (stopped: at chance on held-out keys, {-math.log(len(statistics.signatures)):.3f})"
         parts: dict[str, str] = (
             {}
-            if kinship.grams is None
-            else {"Gram matrices": f"{len(kinship.grams)} of {kinship.of[1]} parts of a row"}
+            if statistics.grams is None
+            else {"Gram matrices": f"{len(statistics.grams)} of {statistics.of[1]} parts of a row"}
         )
-        if kinship.of[0] < kinship.of[1]:
-            parts["signatures"] = f"{kinship.of[0]} of {kinship.of[1]} parts of a row"
-        if self.tried_on < len(kinship.signatures):
-            parts["reading tried on"] = f"{self.tried_on} of {len(kinship.signatures)} candidates"
+        if statistics.of[0] < statistics.of[1]:
+            parts["signatures"] = f"{statistics.of[0]} of {statistics.of[1]} parts of a row"
+        if self.tried_on < len(statistics.signatures):
+            parts["reading tried on"] = f"{self.tried_on} of {len(statistics.signatures)} candidates"
         return {
             **parts,
-            "reading": kinship.look.reading,
+            "reading": statistics.look.reading,
             "matching": f"refined, blend {self.variant.blend}" if refined else f"signatures only{why}",
             "simulated keys": self.keys,
             "own share of covariance": self.variant.own,
@@ -239,29 +239,34 @@ def _locations(samples: torch.Tensor) -> int:
     return LOCATIONS if patch_size is None else samples.shape[2] * samples.shape[3] // patch_size**2
 
 
-def _calibrate(kinship: Kinship, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]) -> Variant:
+def _calibrate(
+    statistics: KeyStatistics, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]
+) -> Variant:
     """The likeliest variant on held-out keys: first the covariance, then the refinement."""
     releases = [simulate(number) for number in range(held_out)]
     shown = [
-        (kinship.look(release.samples), true_links(release, "relational matching pairs rows")) for release in releases
+        (statistics.look(release.samples), true_links(release, "relational matching pairs rows"))
+        for release in releases
     ]
-    best = max((_judged(kinship, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)
-    if not kinship.look.related or best.likelihood > ENOUGH or best.at_chance:
+    best = max((_judged(statistics, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)
+    if not statistics.look.related or best.likelihood > ENOUGH or best.at_chance:
         return best
     refined = []
     for number, blend in enumerate(blends):
-        refined.append(_judged(kinship, best.own, blend, shown))
+        refined.append(_judged(statistics, best.own, blend, shown))
         report("relational, variant", number + 1, len(blends))
     return max((best, *refined), key=lambda variant: variant.likelihood)
 
 
-def _judged(kinship: Kinship, own: float, blend: float | None, shown: Sequence[tuple[Seen, torch.Tensor]]) -> Variant:
+def _judged(
+    statistics: KeyStatistics, own: float, blend: float | None, shown: Sequence[tuple[Seen, torch.Tensor]]
+) -> Variant:
     """The variant at the sharpness that suits it best."""
-    raw = Variant(kinship, own, blend, 1.0, -math.inf)
+    raw = Variant(statistics, own, blend, 1.0, -math.inf)
     likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)
     for seen, links in shown:
         cols = None
-        if not kinship.look.related:  # so many rows that all pairs are too many
+        if not statistics.look.related:  # so many rows that all pairs are too many
             cols = torch.unique(links[:, 1])
             cols = cols[:: -(-len(cols) // JUDGED_ROWS)].contiguous()
             links = links[torch.isin(links[:, 1], cols)]
@@ -270,4 +275,4 @@ def _judged(kinship: Kinship, own: float, blend: float | None, shown: Sequence[t
         for number, sharpness in enumerate(SHARPNESSES):
             likelihoods[number] += likelihood(scores, links, sharpness) / len(shown)
     at = int(likelihoods.argmax())
-    return Variant(kinship, own, blend, SHARPNESSES[at], float(likelihoods[at]))
+    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]))

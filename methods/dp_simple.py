@@ -123,6 +123,7 @@ class DPSimpleScheme(NoiseScheme):
         mean, std, low, high = (self.learned[part].to(samples.device) for part in ("mean", "std", "low", "high"))
         rows = samples.double()
         clipped = torch.maximum(torch.minimum(rows, high), low) if self.clip else rows
+        # The bounds pass through the same operations, which keep order: rows in range stay there.
         return (clipped - mean) / std
 
     def mechanism(self) -> DPSimpleMechanism:

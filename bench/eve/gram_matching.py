@@ -223,7 +223,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Kinship:
+class KeyStatistics:
     """Average signatures and Gram matrices of releases, and their spread over keys.
 
     Args:
@@ -270,7 +270,7 @@ def _even_part(count: int, most: int | None) -> list[int]:
     return [*((count - 1) * number // (most - 1) for number in range(most - 1)), count - 1]
 
 
-def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> Kinship:
+def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> KeyStatistics:
     """Learn from releases `simulate(0)` ... `simulate(keys - 1)`; at least two keys."""
     at_least(2, keys=keys)
     total, grams, of = _averaged(look, simulate(0), n)
@@ -293,7 +293,7 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
         weights = _weights(grams, last)
         grams += last
         grams /= grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
-    return Kinship(look, mean / spread, spread, covariance, grams, weights, of)
+    return KeyStatistics(look, mean / spread, spread, covariance, grams, weights, of)
 
 
 def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:

@@ -219,6 +219,7 @@ def _bag(parts: torch.Tensor) -> list[torch.Tensor]:
     moments = torch.cat([block.transpose(1, 2) @ block for block in along])
     r = moments.shape[1]
     upper = torch.triu_indices(r, r, device=parts.device)
-    # An entry off the diagonal stands twice in the inner product of two symmetric matrices.
+    # Inner products of second moments do not depend on the axes' signs or order, so keys compare; in them an entry off
+    # the diagonal stands twice.
     twice = torch.where(upper[0] == upper[1], 1.0, 2.0**0.5).to(moments)
     return [centred.mean(dim=1), moments[:, upper[0], upper[1]] * twice]

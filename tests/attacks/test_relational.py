@@ -280,7 +280,7 @@ def test_of_many_rows_an_even_part_is_read_and_the_record_says_so(monkeypatch):
     scheme = Layers(1, width=64)
     attacker = Relational(keys=3, held_out=1, refine_up_to=0).fit(View(private, scheme, private, private), 0)
     told = attacker.notes()
-    assert told["signatures"] == "3 of 5 parts of a row" or attacker.variant.kinship.look.reading == "bags"
+    assert told["signatures"] == "3 of 5 parts of a row" or attacker.variant.statistics.look.reading == "bags"
     assert told["reading tried on"] == "40 of 60 candidates"
     whole = Relational(keys=3, held_out=1, refine_up_to=0, reading="places")
     monkeypatch.undo()
