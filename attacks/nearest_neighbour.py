@@ -24,9 +24,6 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.eve.outliers import tamed
-from bench.nets import classifier
-from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
-from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View, by_blocks, rows_at
@@ -65,7 +62,10 @@ class NearestNeighbour(Attack):
     def __post_init__(self) -> None:
         one_of(("pixels", "features"), space=self.space)
         at_least(1, steps=self.steps)
-        at_least(LEAST_WIDTH, width=self.width)
+        if self.space == "features":
+            from bench.nets.convolutional_networks import LEAST_WIDTH
+
+            at_least(LEAST_WIDTH, width=self.width)
 
     @property
     def needs_public(self) -> bool:
@@ -80,6 +80,11 @@ class NearestNeighbour(Attack):
         return NearestNeighbourAttacker(samples, None, smaller_sides(tuple(samples.shape), PRODUCTS))
 
     def _features(self, public: Dataset, seed: int) -> torch.nn.Module:
+        # Here alone: pixels are compared without any network.
+        from bench.nets import classifier
+        from bench.nets.convolutional_networks import resnet18
+        from bench.nets.training import seeded
+
         samples, labels = public.samples, public.labels
         if samples.ndim != 4:
             raise NotApplicable(f"space=features reads images: {public.name} is a table; use space=pixels")
@@ -139,6 +144,8 @@ class NearestNeighbourAttacker(Attacker):
                 )
             rows = samples.flatten(1).double()
         else:
+            from bench.nets import classifier
+
             rows = classifier.outputs(self.network, classifier.Standardise(samples)(samples), "float32").double()
         return rows - rows.mean(dim=0, keepdim=True)
 
