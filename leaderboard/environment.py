@@ -102,12 +102,12 @@ def ordered(rows: Sequence[BoardRow], column: Column | None) -> list[BoardRow]:
 
 
 def soft(text: str) -> Markup:
-    """Text that may break after _ and commas only.
+    """Text that may break after commas only.
 
-    >>> str(soft("patch_size=4"))
-    'patch_<wbr/>size=4'
+    >>> str(soft("patch_size=4,width=16"))
+    'patch_size=4,<wbr/>width=16'
     """
-    return Markup("<wbr/>").join(re.split(r"(?<=[_,])", text))
+    return Markup("<wbr/>").join(re.split(r"(?<=,)", text))
 
 
 def _harmless(value: object) -> object:
