@@ -153,7 +153,9 @@ class Olivetti(Source):
             if wrong := impostor(path):
                 raise ValueError(wrong)
             if path.name == _MAT:
-                if hashlib.sha256(path.read_bytes()).hexdigest() != _SHA256:
+                with path.open("rb") as file:
+                    checksum = hashlib.file_digest(file, "sha256").hexdigest()
+                if checksum != _SHA256:
                     raise ValueError("another checksum than the official file's")
                 columns = scipy.io.loadmat(path)["faces"]  # a column an image, each image column by column
                 faces = columns.T.reshape(-1, 64, 64).transpose(0, 2, 1)
