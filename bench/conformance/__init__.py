@@ -52,20 +52,20 @@ def conform(
     spec = parse(text)
     results: list[Result] = []
     failed: list[str] = []
-    said = StringIO()
+    output = StringIO()
     for title, work in _suite(group, spec, device).items():
         begun(title)
         if (cause := _cause(group, title, failed)) is not None:
             results.append(Result(title, "not-reached", f'because "{cause}" failed'))
             continue
         start = time.perf_counter()
-        with redirect_stdout(said):
-            found = _outcome(title, work, group, spec)
-        results.append(replace(found, seconds=time.perf_counter() - start))
-        failed += [title] if found.status == "failed" else []
+        with redirect_stdout(output):
+            result = _outcome(title, work, group, spec)
+        results.append(replace(result, seconds=time.perf_counter() - start))
+        failed += [title] if result.status == "failed" else []
     if (idle := _idle(results)) is not None:
         results.append(idle)
-    if printed := said.getvalue().strip():
+    if printed := output.getvalue().strip():
         detail = f"it prints ({printed.splitlines()[0]!r:.60}): a run keeps that in its logs; `bench.progress` shows"
         results.append(Result("keeps quiet", "noted", f"{detail} where it is"))
     return results

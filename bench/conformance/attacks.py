@@ -85,10 +85,10 @@ def _attacker(attack: Attack, view: View) -> Attacker:
 
 def _prints(view: View, sealed: Release | None = None) -> list[str]:
     """Fingerprints that show if an attack wrote into its inputs."""
-    given = [view.candidates, view.public, view.control]
+    parts = [view.candidates, view.public, view.control]
     if sealed is not None:
-        given.append(replace(view.candidates, samples=sealed.samples, labels=sealed.labels, subjects=None))
-    return [fingerprint(data) for data in given]
+        parts.append(replace(view.candidates, samples=sealed.samples, labels=sealed.labels, subjects=None))
+    return [fingerprint(data) for data in parts]
 
 
 def _scored(attacker: Attacker, view: View, sealed: Release) -> torch.Tensor:
@@ -163,10 +163,10 @@ def _members_are_found(spec: PluginSpec, device: torch.device) -> None:
     case = _membership(device, spec)
     scores = case.attack.fit(case.view, 1).membership(case.sealed).double().cpu()
     auc = cast("Metric[MembershipEvidence]", registry.build("metrics", PluginSpec("membership-auc"), PRESET))
-    found = auc(MembershipEvidence([scores], [case.members], None, 1, 1))
+    figure = auc(MembershipEvidence([scores], [case.members], None, 1, 1))
     require(
-        found.value > 0.5 and found.p is not None and found.p < RARE,
-        f"the members' own rows were released, and the attack does not tell them from others: AUC {found.value:.3f}",
+        figure.value > 0.5 and figure.p is not None and figure.p < RARE,
+        f"the members' own rows were released, and the attack does not tell them from others: AUC {figure.value:.3f}",
     )
 
 
@@ -175,11 +175,11 @@ def _does_without_public_rows(spec: PluginSpec, device: torch.device) -> None:
         raise Skip("it needs public rows")
     if _attack(spec).scores == "pairs":
         attack, view, sealed = _pairs(device, spec)
-        found = attack.fit(_bare(view), 1).score(sealed).block(slice(0, ROWS), slice(0, ROWS))
+        scores = attack.fit(_bare(view), 1).score(sealed).block(slice(0, ROWS), slice(0, ROWS))
     else:
         case = _membership(device, spec)
-        found = case.attack.fit(_bare(case.view), 1).membership(case.sealed)
-    require(bool(found.isfinite().all()), "scores must be finite, also where there are no public rows")
+        scores = case.attack.fit(_bare(case.view), 1).membership(case.sealed)
+    require(bool(scores.isfinite().all()), "scores must be finite, also where there are no public rows")
 
 
 def _bare(view: View) -> View:

@@ -142,7 +142,7 @@ def best_simple_model(
     """
     if release.labels is None:
         raise NotApplicable("no labels were released")
-    found = []
+    models = []
     for side in SIDES if release.samples.ndim == 4 else SIDES[:1]:
         if release.samples.ndim == 4 and min(release.samples.shape[2:]) < side:
             continue
@@ -156,8 +156,8 @@ def best_simple_model(
             scores = _predicted(rows, release.labels.cpu().numpy(), others, 16 * penalty / rows.shape[1])
             dev_scores, test_scores = (decode(torch.from_numpy(part)) for part in scores)
             name = f"logistic regression on {side}x{side} means, C {16 * penalty / rows.shape[1]:.2g}"
-            found.append(SimpleModel(name, mean_auc(dev_scores, dev_labels.cpu()), test_scores))
-    return max(found, key=lambda model: model.dev_auc)
+            models.append(SimpleModel(name, mean_auc(dev_scores, dev_labels.cpu()), test_scores))
+    return max(models, key=lambda model: model.dev_auc)
 
 
 def lead(
@@ -180,8 +180,8 @@ def lead(
         for made in (better, scores)
     ]
     differences = means[0] - means[1]
-    drawn = differences[1:]
-    return Lead(float(differences[0]), float(drawn[~drawn.isnan()].quantile(SURE)))
+    resamples = differences[1:]
+    return Lead(float(differences[0]), float(resamples[~resamples.isnan()].quantile(SURE)))
 
 
 def _pooled(samples: torch.Tensor, side: int) -> np.ndarray:

@@ -106,12 +106,12 @@ DRAWN = 20
 def check_draws(made: Generator, release: Release, private: Dataset) -> None:
     """It draws the requested number of rows, and refuses to draw none."""
     for count in (1, 7, len(private) + 5):
-        drawn = made.sample(count, 3)
-        check(drawn, private)
-        require(drawn.links is None and drawn.generator is None, "a generator's rows have neither links nor generator")
+        rows = made.sample(count, 3)
+        check(rows, private)
+        require(rows.links is None and rows.generator is None, "a generator's rows have neither links nor generator")
         shape = (count, *release.samples.shape[1:])
-        require(tuple(drawn.samples.shape) == shape, f"asked for rows {shape}, drew {tuple(drawn.samples.shape)}")
-        require((drawn.labels is None) == (release.labels is None), "draws must have labels if the release has any")
+        require(tuple(rows.samples.shape) == shape, f"asked for rows {shape}, drew {tuple(rows.samples.shape)}")
+        require((rows.labels is None) == (release.labels is None), "draws must have labels if the release has any")
     try:
         made.sample(0, 3)
     except ValueError:
@@ -170,11 +170,11 @@ def check_secrets(scheme: Scheme) -> None:
         "(`Secret.tensor`), not a seed",
     )
     numbers = sum(tensor.numel() for tensor in first.values())
-    drawn = min(KEYS_DRAWN, max(FEWEST_KEYS_DRAWN, NUMBERS // numbers))
-    different = len(set(_digests(scheme, drawn)))
+    count = min(KEYS_DRAWN, max(FEWEST_KEYS_DRAWN, NUMBERS // numbers))
+    different = len(set(_digests(scheme, count)))
     require(
-        different == drawn,
-        f"{drawn} secrets gave only {different} different keys: its keys come from few bits (torch's generator keeps "
+        different == count,
+        f"{count} secrets gave only {different} different keys: its keys come from few bits (torch's generator keeps "
         "32 of a seed); draw from `secret.stream(NAME)`",
     )
 
@@ -185,10 +185,10 @@ def _digests(scheme: Scheme, count: int) -> Iterator[bytes]:
 
 
 def _digest(state: State) -> bytes:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(state):
-        found.update(name.encode() + state[name].detach().cpu().contiguous().numpy().tobytes())
-    return found.digest()
+        digest.update(name.encode() + state[name].detach().cpu().contiguous().numpy().tobytes())
+    return digest.digest()
 
 
 def can_be_built(fits: Fits) -> None:

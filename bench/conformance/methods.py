@@ -84,8 +84,10 @@ def labels_stay_out_of_samples(fits: Fits) -> None:
     flipped = replace(setting.private, labels=1 - cast(torch.Tensor, setting.private.labels))
     with blaming(type(key).release):
         same = torch.equal(key.release(setting.private).samples, key.release(flipped).samples)
-        said = "released samples change with the labels, but the method declares neither uses_labels nor needs_labels"
-        require(same, said)
+        message = (
+            "released samples change with the labels, but the method declares neither uses_labels nor needs_labels"
+        )
+        require(same, message)
 
 
 def rows_do_not_see_their_place(fits: Fits) -> None:
@@ -116,8 +118,8 @@ def queries_look_like_releases(fits: Fits) -> None:
     shape = (5, *key.release(setting.private).samples.shape[1:])
     with blaming(type(key).query):
         query = key.query(setting.private.samples[:5])
-        said = f"query must give rows like the release, {shape}, got {tuple(query.shape)}"
-        require(tuple(query.shape) == shape, said)
+        message = f"query must give rows like the release, {shape}, got {tuple(query.shape)}"
+        require(tuple(query.shape) == shape, message)
         require(bool(query.isfinite().all()), "query gave numbers that are not finite")
         require(not query.requires_grad, "rows from query carry gradients: detach them")
     scores = torch.rand(5, 2, generator=generator(0)).to(fits.device)
@@ -225,11 +227,12 @@ def _word_holds(fits: Fits) -> None:
 
 def _bob_keeps_up(fits: Fits) -> None:
     setting = fits()
-    found = bobs_strength(setting.method, setting.scheme, setting.kind, fits.device)
-    if found.lead.too_weak:
+    strength = bobs_strength(setting.method, setting.scheme, setting.kind, fits.device)
+    if strength.lead.too_weak:
+        lead = strength.lead
         raise Noted(
-            f"Bob may be too weak here: test AUC {found.bob:.3f} on easy rows, and {found.simple:.3f} by {found.name} "
-            f"(ahead by {found.lead.difference:.3f}, at least {found.lead.low:.3f}). Utility of this method may be "
+            f"Bob may be too weak here: test AUC {strength.bob:.3f} on easy rows, and {strength.simple:.3f} by "
+            f"{strength.name} (ahead by {lead.difference:.3f}, at least {lead.low:.3f}). Utility of this method may be "
             "understated"
         )
 

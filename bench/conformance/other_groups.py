@@ -68,10 +68,10 @@ def _evidence(kind: type) -> Iterator[object]:
     """Small pieces of evidence of one kind; other kinds are skipped."""
     known = [cast("type[Evaluator[object]]", registry.load("evaluators", name))
              for name in registry.working("evaluators")]  # fmt: skip
-    found = [piece for cls in known if cls.evidence is kind for piece in cls.samples()]
-    if not found:
+    pieces = [piece for cls in known if cls.evidence is kind for piece in cls.samples()]
+    if not pieces:
         raise Skip(f"no evidence of the kind {kind.__name__} at hand")
-    yield from found
+    yield from pieces
 
 
 METRICS_CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {
@@ -171,8 +171,8 @@ def _measures_a_cell(spec: PluginSpec, device: torch.device) -> None:
         place = Place(Results(Path(folder, "results")), Path(folder, "cache"), ())
         bench = Workbench.open(cell, place)
         evaluator = Planned(spec.name, attack, ()).evaluator
-        found = check_measurement(evaluator, evaluator.measure(bench))
-        check_pictures(evaluator.pictures(bench, found))
+        measurement = check_measurement(evaluator, evaluator.measure(bench))
+        check_pictures(evaluator.pictures(bench, measurement))
 
 
 EVALUATORS_CHECKS: Mapping[str, Callable[[PluginSpec, torch.device], None]] = {

@@ -119,9 +119,9 @@ def cause_of(error: BaseException, cls: type | None) -> Cause:
     if own:
         frame, line = frames[own[-1]]
         name = frame.f_code.co_name
-        told = traceback.format_list(traceback.StackSummary.extract(iter(frames[own[0] :])))
+        trace_lines = traceback.format_list(traceback.StackSummary.extract(iter(frames[own[0] :])))
         last = traceback.format_exception_only(type(error), error)
-        return Cause(f"{Path(frame.f_code.co_filename).name}:{line} in {name}", "".join([*told, *last]).rstrip())
+        return Cause(f"{Path(frame.f_code.co_filename).name}:{line} in {name}", "".join([*trace_lines, *last]).rstrip())
     blamed = getattr(error, BLAMED, cls)
     return Cause(place(blamed) if blamed is not None else "")
 
@@ -129,12 +129,12 @@ def cause_of(error: BaseException, cls: type | None) -> Cause:
 def place(blamed: object) -> str:
     """The place of a function or class: "mine.py:31 in release"; else empty."""
     try:
-        found = inspect.unwrap(blamed) if callable(blamed) else blamed
-        lines = inspect.getsourcelines(found)[1]  # type: ignore[arg-type]
-        file = inspect.getsourcefile(found)  # type: ignore[arg-type]
+        code = inspect.unwrap(blamed) if callable(blamed) else blamed
+        lines = inspect.getsourcelines(code)[1]  # type: ignore[arg-type]
+        file = inspect.getsourcefile(code)  # type: ignore[arg-type]
     except (OSError, TypeError):
         return ""
-    return f"{Path(str(file)).name}:{lines} in {getattr(found, '__name__', '')}"
+    return f"{Path(str(file)).name}:{lines} in {getattr(code, '__name__', '')}"
 
 
 def _is_own(code: CodeType, cls: type) -> bool:

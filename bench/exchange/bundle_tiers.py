@@ -176,14 +176,14 @@ def _measure_again(
     cells: Mapping[str, _Cell], held: dict[str, str], secret: Secret, rerun: int, again: Again | None
 ) -> None:
     """Measure random records, their controls, and "not applicable" ones again."""
-    chosen: dict[str, Record] = {}
+    sample: dict[str, Record] = {}
     for cell in cells.values():
         for name, record in cell.records.items():
             if name not in held and record.status == "not-applicable":
                 if again is None:
                     held[name] = "that it does not apply was not tried again (`--rerun 0` does)"
                 else:
-                    chosen[name] = record
+                    sample[name] = record
         free = [name for name, record in cell.records.items() if _may_be_drawn(name, record, held)]
         cell.drawn = secrets.SystemRandom().sample(sorted(free), min(rerun, len(free)))
     if again is None:
@@ -192,9 +192,9 @@ def _measure_again(
         if not cell.reference:
             _draw_controls(cell, [other for other in cells.values() if other.reference], held)
     for cell in cells.values():
-        chosen |= {name: cell.records[name] for name in cell.drawn}
-    measured = again(list(chosen.values()), secret) if chosen else {}
-    for name, record in chosen.items():
+        sample |= {name: cell.records[name] for name in cell.drawn}
+    measured = again(list(sample.values()), secret) if sample else {}
+    for name, record in sample.items():
         if (reason := disagreement(record, measured.get(f"{record.cell}/{record.evaluator}"))) is not None:
             raise _Refused(name, f"measured again under its own secret, it comes out otherwise: {reason}")
         held.pop(name, None)  # a record measured again needs no evidence
@@ -230,8 +230,8 @@ def _tier(record: Record, cell: _Cell, held: str | None) -> Judged:
     if held is not None:
         return _self_reported(record, held)
     if cell.drawn:
-        drawn = ", ".join(sorted(cell.records[name].evaluator for name in cell.drawn))
-        return Judged(digest=digest, tier=Tier.RE_RUN, reason=f"drawn at random and measured again: {drawn}")
+        names = ", ".join(sorted(cell.records[name].evaluator for name in cell.drawn))
+        return Judged(digest=digest, tier=Tier.RE_RUN, reason=f"drawn at random and measured again: {names}")
     if cell.ordered != {True}:
         reason = (
             "the order of its evidence does not follow from the run secret"

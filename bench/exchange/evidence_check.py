@@ -86,8 +86,8 @@ def order_follows(record: Record, evidence: dict[str, object], secret: Secret) -
     evidence always does. Other evidence has no secret order.
     """
     parts = [_part_follows(_empty_bench(record, name, secret), part, record) for name, part in evidence.items()]
-    shown = [follows for follows in parts if follows is not None]
-    return all(shown) if shown else None
+    answers = [follows for follows in parts if follows is not None]
+    return all(answers) if answers else None
 
 
 def _empty_bench(record: Record, finding: str, secret: Secret) -> Workbench:
@@ -144,7 +144,7 @@ def _members_follow(bench: Workbench, evidence: MembershipEvidence, record: Reco
         persons = torch.unique(evidence.subjects, return_inverse=True)[1]
     split = record.dataset.rows if evidence.subjects is None else record.dataset.subjects
     for key, members in enumerate(evidence.members):
-        drawn = bench.secret("members", key).stream().permutation(int(persons.max()) + 1)
-        if not torch.equal(torch.isin(persons, drawn[: split["private"]]), members):
+        order = bench.secret("members", key).stream().permutation(int(persons.max()) + 1)
+        if not torch.equal(torch.isin(persons, order[: split["private"]]), members):
             return False
     return True

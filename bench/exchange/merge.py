@@ -84,9 +84,9 @@ def merge(
     sources = [replace(source, trusted=source.trusted if into.trusted is None else into.trusted) for source in sources]
     _check(sources, into)
     outcomes, signed = Outcomes(), into.trusted is not None
-    if (chosen := _secret([] if signed else sources, into, secret_of)) is not None:
-        into.keep_secret(chosen[1])
-        outcomes.notes.append(f"keys and noise of later runs are drawn from the run secret of {chosen[0].root}")
+    if (choice := _secret([] if signed else sources, into, secret_of)) is not None:
+        into.keep_secret(choice[1])
+        outcomes.notes.append(f"keys and noise of later runs are drawn from the run secret of {choice[0].root}")
     offers = copy_records(into, _offers(sources, outcomes), prefer, outcomes)
     for source in sources if not signed else ():
         for artefact in artefact_folders(source):
@@ -109,7 +109,7 @@ def copy_records(into: Results, offers: Iterable[Offer], prefer: Prefer | None, 
     Returns:
         The records that were chosen.
     """
-    wanted: list[Offer] = []
+    selection: list[Offer] = []
     by_name: dict[str, list[Offer]] = {}
     for offer in offers:
         by_name.setdefault(offer.file.name, []).append(offer)
@@ -127,10 +127,10 @@ def copy_records(into: Results, offers: Iterable[Offer], prefer: Prefer | None, 
             elif offer is not best:
                 outcomes.add("record", name, "present")
         if best not in present:
-            wanted.append(replace(best, before=present[0].digest if present else None))
-    for offer in wanted:
+            selection.append(replace(best, before=present[0].digest if present else None))
+    for offer in selection:
         _copy_record(into, offer, outcomes)
-    return wanted
+    return selection
 
 
 def copy_artefact(artefact: ArtefactFolder, into: Results, outcomes: Outcomes) -> None:
@@ -212,11 +212,11 @@ def _copy_record(into: Results, offer: Offer, outcomes: Outcomes) -> None:
         content = offer.file.read()
         if content.record.digest != offer.digest:
             raise RecordError("it changed while it was read")
-        kept = into.adopt(content.record, content.pictures, evidence=content.evidence, before=offer.before)
+        stored = into.adopt(content.record, content.pictures, evidence=content.evidence, before=offer.before)
     except (RecordError, OSError, ValueError) as error:
         outcomes.add("record", name, "refused", f"in {offer.file.results.root}: {error}")
         return
-    if kept.digest == offer.digest:
+    if stored.digest == offer.digest:
         outcomes.add("record", name, "copied")
     else:
         outcomes.add("record", name, "stays", "a run wrote a record of that name meanwhile")
@@ -224,9 +224,9 @@ def _copy_record(into: Results, offer: Offer, outcomes: Outcomes) -> None:
 
 def _secret_notes(into: Results, offers: Iterable[Offer]) -> Iterator[str]:
     """Remarks about records under another run secret than the folder."""
-    kept = into.commitment
-    others = Counter(offer.secret for offer in offers if offer.secret != kept)
-    if others and kept is None:
+    commitment = into.commitment
+    others = Counter(offer.secret for offer in offers if offer.secret != commitment)
+    if others and commitment is None:
         yield (f"there is no run secret in {into.root}: to go on with these records, start the next run with theirs, "
                "`bench run --secret FILE`; under a fresh one they are measured again")  # fmt: skip
     elif others:

@@ -92,9 +92,9 @@ def _differences(stated: ScoreRecord, here: ScoreRecord, scale: Scale, whole: fl
         ("interval of chance", "null", "null_low", "null_high"),
     ):
         ends = [[getattr(score, name) for name in (centre, low, high)] for score in (stated, here)]
-        given = [[value for value in each if value is not None] for each in ends]
+        bounds = [[value for value in each if value is not None] for each in ends]
         # If they have different ends, the check above has said so.
-        if len(given[0]) == len(given[1]) > 1 and not _as_wide(given[0], given[1], scale):
+        if len(bounds[0]) == len(bounds[1]) > 1 and not _as_wide(bounds[0], bounds[1], scale):
             yield f"its {what} is {_text(*ends[0])} in the record, and {_text(*ends[1])} here"
     if stated.null is not None and here.null is not None:
         spread = 0.0 if here.null_low is None or here.null_high is None else here.null_high - here.null_low

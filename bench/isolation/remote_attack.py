@@ -102,9 +102,9 @@ class RemoteScores(PairScores):
             a, b = self._factors
             return all_products(rows_at(a, rows), rows_at(b, cols))
         result = tensor(self._room.ask(self._handle, "block", *_ends(rows), *_ends(cols)), "a block of scores")
-        wanted = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
-        if tuple(result.shape) != wanted:
-            raise ContractError(f"a block of scores must have shape {wanted}, got {tuple(result.shape)}")
+        shape = tuple(len(range(*part.indices(side))) for part, side in zip((rows, cols), self.shape, strict=True))
+        if tuple(result.shape) != shape:
+            raise ContractError(f"a block of scores must have shape {shape}, got {tuple(result.shape)}")
         return result
 
     def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:

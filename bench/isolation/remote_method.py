@@ -48,10 +48,10 @@ class RemoteMechanism(Mechanism):
     @cached_property
     def fence(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """As the mechanism says."""
-        found = self._ask("fence")
-        if found is None:
+        answer = self._ask("fence")
+        if answer is None:
             return None
-        low, high = (tensor(end, "an end of a fence") for end in cast("Sequence[Value]", found))
+        low, high = (tensor(end, "an end of a fence") for end in cast("Sequence[Value]", answer))
         return low, high
 
     def locate(self, data: Dataset) -> torch.Tensor:
@@ -194,10 +194,10 @@ class RemoteScheme(Scheme):
 
     def claim(self) -> PrivacyClaim | None:
         """As the scheme says."""
-        found = self._ask("claim")
-        if found is not None and not isinstance(found, PrivacyClaim):
-            raise ContractError(f"a claim must be a PrivacyClaim or None, got {type(found).__name__}")
-        return found
+        answer = self._ask("claim")
+        if answer is not None and not isinstance(answer, PrivacyClaim):
+            raise ContractError(f"a claim must be a PrivacyClaim or None, got {type(answer).__name__}")
+        return answer
 
     def accounts(self, rows: int) -> Mapping[str, float]:
         """As the scheme says."""
@@ -209,8 +209,8 @@ class RemoteScheme(Scheme):
 
     def mechanism(self) -> RemoteMechanism | None:
         """The mechanism of the owner's process."""
-        found = self.ask(self.handle(), "mechanism")
-        return None if found is None else RemoteMechanism(partial(self.ask, handle_of(found, "Mechanism")))
+        answer = self.ask(self.handle(), "mechanism")
+        return None if answer is None else RemoteMechanism(partial(self.ask, handle_of(answer, "Mechanism")))
 
     def own(self) -> list[str]:
         """The functions of `OWN` that its keys override, by their own word.
@@ -272,9 +272,9 @@ class RemoteKey(Key):
 
     def kept_release(self, private: Dataset) -> Handle:
         """A release that stays in the owner's process until it is fetched."""
-        held = self.scheme.method.hold(private)
+        handle = self.scheme.method.hold(private)
         try:
-            return handle_of(self.scheme.ask(self.handle(), "release", held), "Release")
+            return handle_of(self.scheme.ask(self.handle(), "release", handle), "Release")
         except NotApplicable as reason:  # of rows that are released for the sake of one attack alone, too
             raise RefusedError(str(reason)) from None
 
@@ -301,10 +301,10 @@ class RemoteKey(Key):
         """The classifier of the owner's process, or None."""
         if "classifier" not in self._own("release"):
             return None
-        found = self.scheme.ask(self.handle(), "classifier", private)
-        if found is None:
+        answer = self.scheme.ask(self.handle(), "classifier", private)
+        if answer is None:
             return None
-        handle = handle_of(found, "Classifier")
+        handle = handle_of(answer, "Classifier")
         return lambda rows: tensor(self.scheme.ask(handle, "call", rows), "a classifier's scores")
 
     def state(self) -> State:
@@ -327,10 +327,10 @@ class RemoteGenerator(Generator):
 
     def sample(self, count: int, seed: int) -> Release:
         """As the generator draws them."""
-        found = self.scheme.ask(self._handle, "sample", count, seed)
-        if not isinstance(found, Release):
-            raise ContractError(f"a generator must draw a Release, got {type(found).__name__}")
-        return found
+        answer = self.scheme.ask(self._handle, "sample", count, seed)
+        if not isinstance(answer, Release):
+            raise ContractError(f"a generator must draw a Release, got {type(answer).__name__}")
+        return answer
 
     def state(self) -> State:
         """All that is published."""

@@ -126,8 +126,8 @@ class KeptTraining:
         with os.scandir(room) as entries:
             finished = [entry for entry in entries if FILE.fullmatch(entry.name)]
         for entry in finished:
-            found = entry.stat(follow_symlinks=False)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+            status = entry.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
                 raise TensorsError(f"a training is kept in a plain file of at most {MOST_BYTES >> 30} GiB")
             make_folder(self.folder, mode=0o700)
             mine = self.folder / f"{entry.name}.new-{process_id.own_name()}"

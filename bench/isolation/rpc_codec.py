@@ -282,11 +282,11 @@ def told(error: BaseException) -> JsonValue:
 def raise_told(error: JsonValue) -> NoReturn:
     """Raise what `told` wrote."""
     kind, text = error if isinstance(error, list) and len(error) == 2 else ("", "")
-    said = str(text)[:TEXT_CHARACTERS]
+    message = str(text)[:TEXT_CHARACTERS]
     for name, cls in ERRORS.items():
         if kind == name:
-            raise cls(said)
-    raise OutsideError(said)
+            raise cls(message)
+    raise OutsideError(message)
 
 
 def _bounded(error: BaseException) -> str:

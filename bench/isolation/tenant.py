@@ -25,10 +25,10 @@ def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
         UsageError: `sandbox` was asked for and does not work; the text says what to install.
     """
     if wish == "auto":
-        written = os.environ.get(VARIABLE, "auto")
-        if written not in ("auto", *get_args(Isolation)):
-            raise UsageError(f"{VARIABLE} must be {', '.join(get_args(Isolation))} or auto, got {written!r}")
-        wish = cast("Isolation", written)
+        setting = os.environ.get(VARIABLE, "auto")
+        if setting not in ("auto", *get_args(Isolation)):
+            raise UsageError(f"{VARIABLE} must be {', '.join(get_args(Isolation))} or auto, got {setting!r}")
+        wish = cast("Isolation", setting)
     if wish == "processes" or wish == "none":
         return wish
     reason = why_not()
@@ -73,10 +73,12 @@ def tenant(
     """The tenant of a chosen plug-in and of those `beside` it."""
     loaded = (chosen, *(other for other in beside if not is_outside(other.group, other.spec)))
     files = dict.fromkeys(path for plugin in loaded for path in files_of(plugin.group, plugin.spec))
-    if shown := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
+    if overlaps := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
-            f"{chosen.spec.shown} may not be shown {shown[0]}, in which the results lie: name files, not that"
+            f"{chosen.spec.shown} may not be shown {overlaps[0]}, in which the results lie: name files, not that"
         )
-    if shown := [path for path in python() if sandbox and folder.resolve().is_relative_to(path.resolve())]:
-        raise UsageError(f"the results lie in {shown[0]}, which holds Python and is shown to every plug-in: move them")
+    if overlaps := [path for path in python() if sandbox and folder.resolve().is_relative_to(path.resolve())]:
+        raise UsageError(
+            f"the results lie in {overlaps[0]}, which holds Python and is shown to every plug-in: move them"
+        )
     return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)

@@ -31,13 +31,13 @@ class Listed:
 
 def listed(group: Group) -> list[Listed]:
     """Every plug-in of the group by name."""
-    found = []
+    rows = []
     for name, entry in sorted(registry.entries(group).items()):
         error = registry.inspect(entry).error
         about = "" if error else _about(registry.load(group, name))
         ready = "ready" if group != "datasets" else "see `bench data list`"  # the files may be absent
-        found.append(Listed(name, about, entry.origin, error or ready))
-    return found
+        rows.append(Listed(name, about, entry.origin, error or ready))
+    return rows
 
 
 def described(spec: PluginSpec, preset: str, expected: Expected) -> str:
@@ -66,9 +66,9 @@ def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) 
     yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
     for field in dataclasses.fields(cls):
         usual = sized.get(field.name, field.default)
-        said = f"{usual} (preset {preset})" if field.name in sized else _default(usual)
+        default = f"{usual} (preset {preset})" if field.name in sized else _default(usual)
         given = usual if built is None else getattr(built, field.name)
-        yield f"    {field.name}: {field.type} = {said if given == usual else f'{given} (else {said})'}"
+        yield f"    {field.name}: {field.type} = {default if given == usual else f'{given} (else {default})'}"
     if group == "methods":
         yield from expected(plugin, preset)
     module = inspect.getdoc(inspect.getmodule(cls)) or ""
@@ -83,16 +83,16 @@ def groups_of(name: str) -> list[Group]:
     """
     if ".py:" in name:
         cls = registry.load("methods", name)
-        found = [group for group in GROUPS if issubclass(cls, registry.kind(group))]
-        if not found:
+        groups = [group for group in GROUPS if issubclass(cls, registry.kind(group))]
+        if not groups:
             bases = ", ".join(registry.kind(group).__name__ for group in GROUPS)
             raise UsageError(f"{name} is none of: {bases}")
-        return found
-    found = [group for group in GROUPS if name in registry.entries(group)]
-    if not found:
+        return groups
+    groups = [group for group in GROUPS if name in registry.entries(group)]
+    if not groups:
         known = [known for group in GROUPS for known in registry.entries(group)]
         raise UsageError(f"unknown plug-in {name!r}; {plugin_hint(name, known, 'bench list')}")
-    return found
+    return groups
 
 
 def _default(usual: object) -> str:

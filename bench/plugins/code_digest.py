@@ -99,11 +99,11 @@ def _module(name: str) -> Module:
 def _reference(root: Root) -> Reference:
     if isinstance(root, str):
         name, _, attribute = root.partition(":")
-        found = _module(name)
+        source = _module(name)
     else:
-        found, attribute = module(Path(inspect.getfile(root))), root.__qualname__.partition(".")[0]
-    target = found.resolve(attribute)
-    return Reference(found, WHOLE) if isinstance(target, str) else target[0]
+        source, attribute = module(Path(inspect.getfile(root))), root.__qualname__.partition(".")[0]
+    target = source.resolve(attribute)
+    return Reference(source, WHOLE) if isinstance(target, str) else target[0]
 
 
 @cache

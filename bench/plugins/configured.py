@@ -116,12 +116,12 @@ def choose(group: Group, written: str | PluginSpec, preset: str, *, here: bool =
     Raises:
         UsageError: As `registry.build`.
     """
-    given = parse(written) if isinstance(written, str) else written
-    if not here and is_outside(group, given):
-        plugin = stand_in(group, given, preset)
-        return Chosen(group, plugin.written, preset, plugin, given)
-    spec = registry.canonical(group, given, preset)
-    return Chosen(group, spec, preset, registry.build(group, spec, preset), given)
+    request = parse(written) if isinstance(written, str) else written
+    if not here and is_outside(group, request):
+        plugin = stand_in(group, request, preset)
+        return Chosen(group, plugin.written, preset, plugin, request)
+    spec = registry.canonical(group, request, preset)
+    return Chosen(group, spec, preset, registry.build(group, spec, preset), request)
 
 
 def _here(group: Group, written: str, preset: str) -> Chosen[Any]:

@@ -18,35 +18,35 @@ FINDER = re.compile(r"__editable___\w+_finder|_editable_impl_\w+")
 """Modules that setuptools and hatchling write for an editable installation."""
 
 
-def installed(found: Distribution) -> Distribution | None:
+def installed(package: Distribution) -> Distribution | None:
     """The package as its installer wrote it down; None without installer.
 
     A build leaves a description of its own (`NAME.egg-info`, with a list of sources) in its author's folder, which is
     found first where Python's path begins with the folder that somebody works in (`python -m pytest`).
     """
-    if found.read_text(LIST) is not None:
-        return found
-    return next((each for each in distributions(name=found.name) if each.read_text(LIST) is not None), None)
+    if package.read_text(LIST) is not None:
+        return package
+    return next((each for each in distributions(name=package.name) if each.read_text(LIST) is not None), None)
 
 
-def editable(found: Distribution) -> bool:
+def editable(package: Distribution) -> bool:
     """If `pip install -e` installed it from a folder on this machine."""
     try:
-        told = json.loads(found.read_text("direct_url.json") or "{}")
-        folder = Path(unquote(urlsplit(str(told.get("url"))).path))
-        return told.get("dir_info", {}).get("editable") is True and any(
+        origin = json.loads(package.read_text("direct_url.json") or "{}")
+        folder = Path(unquote(urlsplit(str(origin.get("url"))).path))
+        return origin.get("dir_info", {}).get("editable") is True and any(
             (folder / name).is_file() for name in ("pyproject.toml", "setup.py")
         )
     except (AttributeError, ValueError):
         return False
 
 
-def brought(found: Distribution) -> tuple[Path, ...]:
+def brought(package: Distribution) -> tuple[Path, ...]:
     """A package's installed files, without its metadata.
 
     An editable installation's links to its author's folder are left out: only the author has them.
     """
-    own = installed(found)
+    own = installed(package)
     if own is None:
         return ()
     here = editable(own)
@@ -125,10 +125,10 @@ def _run(site: Path, name: str, *, editable: bool) -> Iterator[str]:
     """The code that a `.pth` file makes every Python run."""
     for line in (site / name).read_text(encoding="utf-8-sig", errors="replace").splitlines():
         if line.startswith(("import ", "import\t")):
-            found = EDITABLE.fullmatch(line.strip())
-            if not editable or found is None:
+            match = EDITABLE.fullmatch(line.strip())
+            if not editable or match is None:
                 yield f"runs code in every Python ({name})"
-            elif found[1] and (taken := _mapped(site / f"{found[1]}.py") & {*AT_EVERY_START, *PACKAGES, *_needed()}):
+            elif match[1] and (taken := _mapped(site / f"{match[1]}.py") & {*AT_EVERY_START, *PACKAGES, *_needed()}):
                 yield f"brings the top-level name {min(taken)!r}, which is neither its own nor that of its plug-ins"
         elif line.strip() and not line.startswith("#"):
             for each in AT_EVERY_START:

@@ -191,18 +191,18 @@ class Module:
 
     def target(self, target: Import, attributes: tuple[str, ...] = ()) -> Target:
         """The target of an import, through modules that only re-export it."""
-        found = self.follow(target.module)
+        source = self.follow(target.module)
         rest = attributes if target.name is None else (target.name, *attributes)
-        if found is None:
+        if source is None:
             return ".".join([f"~{target.module}", *rest])
         while rest:
-            if rest[0] in found.bindings:
-                return found.resolve(rest[0], rest[1:])
-            inner = found.follow(f"{found.name}.{rest[0]}") if found.is_package else None
+            if rest[0] in source.bindings:
+                return source.resolve(rest[0], rest[1:])
+            inner = source.follow(f"{source.name}.{rest[0]}") if source.is_package else None
             if inner is None:
                 break
-            found, rest = inner, rest[1:]
-        return Reference(found, WHOLE), rest
+            source, rest = inner, rest[1:]
+        return Reference(source, WHOLE), rest
 
     def follow(self, name: str) -> Module | None:
         """An imported module of the project or of this package or folder."""

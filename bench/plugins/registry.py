@@ -73,24 +73,24 @@ def entries(group: Group) -> Mapping[str, Entry]:
     A name that two distributions claim stays with this project if it is one of them; otherwise neither gets it. The
     loser is listed under `name (distribution)` with the reason.
     """
-    found: dict[str, Entry] = {}
+    result: dict[str, Entry] = {}
     registered = [
         Entry(group, point.name, point.value, _origin(point), _trespass(point))
         for point in entry_points(group=f"bench.{group}")
     ]
     for entry in sorted(registered, key=lambda entry: (entry.origin != HOME, entry.origin)):
-        rival = found.get(entry.name)
+        rival = result.get(entry.name)
         if rival is None:
-            found[entry.name] = entry
+            result[entry.name] = entry
         elif rival.target != entry.target:
             reason = f"the name {entry.name!r} is also claimed by {{}}: one of the two must be renamed or uninstalled"
             lost = [(entry, rival)] if rival.origin == HOME else [(entry, rival), (rival, entry)]
             for loser, winner in lost:
                 label = f"{loser.name} ({loser.origin})"
-                found[label] = Entry(group, label, loser.target, loser.origin, reason.format(winner.origin))
+                result[label] = Entry(group, label, loser.target, loser.origin, reason.format(winner.origin))
             if rival.origin != HOME:
-                found[entry.name] = Entry(group, entry.name, rival.target, rival.origin, reason.format(entry.origin))
-    return found
+                result[entry.name] = Entry(group, entry.name, rival.target, rival.origin, reason.format(entry.origin))
+    return result
 
 
 def _origin(point: EntryPoint) -> str:
@@ -107,9 +107,9 @@ def _trespass(point: EntryPoint) -> str | None:
 
 
 @cache
-def _distribution(found: Distribution) -> str:
+def _distribution(package: Distribution) -> str:
     """The distribution's name, read once."""
-    return found.name
+    return package.name
 
 
 def load(group: Group, name: str) -> type:
@@ -135,10 +135,10 @@ def inspect(entry: Entry) -> Entry:
         return entry
     try:
         with heard() as signalled:
-            found = imported(entry.target)
+            cls = imported(entry.target)
         if entry.group == "metrics":
-            column_of(found)  # without one no record could say what the figure is
-        if (name := getattr(found, "name", entry.name)) != entry.name:
+            column_of(cls)  # without one no record could say what the figure is
+        if (name := getattr(cls, "name", entry.name)) != entry.name:
             raise ValueError(f"it is registered as {entry.name!r}, and its class calls itself {name!r}")
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
@@ -184,8 +184,8 @@ def placed_name(name: str) -> str:
 
 def _full(path: str) -> str:
     """The full path of an existing file; other text unchanged."""
-    found = Path(path).expanduser()
-    return str(found.resolve()) if found.exists() else path
+    place = Path(path).expanduser()
+    return str(place.resolve()) if place.exists() else path
 
 
 def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
@@ -196,13 +196,13 @@ def canonical(group: Group, spec: PluginSpec, preset: str) -> PluginSpec:
     """
     spec = _placed(group, spec)
     usual, asked = (_usual(group, spec, preset) if spec.parameters else {}), dict(spec.parameters)
-    chosen = parameters(build(group, spec, preset))
+    values = parameters(build(group, spec, preset))
     inner = _inner(load(group, spec.name))
     written = {name: str(canonical(inner[name], parse(str(value)), preset)) for name, value in spec.parameters
                if name in inner}  # fmt: skip
     given = tuple(
         (name, written.get(name, text(value)))
-        for name, value in sorted(chosen.items())
+        for name, value in sorted(values.items())
         if (value != usual[name] if name in usual else name in asked)
     )
     return PluginSpec(spec.name, spec.argument, given)
@@ -271,10 +271,10 @@ def first_parameter(cls: type) -> str | None:
 def imported(target: str) -> type:
     """The class that `module:Class` names; whatever the import raises passes."""
     module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute)
-    if not isinstance(found, type):
-        raise TypeError(f"{target} must be a class, got {found!r}")
-    return found
+    cls = getattr(importlib.import_module(module), attribute)
+    if not isinstance(cls, type):
+        raise TypeError(f"{target} must be a class, got {cls!r}")
+    return cls
 
 
 @cache
@@ -286,12 +286,12 @@ def from_file(name: str) -> type:
     """
     path_text, _, attribute = name.rpartition(":")
     module = _module(path_text)
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type):
+    cls = getattr(module, attribute, None)
+    if not isinstance(cls, type):
         own = (value for value in vars(module).values() if isinstance(value, type))
         classes = [value.__name__ for value in own if value.__module__ == module.__name__]
         raise UsageError(f"{path_text} has no class {attribute!r}; {did_you_mean(attribute, classes)}")
-    return found
+    return cls
 
 
 @cache

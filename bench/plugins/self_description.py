@@ -34,18 +34,18 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
     Raises:
         UsageError: It cannot be built; the text is for the user.
     """
-    chosen = choose(cast(Any, group), spec, preset, here=True)
-    plugin = chosen.plugin
+    configured = choose(cast(Any, group), spec, preset, here=True)
+    plugin = configured.plugin
     cls = type(plugin)
     if missing := [name for name in SAID[group] if not hasattr(plugin, name)]:
         raise UsageError(
             f'{spec} must say its {" and its ".join(missing)}: class variables, as in name: ClassVar[str] = "..."'
         )
-    said = {name: getattr(plugin, name) for name in SAID[group]}
+    variables = {name: getattr(plugin, name) for name in SAID[group]}
     return {
-        "spec": str(chosen),
+        "spec": str(configured),
         "class": cls.__name__,
-        "said": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in said.items()},
+        "said": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in variables.items()},
         "confidential": [*sorted(registry.confidential(cls))],
         "parameters": [[name, _shown(getattr(plugin, name))] for name in parameters(plugin)],
         "defaults": {name: _shown(value) for name, value in defaults(cls).items() if value is not MISSING},
@@ -75,17 +75,17 @@ def main(arguments: Sequence[str]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     send(int(answer), {"began": True}, MESSAGE_BYTES)
     try:
-        found: dict[str, JsonValue] = {"ok": description(cast(Group, group), spec, preset)}
+        reply: dict[str, JsonValue] = {"ok": description(cast(Group, group), spec, preset)}
     except UsageError as error:
-        found = {"error": str(error)[:4000].encode(errors="replace").decode()}
+        reply = {"error": str(error)[:4000].encode(errors="replace").decode()}
     except BaseException as error:  # whatever the author's class does becomes a sentence
         traceback.print_exc()
-        found = {"error": f"{spec} cannot be used: {type(error).__name__}: {str(error)[:2000]}"}
+        reply = {"error": f"{spec} cannot be used: {type(error).__name__}: {str(error)[:2000]}"}
     try:
-        send(int(answer), found, MESSAGE_BYTES)
+        send(int(answer), reply, MESSAGE_BYTES)
     except WireError as error:
-        said = f"{spec} cannot be used: its parameters and class variables must be plain numbers and text: {error}"
-        send(int(answer), {"error": said}, MESSAGE_BYTES)
+        message = f"{spec} cannot be used: its parameters and class variables must be plain numbers and text: {error}"
+        send(int(answer), {"error": message}, MESSAGE_BYTES)
     os._exit(0)
 
 

@@ -79,10 +79,10 @@ def _distributed(name: str) -> bool:
 
 def _installed(module: str) -> bool:
     """If an installed package answers to the name; this folder aside."""
-    found = find_spec(module)
-    if found is None or found.origin is None:
-        return found is not None
-    origin, here = Path(found.origin).resolve(), Path.cwd().resolve()
+    location = find_spec(module)
+    if location is None or location.origin is None:
+        return location is not None
+    origin, here = Path(location.origin).resolve(), Path.cwd().resolve()
     environment = Path(sysconfig.get_path("purelib")).resolve()  # often in a folder of this one
     return origin.is_relative_to(environment) or not origin.is_relative_to(here)
 

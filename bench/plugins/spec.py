@@ -81,16 +81,16 @@ def parse(text: str) -> PluginSpec:
             f"cannot read {text!r}: expected NAME, NAME:ARGUMENT, NAME[a=1,b=x] or FILE.py:CLASS[a=1]; no path may "
             "hold [ or ]"
         )
-    found = match.groupdict()
+    groups = match.groupdict()
     parameters = []
-    for item in filter(None, (part.strip() for part in _items(found["parameters"] or ""))):
+    for item in filter(None, (part.strip() for part in _items(groups["parameters"] or ""))):
         key, equals, value = item.partition("=")
         if not equals or value.count("[") != value.count("]"):
             raise UsageError(
                 f"cannot read parameter {item!r} of {text!r}: expected name=value; no path may hold [ or ]"
             )
         parameters.append((key.strip(), value.strip()))
-    return PluginSpec(found["name"].strip(), found.get("argument"), tuple(parameters))
+    return PluginSpec(groups["name"].strip(), groups.get("argument"), tuple(parameters))
 
 
 def _items(text: str) -> list[str]:
@@ -308,8 +308,8 @@ def expected(error: Mapping[str, Any]) -> str:
     """Pydantic's error in this project's words: expected ..., got ..."""
     if error["type"] == "list_type":
         return f"expected a list, such as [{error['input']}], got {error['input']!r}"
-    said, _, _ = str(error["msg"]).partition(", unable to parse")  # which says it a second time
-    return f"{said}, got {error['input']!r}".replace("Input should be", "expected")
+    message, _, _ = str(error["msg"]).partition(", unable to parse")  # which says it a second time
+    return f"{message}, got {error['input']!r}".replace("Input should be", "expected")
 
 
 def words(cls: type, values: Mapping[str, Value]) -> list[str]:
@@ -327,14 +327,14 @@ def words(cls: type, values: Mapping[str, Value]) -> list[str]:
     >>> words(Example, {"size": 64, "skip_corrupt": True, "balance": False})
     ['--size', '64', '--skip-corrupt', '--no-balance']
     """
-    found: list[str] = []
+    line: list[str] = []
     usual = defaults(cls)
     for name, known in options(cls).items():
         value, flag = values.get(name), flag_of(name, known)
         if value is None or (known.kind is bool and value == usual[name]):
             continue
         if known.kind is bool:
-            found.append(flag if value else flag.replace("--", "--no-", 1))
+            line.append(flag if value else flag.replace("--", "--no-", 1))
         else:
-            found += [flag, name.upper() if known.confidential else str(value)]
-    return found
+            line += [flag, name.upper() if known.confidential else str(value)]
+    return line

@@ -93,7 +93,7 @@ def is_outside(group: Group, spec: PluginSpec) -> bool:
     entry = registry.entries(group).get(spec.name)
     if entry is not None and entry.origin != registry.HOME:
         return True
-    return any(is_outside(inner, held) for inner, held in nested(spec))
+    return any(is_outside(inner, plugin) for inner, plugin in nested(spec))
 
 
 def nested(spec: PluginSpec) -> Iterator[tuple[Group, PluginSpec]]:
@@ -129,23 +129,23 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
     Which files it is made of, and which it may read, is decided by what the user wrote, never by what it says.
     """
     try:
-        said = {name: believed(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
-        if set(said) != set(SAID[group]):
+        variables = {name: believed(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
+        if set(variables) != set(SAID[group]):
             raise ValueError("other class variables than a stand-in has")
-        if said["name"] in registry.entries(group) and said["name"] != spec.name:
+        if variables["name"] in registry.entries(group) and variables["name"] != spec.name:
             raise ValueError(
-                f"its name, {said['name']}, is that of a registered {registry.noun(group)}: choose another"
+                f"its name, {variables['name']}, is that of a registered {registry.noun(group)}: choose another"
             )
         values = {str(name): value for name, value in cast("list[list[Any]]", told["parameters"])}
         usual = cast("dict[str, JsonValue]", told["defaults"])
         base = StandInMethod if group == "methods" else StandInAttack
         if taken := [name for name in values if not name.isidentifier() or hasattr(base, name) or name in HELD]:
             raise ValueError(f"a parameter may not be called {line(taken[0])!r}: every plug-in has that")
-        made = {name: _value(value, spec, preset) for name, value in values.items()}
+        arguments = {name: _value(value, spec, preset) for name, value in values.items()}
         hidden = frozenset(map(str, cast("list[str]", told["confidential"])))
         _keyed_by_content({name: value for name, value in spec.parameters if name in hidden})
         namespace: dict[str, Any] = {
-            **said,
+            **variables,
             "confidential": hidden,
             "written": _canonical(spec, parse(str(told["spec"]))),
             "group": group,
@@ -156,14 +156,14 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
             (name, object, dataclasses.field(default=_value(usual[name], spec, preset)))
             if name in usual
             else (name, object, dataclasses.field())
-            for name in made
+            for name in arguments
         ]
         title = str(told["class"])
         cls = dataclasses.make_dataclass(
             title if title.isidentifier() else "StandIn", fields, bases=(base,), namespace=namespace, frozen=True,
             kw_only=True,
         )  # fmt: skip
-        return cast(StandIn, cls(**made))
+        return cast(StandIn, cls(**arguments))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{spec.shown} says of itself what cannot be used: {line(str(error))}") from error
 
@@ -193,8 +193,8 @@ def _canonical(asked: PluginSpec, told: PluginSpec) -> PluginSpec:
     Text stays as the user wrote it: a path that he did not name would be shown to the plug-in.
     """
     written, said = dict(asked.parameters), dict(told.parameters)
-    kept = {name: value for name, value in written.items() if name in said}
-    plain = {name: said[name] if _same_number(value, said[name]) else value for name, value in kept.items()}
+    shared = {name: value for name, value in written.items() if name in said}
+    plain = {name: said[name] if _same_number(value, said[name]) else value for name, value in shared.items()}
     return dataclasses.replace(asked, parameters=tuple(sorted(plain.items())))
 
 
@@ -256,8 +256,8 @@ def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
     for value in (spec.argument, *(value for _, value in spec.parameters)):
         if isinstance(value, str) and ".py:" not in value and Path(value).is_absolute() and Path(value).exists():
             yield Path(value)
-    for inner, held in nested(spec):
-        yield from files_of(inner, held)
+    for inner, plugin in nested(spec):
+        yield from files_of(inner, plugin)
 
 
 def _package(name: str) -> Iterator[Path]:
@@ -301,16 +301,18 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
     os.close(writing)
     until = time.monotonic() + SECONDS
     try:
-        said = _messages(reading, process, until)
+        messages = _messages(reading, process, until)
     finally:
         end(process)
         os.close(reading)
-    if len(said) < MESSAGES:
-        raise UsageError(f"{spec.shown} cannot be used: {_unsaid(began=bool(said), late=time.monotonic() >= until)}")
-    told = said[-1]
-    if "error" in told:
-        raise UsageError(str(told["error"]))
-    return cast("dict[str, JsonValue]", told["ok"])
+    if len(messages) < MESSAGES:
+        raise UsageError(
+            f"{spec.shown} cannot be used: {_unsaid(began=bool(messages), late=time.monotonic() >= until)}"
+        )
+    answer = messages[-1]
+    if "error" in answer:
+        raise UsageError(str(answer["error"]))
+    return cast("dict[str, JsonValue]", answer["ok"])
 
 
 def _messages(reading: int, process: subprocess.Popen[bytes], until: float) -> list[dict[str, JsonValue]]:
@@ -318,16 +320,16 @@ def _messages(reading: int, process: subprocess.Popen[bytes], until: float) -> l
 
     Its end counts, not that of the line: it may have left that to another.
     """
-    reader, found, ended = Reader(reading, MESSAGE_BYTES), list[dict[str, JsonValue]](), False
-    while len(found) < MESSAGES and not ended and time.monotonic() < until:
+    reader, messages, ended = Reader(reading, MESSAGE_BYTES), list[dict[str, JsonValue]](), False
+    while len(messages) < MESSAGES and not ended and time.monotonic() < until:
         ended = process.poll() is not None
         select.select([reading], [], [], 0.0 if ended else LOOK_SECONDS)
         try:
             for message in reader.messages():
-                found.append(message)
+                messages.append(message)
         except (EOFError, WireError):
             break
-    return found[:MESSAGES]
+    return messages[:MESSAGES]
 
 
 def _unsaid(*, began: bool, late: bool) -> str:

@@ -53,13 +53,13 @@ def decode(content: bytes) -> dict[str, JsonValue]:
     except UnicodeDecodeError:
         raise WireError("not-utf8", "a message must be UTF-8") from None
     try:
-        found = json.loads(text, parse_constant=_constant, parse_int=_integer, object_pairs_hook=_object)
+        message = json.loads(text, parse_constant=_constant, parse_int=_integer, object_pairs_hook=_object)
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
         raise WireError("not-json", "a message must be JSON with every name of an object given once") from None
-    _check(found)
-    return cast("dict[str, JsonValue]", found)
+    _check(message)
+    return cast("dict[str, JsonValue]", message)
 
 
 def _check(message: object) -> None:
@@ -107,10 +107,10 @@ def _parts(value: object) -> list[object]:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         raise ValueError("a name is given twice")
-    return found
+    return entries
 
 
 def _integer(digits: str) -> int:
@@ -179,14 +179,14 @@ class Reader:
         """
         for _ in range(_CHUNKS):
             try:
-                found = os.read(self._descriptor, _CHUNK)
+                chunk = os.read(self._descriptor, _CHUNK)
             except BlockingIOError:
                 return
             except ConnectionResetError:
-                found = b""
-            if not found:
+                chunk = b""
+            if not chunk:
                 raise EOFError("the other end is closed" + (" in the middle of a message" if self._held else ""))
-            self._held += found
+            self._held += chunk
             yield from self._whole()
 
     def _whole(self) -> Iterator[dict[str, JsonValue]]:

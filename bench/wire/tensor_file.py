@@ -179,20 +179,20 @@ def unpack_tensors(path: Path, cap_bytes: int, budget: Budget | None = None) -> 
         raise
     except OSError as error:
         raise TensorsError(f"tensors must come in a regular file: {error.strerror}") from None
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise TensorsError("tensors must come in a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if found.st_size > cap_bytes:
-            raise TensorsError(f"a file of tensors must take at most {cap_bytes} bytes, got {found.st_size}")
-        if budget is None or found.st_size <= budget.plain:
-            content = file.read(found.st_size + 1)
-            if len(content) > found.st_size:
+        if status.st_size > cap_bytes:
+            raise TensorsError(f"a file of tensors must take at most {cap_bytes} bytes, got {status.st_size}")
+        if budget is None or status.st_size <= budget.plain:
+            content = file.read(status.st_size + 1)
+            if len(content) > status.st_size:
                 raise TensorsError("a file of tensors must stay as it is while it is read, and it grew")
             read = partial(safetensors.torch.load, content)
         else:
-            read = partial(_read_copy, file, found.st_size, budget)
+            read = partial(_read_copy, file, status.st_size, budget)
         return _read(read)
 
 

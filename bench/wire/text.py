@@ -34,8 +34,8 @@ def plain(text: str, most: int = MOST) -> str:
     cut = text[: most + 1]
     cut = _CODES.sub("", cut).translate(_WHITE)
     # Of the kinds "C" are what moves the cursor, what turns the direction of reading, and what is no character at all.
-    kept = "".join(mark if mark == "\n" or unicodedata.category(mark)[0] != "C" else "?" for mark in cut)
-    return kept if len(text) <= most else f"{kept[: most - 1]}…"
+    clean = "".join(mark if mark == "\n" or unicodedata.category(mark)[0] != "C" else "?" for mark in cut)
+    return clean if len(text) <= most else f"{clean[: most - 1]}…"
 
 
 def line(text: str, most: int = MOST) -> str:
@@ -49,18 +49,18 @@ def scrub(text: str, most: int = MOST) -> str:
     >>> scrub("cannot read '/home/me/My Images/x.png': truncated, see files/p10/p10000032/y.jpg")
     'cannot read <path>: truncated, see <path>'
     """
-    found = plain(text, most)
-    found = _QUOTED.sub("<path>", found)
+    result = plain(text, most)
+    result = _QUOTED.sub("<path>", result)
     if len(text) > most:
-        found = _OPEN_QUOTE.sub(lambda rest: "<path>…" if re.search(r"[/\\]", rest[0]) else rest[0], found)
-    return _WORD.sub(lambda word: _without_path(word[0]), _DRIVE.sub("<path>", found))[:most]
+        result = _OPEN_QUOTE.sub(lambda rest: "<path>…" if re.search(r"[/\\]", rest[0]) else rest[0], result)
+    return _WORD.sub(lambda word: _without_path(word[0]), _DRIVE.sub("<path>", result))[:most]
 
 
 def _without_path(word: str) -> str:
     if word.count("/") > 1:
         return "<path>"
-    found = _ROOT.search(word)
-    return word if found is None else f"{word[: found.start()]}<path>"
+    match = _ROOT.search(word)
+    return word if match is None else f"{word[: match.start()]}<path>"
 
 
 def plain_json(value: JsonValue) -> JsonValue:

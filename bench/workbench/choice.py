@@ -171,13 +171,13 @@ class Choice:
         preset = str(values.get("preset") or cls.preset)
         _check_preset(preset)
         _check_keys(values.get("keys"), preset)
-        made: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for name, known in options(cls).items():
             value = known.usual if values.get(name) is None else values[name]
             if value is not None:
                 plain = known.group is None or value in known.words
-                made[name] = value if plain else choose(cast(Any, known.group), str(value), preset)
-        return cls(**made)
+                arguments[name] = value if plain else choose(cast(Any, known.group), str(value), preset)
+        return cls(**arguments)
 
     @classmethod
     def written(cls, values: Mapping[str, Any]) -> Self:
@@ -208,8 +208,8 @@ class Choice:
             reader = choose("features", replace(spec, parameters=(*spec.parameters, ("weights", path))), chosen.preset)
         name = "features" if chosen.features is not None else "scored_in"
         stamp = reader.plugin.stamp() if reader.placeless != str(reader) else None
-        found: dict[str, Any] = {name: reader, "weights": stamp}
-        return replace(chosen, **found)
+        result: dict[str, Any] = {name: reader, "weights": stamp}
+        return replace(chosen, **result)
 
     def values(self) -> dict[str, Value]:
         """Every option as plain text and numbers, with local paths.
@@ -226,10 +226,10 @@ class Choice:
 
     def keyed(self) -> dict[str, Value]:
         """The options that content keys hold beside the data's fingerprint."""
-        told = {
+        result = {
             name: _plain(getattr(self, name), str) for name, known in options(type(self)).items() if not known.covered
         }
-        return {**told, "balance": self.balanced}
+        return {**result, "balance": self.balanced}
 
     def identity(self) -> dict[str, Value]:
         """The options that distinguish it from other choices; defaults left out."""
@@ -282,8 +282,8 @@ def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tupl
         data: What was opened; None where nothing was.
     """
     known = options(Choice)
-    told = tuple((name, value) for name, value in settled(choice).items() if not known[name].draws)
-    return told if data is None else (*told, *data.fingerprints)
+    values = tuple((name, value) for name, value in settled(choice).items() if not known[name].draws)
+    return values if data is None else (*values, *data.fingerprints)
 
 
 def same_rows(a: Mapping[str, object], b: Mapping[str, object], of_a: DatasetRecord, of_b: DatasetRecord) -> bool:

@@ -68,9 +68,9 @@ def fit_inputs(cell: Cell, data: DatasetRecord, *, apart: bool) -> dict[str, Jso
 
 
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:
-    told = cast(dict[str, JsonValue], told_parameters(method))
+    values = cast(dict[str, JsonValue], told_parameters(method))
     return {
-        **plugin_inputs("method", name=method.name, parameters=told, code=plugin_digest(method)),
+        **plugin_inputs("method", name=method.name, parameters=values, code=plugin_digest(method)),
         **data_inputs(data),
         "protocol": PROTOCOL,
         "splits code": code_digest(SPLITS),
@@ -179,6 +179,6 @@ def files_of(record: Record) -> list[str]:
     """The author's files (`FILE.py:CLASS`) that a record names."""
     attack = [] if record.attack is None else [record.attack.written]
     metrics = [metric.written for metric in record.metrics.values()]
-    chosen = [value for value in record.choice.values() if isinstance(value, str)]
-    written = [record.method.written, *attack, record.measured_by, *metrics, *chosen]
-    return [name for name in written if ".py:" in name]
+    values = [value for value in record.choice.values() if isinstance(value, str)]
+    names = [record.method.written, *attack, record.measured_by, *metrics, *values]
+    return [name for name in names if ".py:" in name]

@@ -60,7 +60,7 @@ def _has_driver() -> bool:
 
 def hardware(device: torch.device) -> dict[str, JsonValue]:
     """Names and sizes, without host names or paths."""
-    found: dict[str, JsonValue] = {
+    facts: dict[str, JsonValue] = {
         "device": device.type,
         "processor": _processor(),
         "cores": cores(),
@@ -69,13 +69,13 @@ def hardware(device: torch.device) -> dict[str, JsonValue]:
         "system": platform.system(),
     }
     if device.type == "cuda":
-        found |= {
+        facts |= {
             "accelerator": torch.cuda.get_device_name(device),
             "accelerator_memory_gib": round(torch.cuda.get_device_properties(device).total_memory / 2**30, 1),
             "cuda": torch.version.cuda,
             **settings(device),
         }
-    return found
+    return facts
 
 
 def usable_memory() -> float:
@@ -90,7 +90,7 @@ def memory(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/
         groups: Where Linux says in which groups this process is.
         mounted: Where it shows groups.
     """
-    found = int(psutil.virtual_memory().total)
+    total = int(psutil.virtual_memory().total)
     with suppress(OSError):
         for each in groups.read_text().splitlines():
             _, kinds, name = each.split(":", 2)
@@ -99,8 +99,8 @@ def memory(groups: Path = Path("/proc/self/cgroup"), mounted: Path = Path("/sys/
                 group = root / name.lstrip("/")
                 for folder in (group, *group.parents):
                     with suppress(OSError, ValueError):  # no such file, or "max"
-                        found = min(found, int((folder / file).read_text()))
-    return found
+                        total = min(total, int((folder / file).read_text()))
+    return total
 
 
 def threads_each(jobs: int) -> int:
@@ -110,8 +110,8 @@ def threads_each(jobs: int) -> int:
     wait for each other take several times as long as one.
     """
     share = max(1, cores() // jobs)
-    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return min(share, int(said)) if said.isdecimal() and int(said) else share
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(share, int(setting)) if setting.isdecimal() and int(setting) else share
 
 
 def usual_jobs(device: str) -> int:
@@ -126,8 +126,8 @@ def usual_jobs(device: str) -> int:
         return min(cores(), MOST_JOBS)
     if not torch.cuda.is_available():  # that of another machine
         return 1
-    held = torch.cuda.get_device_properties(torch.device(device)).total_memory
-    return max(1, min(cores() // CORES_A_JOB, held // JOB_BYTES, MOST_JOBS))
+    total = torch.cuda.get_device_properties(torch.device(device)).total_memory
+    return max(1, min(cores() // CORES_A_JOB, total // JOB_BYTES, MOST_JOBS))
 
 
 @cache
