@@ -1,4 +1,4 @@
-"""The static API: an index, a file a row, all records, and the decision on every row and file."""
+"""The static API: index, rows, records, and decisions on them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def schemas() -> dict[str, str]:
 
 
 def script(call: str, *values: JsonValue) -> str:
-    """A script that calls a function with values, as ASCII that may also stand in a page."""
+    """A script, in ASCII, that calls a function with values."""
     texts = (json.dumps(_harmless(value), sort_keys=True, separators=(",", ":"), allow_nan=False) for value in values)
     return f"{call}({', '.join(texts)});\n".replace("<", "\\u003c")
 
@@ -154,7 +154,7 @@ def _harmless(value: JsonValue) -> JsonValue:
 
 
 def manifest(editions: Mapping[int, Edition], taken: Intake) -> str:
-    """The decisions on all rows, newest board first, and on refused files, with a digest of their own."""
+    """Decisions on rows, newest board first, and on refused files."""
     newest = max(editions, default=0)
     left_out = [
         FileDecision(

@@ -1,4 +1,4 @@
-"""The board's files of numbers, badges, feed and citations, for links and for the build."""
+"""The board's files of numbers, badges, feed and citations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Download:
-    """A file of numbers: its name, the row that it is about (None for all), and a function that gives its content."""
+    """A file of numbers: its name, its row (None: all), its content."""
 
     name: str
     row: BoardRow | None
@@ -101,7 +101,7 @@ def files(edition: Edition) -> Iterator[Download]:
 
 
 def _table_links(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:
-    """The files of a table; the description in full for the first part only, the data sets of each of several."""
+    """The files of a table; only the first is described in full."""
     for ending, text in (("", meaning), *([(".parquet", as_parquet)] if can_write_parquet() else [])):
         for number, part in enumerate(parts):
             names = part.values("dataset")
@@ -110,7 +110,7 @@ def _table_links(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> I
 
 
 def _latex_tables(edition: Edition) -> Iterator[tuple[str, Section, str, int]]:
-    """The address of each LaTeX table: one a data set, preset and seed."""
+    """Addresses of LaTeX tables, one a data set, preset and seed."""
     for part in edition.parts:
         for preset, seed in sorted({(row.preset, row.seed) for row in part.rows}):
             yield f"latex/{part.slug}-{slug(preset)}-{slug(str(seed))}.tex", part, preset, seed
@@ -124,7 +124,7 @@ def _latex_text(edition: Edition, part: Section, preset: str, seed: int) -> str:
 
 
 def message(row: BoardRow) -> str:
-    """A badge's text: verdict, data set, preset and tier; a reference method is never ranked."""
+    """A badge's text: verdict, data set, preset and tier."""
     line = " ".join(f"{row.dataset} {row.preset}".split())
     place = line if len(line) <= 32 else f"{line[:31]}…"
     return f"{'reference' if row.reference else row.verdict} · {place} · {row.tier}"
@@ -161,7 +161,7 @@ def badge_json(row: BoardRow) -> str:
 
 
 def atom(edition: Edition) -> str:
-    """An Atom feed of the newest rows, with relative addresses; an entry's id changes with its records."""
+    """An Atom feed of the newest rows, with relative addresses."""
     newest = sorted(edition.rows, key=lambda row: (row.created, row.id), reverse=True)[:MOST_ENTRIES]
     title = f"Veil Bench: new rows, protocol {edition.protocol}"
     return (

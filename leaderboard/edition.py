@@ -59,7 +59,7 @@ class Edition:
         return {(row.id, row.label): row for row in self.board}
 
     def row_of(self, data: BoardRow) -> Row:
-        """The analysed row behind the data; a forged cell may hold several, each of another method."""
+        """The analysed row behind the data; forged cells may hold several."""
         return self._analysed[data.id, data.method]
 
     @cached_property

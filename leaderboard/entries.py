@@ -1,4 +1,4 @@
-"""A place of the board: the weakest figure of a metric, or the reason for its absence."""
+"""A place of the board: a metric's weakest figure, or a reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLOOR = "chance"  # random scores: the floor of every attack, and no finding abo
 
 @dataclass(frozen=True)
 class Gap:
-    """An evaluator that gave no figure: how it ended, and why, with the phase it stopped in."""
+    """An evaluator without a figure: its end, the reason, the phase."""
 
     evaluator: str
     status: Status
@@ -74,12 +74,12 @@ class Entry:
 
     @property
     def against_null(self) -> Position | None:
-        """The position of the figure against chance, which has as many tries as there are attacks."""
+        """The figure against chance, with one try for each attack."""
         return None if self.score is None else against_null(of_tries(self.tries, self.score))
 
     @property
     def reason(self) -> str:
-        """Why there is no figure; empty if there is one, and for "not run"."""
+        """The reason for a missing figure; empty for "not run"."""
         texts = (f"{gap.evaluator}: {gap.reason}" for gap in self.gaps if gap.status == self.status)
         return "; ".join(texts)
 

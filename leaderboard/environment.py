@@ -54,7 +54,7 @@ def drawn(template: str, **variables: object) -> Callable[[], str]:
 
 
 def hidden_columns(rows: Sequence[BoardRow]) -> list[str]:
-    """The columns that a table hides by default: unusual ones, and the preset if all rows have the same."""
+    """Columns hidden by default: unusual ones, and a common preset."""
     runs = {(row.preset, row.seed) for row in rows}
     return [*(["preset"] if len(runs) == 1 else []), *(name for name, mark in shown("board") if not mark.usual)]
 
@@ -90,7 +90,7 @@ def _shared_chance(rows: Sequence[BoardRow], column: Column) -> str:
 
 
 def ordered(rows: Sequence[BoardRow], column: Column | None) -> list[BoardRow]:
-    """The rows by one metric, best for the data owner first, then those that are not rated, then those without."""
+    """Rows by one metric, best first, unrated and missing ones last."""
 
     def place(row: BoardRow) -> tuple[int, float]:
         figure = row.figures.get(column.name) if column else None

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Page:
-    """A file of the site: its name, a hash of its inputs, and a function that gives its content."""
+    """A file of the site: name, hash of inputs, and content."""
 
     name: str
     inputs: str
@@ -124,7 +124,7 @@ def _downloads(edition: Edition) -> Iterator[Page]:
 
 
 def common(edition: Edition, root: str) -> dict[str, object]:
-    """The variables of a page's frame and tables; `root` is the path from the page to the site's root."""
+    """The variables of a page; `root` leads to the site's root."""
     return {
         "columns": edition.columns, "named": edition.named, "stems": edition.methods, "dates": edition.dates,
         "attack_stems": {key: stem for key, (stem, _) in edition.attacks.items()},
@@ -188,7 +188,7 @@ def picture(edition: Edition) -> dict[str, object] | None:
 
 
 def front_parts(edition: Edition) -> list[tuple[str, Sequence[BoardRow]]]:
-    """The board's pages with their rows, without references and inapplicable rows; the first is the front page."""
+    """The board's pages with their rows, front page first."""
     shown = [row for row in edition.lines if not row.reference and row.applies]
     most = MOST_LINES if len(edition.lines) <= MOST_LINES else MOST_FRONT
     return [("index.html" if number == 1 else numbered("board", number), some) for number, some in split(shown, most)]

@@ -31,7 +31,7 @@ BUDGETS = ("epsilon", "epsilon_per_pixel", "scale")
 
 @dataclass(frozen=True)
 class Plane:
-    """The two metrics of a picture, and whether reference methods are drawn, which lie far off in some figures."""
+    """The two metrics of a picture, with or without reference methods."""
 
     across: str
     up: str = "utility-auc"
@@ -196,7 +196,7 @@ def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float,
 
 @dataclass(frozen=True)
 class Curve:
-    """One method with all parameters but its budget fixed; its points by ascending derived ε."""
+    """One method under several budgets; its points by ascending derived ε."""
 
     label: str
     budgets: tuple[float, ...]
@@ -230,7 +230,7 @@ def curves(rows: Sequence[BoardRow], metric: str) -> tuple[list[Curve], dict[str
 
 
 def _curve_label(row: BoardRow, rows: Sequence[BoardRow]) -> str:
-    """A row's method with the parameters, preset and seed in which the rows of the method differ."""
+    """A row's method with what tells its rows apart."""
     twins = [other for other in rows if other.plugin == row.plugin]
     texts = [f"{name}={value}" for name, value in sorted(row.parameters.items())
              if name not in BUDGETS and any(other.parameters.get(name) != value for other in twins)]  # fmt: skip
@@ -240,7 +240,7 @@ def _curve_label(row: BoardRow, rows: Sequence[BoardRow]) -> str:
 
 
 def budget_plot(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Markup | None:
-    """Picture of utility against derived ε, a line a method; None without two budgets."""
+    """Utility against derived ε by method; None without two budgets."""
     by_metric = {name: curves(rows, name) for name in BUDGET_METRICS}
     metric = next((name for name, (some, _) in by_metric.items() if some), None)
     if metric is None:
@@ -337,7 +337,7 @@ class Axis:
 
 
 def axis(figures: Sequence[Figure], start: float, end: float, *, log: bool, better: str) -> Axis:
-    """An axis that holds the figures, their intervals and the intervals of chance."""
+    """An axis for figures, their intervals, and intervals of chance."""
     ends = [
         value
         for one in figures

@@ -62,7 +62,7 @@ _MINUTE, _HOUR = 60, 3600
 
 
 def cost(row: Row) -> str:
-    """The cost of a row in words; empty if its records hold no times.
+    """The cost of a row in words; empty without recorded times.
 
     A training counts once. Jobs count by processor seconds on a CPU, and by wall-clock seconds on another device.
     """

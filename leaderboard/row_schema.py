@@ -1,4 +1,4 @@
-"""The schema of a board row, which every page, table, file, script and badge reads.
+"""The schema of a board row, for all pages and files.
 
 A field that is declared with `Shown` stands in each of its `places` without another edit: "files" are CSV and parquet,
 "board" the tables with a row a line, "facts" the pages of rows and of comparisons, "paper" LaTeX, "feed" the feed.
@@ -47,7 +47,7 @@ FEW = 3  # so many parameters are always shown
 
 @dataclass(frozen=True)
 class Shown:
-    """How tables and pages show a field.
+    """The form of a field in tables and pages.
 
     Args:
         title: The heading of its column.
@@ -286,7 +286,7 @@ class BoardRow(RowName):
 
     @property
     def exposure(self) -> float | None:
-        """Nearness to chance of the worst privacy figure: 0 hides nothing, 1 is chance."""
+        """The worst privacy figure: 0 hides nothing, 1 is chance."""
         figure = self.figures.get(self.privacy)
         if figure is None or figure.value is None or figure.null is None or figure.null in (0.0, 1.0):
             return None
@@ -303,7 +303,7 @@ class BoardRow(RowName):
 
 
 class FieldData(Part):
-    """A field of a row, for scripts: where and how it is shown."""
+    """A field of a row, for scripts: its place and form."""
 
     name: str
     title: str
@@ -313,7 +313,7 @@ class FieldData(Part):
 
 
 def shown(place: Place | None = None) -> list[tuple[str, Shown]]:
-    """The fields of a row that stand in a place, in order; all without one."""
+    """The fields of a row in a place (None: all), in order."""
     known = [(name, mark) for name, field in BoardRow.model_fields.items() for mark in field.metadata
              if isinstance(mark, Shown)]  # fmt: skip
     return sorted((one for one in known if place is None or place in one[1].places), key=lambda one: one[1].order)
@@ -333,7 +333,7 @@ def field_data() -> list[FieldData]:
 
 
 def file_columns() -> dict[str, type[str] | type[int] | type[float]]:
-    """The columns of a row in CSV and parquet, in order, with their types."""
+    """Columns and types of a row in CSV and parquet."""
     kinds: dict[str, type[str] | type[int] | type[float]] = {}
     for name, mark in shown("files"):
         hint = BoardRow.model_fields[name].annotation
@@ -343,7 +343,7 @@ def file_columns() -> dict[str, type[str] | type[int] | type[float]]:
 
 
 def head(row: BoardRow, *, figures: bool) -> BoardRow:
-    """The row as the index has it; scripts also get the figures that are drawn."""
+    """The row in the index; scripts also get the drawn figures."""
     drawn = {name: _brief(row.figures[name]) for name in DRAWN if figures and name in row.figures}
     required = {name: getattr(row, name) for name, field in BoardRow.model_fields.items() if field.is_required()}
     return BoardRow.model_construct(**required | {"figures": drawn})
@@ -411,7 +411,7 @@ def _board_row(
 
 
 def _variant(row: Row, values: Mapping[str, set[str]]) -> str:
-    """Parameters that differ from the method's other rows or its preset, and a number of keys unlike the preset's."""
+    """Parameters that differ from other rows, and unusual numbers of keys."""
     chosen = unusual(row.records[0])
     differing = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
     texts = [parameters_text({name: value}) for name, value in differing.items()]
@@ -423,7 +423,7 @@ def _variant(row: Row, values: Mapping[str, set[str]]) -> str:
 
 
 def _first(row: Row, metrics: Sequence[str]) -> str:
-    """The first of these metrics with a figure, or else the first that was asked for."""
+    """The first of these metrics with a figure, else the first."""
     asked = [name for name in metrics if name in row.entries and row.entries[name].status != "not-run"]
     return next((name for name in asked if row.entries[name].score is not None), asked[0] if asked else "")
 
@@ -441,7 +441,7 @@ def _claim_kind(row: Row) -> Literal["none", "finite ε", "no finite ε", "viola
 
 
 def kind(records: Sequence[Record]) -> Kind:
-    """The kind of release of a row's method, inferred from the attacks that apply."""
+    """The kind of a method's release, by the attacks that apply."""
     states: dict[str, set[str]] = {}
     for record in records:
         states.setdefault(record.kind, set()).add(record.status)

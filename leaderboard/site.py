@@ -152,7 +152,7 @@ def build(
 
 
 def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) -> None:
-    """Claim a new folder for this board with an empty ledger, in case the build is killed; refuse existing files."""
+    """Claim a new folder with an empty ledger; refuse existing files."""
     if site.exists() and not site.is_dir():
         raise NotADirectoryError(f"expected a folder for the pages, got the file {site}")
     place = site.resolve()
@@ -195,7 +195,7 @@ def files(taken: Intake) -> dict[str, Page]:
 
 
 def _current(path: Path, page: Page, entry: JsonValue) -> JsonValue:
-    """The ledger's entry of a page if its inputs and its content are the same as then; else None."""
+    """The ledger's entry of an unchanged page; None for others."""
     if not isinstance(entry, dict) or entry.get("inputs") != page.inputs:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Summaries of rows: verdicts by data set and by method, and the outcomes of an attack."""
+"""Summaries of rows by data set, by method, and by attack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRAVE = ("broken", "members told", "dented", "not broken", "members not told", "
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of one verdict, and the most useful of them: the best first, no method twice."""
+    """The rows of one verdict, and the most useful ones by method."""
 
     verdict: Word
     sign: str
@@ -31,7 +31,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Short:
-    """A data set in short: its groups by verdict, the best for a data owner first."""
+    """A data set in short: groups by verdict, best first."""
 
     section: str
     name: str
@@ -81,7 +81,7 @@ def _best(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
 
 @dataclass(frozen=True)
 class Place:
-    """A method on a data set: its row with the gravest verdict, and the number of rows by verdict in words."""
+    """A method on a data set: its gravest row, and verdict counts."""
 
     worst: BoardRow
     words: str

@@ -1,4 +1,4 @@
-"""The board as CSV, parquet and LaTeX: a line a row, and a line a figure."""
+"""The board as CSV, parquet and LaTeX, by row and by figure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_PACKED = 8_000_000
 
 @dataclass(frozen=True)
 class Table:
-    """Lines under named columns, with the type of each; a missing value is None."""
+    """Lines under named, typed columns; a missing value is None."""
 
     kinds: Mapping[str, Kind]
     lines: Sequence[Sequence[Value]]
@@ -145,7 +145,7 @@ def wide(rows: Sequence[BoardRow], columns: Sequence[Column]) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreLine:
-    """One line of the long table: a figure, or a gap with its reason.
+    """One line of the long table: a figure or a reason.
 
     Args:
         row: The row's id on the board and in the static API.
@@ -251,7 +251,7 @@ DAGGER = "† the controls of the attack did not run or do not hold: the figure 
 
 
 def latex_table(rows: Sequence[BoardRow], columns: Sequence[Column], caption: str) -> str:
-    """A LaTeX table, as wide as a column of text of 345 points.
+    """A LaTeX table, 345 points wide: a column of text.
 
     Figures of attacks whose controls do not hold have a dagger, those that are not rated stand in brackets, and the
     reasons stand below. So do rows to which nothing applies.

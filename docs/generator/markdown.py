@@ -38,7 +38,7 @@ def relative(target: str, page: str) -> str:
 
 
 def escape(plain: str) -> str:
-    """Plain text that Markdown shows as it is, but for code in backticks.
+    """Text that Markdown shows as it is, code in backticks aside.
 
     >>> escape("a * b_i < [0, 1], `k_1`")
     'a \\\\* b\\\\_i &lt; \\\\[0, 1\\\\], `k_1`'

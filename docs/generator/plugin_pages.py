@@ -1,4 +1,4 @@
-"""A page for each plug-in, each group of plug-ins, and for adding one to a group."""
+"""Pages of plug-ins, of their groups, and of adding one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DECLARED = ("source", "title", "meaning", "chance", "unit", "better", "claims", 
 
 
 def plugin_pages() -> list[Page]:
-    """The pages of every group: how to add a plug-in, the overview, and a page each."""
+    """The pages of every group: a how-to, an overview, a page each."""
     pages = [_adding(group) for group in GROUPS]
     for group in GROUPS:
         entries = [registry.inspect(entry) for _, entry in sorted(registry.entries(group).items())]

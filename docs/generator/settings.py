@@ -1,4 +1,4 @@
-"""Configuration files, presets, suites, the schema of records, and the cost of a board as pages."""
+"""Pages of configuration files, presets, suites, schema, and a board's cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _configuration() -> Page:
 
 
 def run_keys() -> Iterator[tuple[str, str, str, str]]:
-    """Every key of a run's configuration file: name, flag, default (empty if the help explains it), help."""
+    """Name, flag, default and help of every key of a configuration."""
     for cls in (Choice, RunSpec):
         usual = defaults(cls)
         for name, known in known_options(cls).items():
@@ -114,7 +114,7 @@ def _published() -> tuple[Record, ...]:
 
 
 def _cost() -> Page:
-    """The hours of every evaluator at several sizes and numbers of workers, from the published records."""
+    """Hours of every evaluator by size and workers, from published records."""
     by_size = {size: costs(_published(), size) for size in ROWS}
     paper, least = PRESETS["paper"], PRESETS["first-look"]
     cells = len({record.cell for record in _published()})

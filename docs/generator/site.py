@@ -60,7 +60,7 @@ def navigation(some: Sequence[Page]) -> Menu:
 
 
 def link_to_site(source: Path, page: str) -> str:
-    """A file's text with links rewritten for `page`; links to files outside the site become plain text."""
+    """A file's text with links for `page`, or as plain text."""
 
     def rewritten(match: re.Match[str]) -> str:
         mark, text, target, anchor = match.groups(default="")
@@ -93,7 +93,7 @@ def _home(body: Sequence[Page]) -> Page:
 
 
 def room_pages(introduction: str) -> list[Page]:
-    """The rooms on their floors, and a page for each with its modules."""
+    """The rooms on their floors, and each one's modules."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
