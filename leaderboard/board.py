@@ -1,8 +1,8 @@
 """Rows of the board from records, as typed data.
 
-    for row in ordered(rows(records), "reid-auc"):
+    for row in rows(records):
         entry = row.entries["reid-auc"]
-        print(row.label, row.preset, row.seed, entry.text, entry.interval, entry.null, entry.by)
+        print(row.label, row.preset, row.seed, entry.text, entry.interval, entry.by)
 
 Nothing here reads a file or a clock: the same records give the same rows.
 """
