@@ -1,13 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import pytest
 import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from bench.audit.canaries import COUNTED, EACH
+from bench.audit.canaries import COUNTED, EACH, ClassifierCanaries
 from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
 from bench.evidence import AuditEvidence
 from bench.randomness import Secret
@@ -114,6 +115,16 @@ def test_a_classifier_that_remembers_labels_is_refuted(exclusive: bool) -> None:
     assert found.one_run
     assert found.calls.trials == EACH * COUNTED
     assert shown(scheme, found) > 1.0
+
+
+@pytest.mark.parametrize(("neighbours", "guesses"), [("replaced", 16), ("added", 24)])
+def test_the_number_of_guesses_has_the_largest_bound_for_the_claims_neighbours(
+    neighbours: Literal["replaced", "added"], guesses: int
+) -> None:
+    # Two steps weigh delta by 1 + e^epsilon, so that another number of guesses has the largest bound.
+    scheme = Remembers(0.1, 1.0, 1e-3)
+    game = ClassifierCanaries(scheme, replace(scheme.claim(), neighbours=neighbours), public())
+    assert game.choose(Secret.of_seed(0), delta=1e-3, confidence=CONFIDENCE) == guesses
 
 
 def test_a_classifier_of_randomised_labels_keeps_its_claim() -> None:

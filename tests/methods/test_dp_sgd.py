@@ -124,6 +124,16 @@ def test_an_easy_task_is_learned_with_a_budget(table: bool, exclusive: bool) -> 
     assert right > 0.65  # chance is a half, with deviation .025: six of them, one in a billion
 
 
+def test_columns_are_standardised_by_the_public_rows_and_a_constant_one_is_centred() -> None:
+    random = torch.Generator().manual_seed(0)
+    public, private = (torch.randn(50, 3, generator=random) * torch.tensor([0.1, 1.0, 20.0]) + 3 for _ in range(2))
+    public[:, 1] = 3
+    method = DPSGD()
+    learned = method.fit(replace(data(50, table=True), samples=public), 0).state()
+    spread = torch.stack((public[:, 0].std(correction=0), torch.tensor(1.0), public[:, 2].std(correction=0)))
+    torch.testing.assert_close(method.read(private, learned), (private - public.mean(dim=0)) / spread)
+
+
 def test_same_seed_same_classifier_and_another_key_another_one() -> None:
     private, method = data(60, 1), DPSGD(width=4, epochs=1, batch=60)
     scheme = method.fit(data(60, 2), 0)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -180,17 +181,31 @@ def test_a_worker_goes_on_only_after_a_job_that_went_well_and_left_nothing(
     assert (found["who"].value == number) is kept
 
 
+def worker_of(pool: LocalEngine, asked: Job) -> int:
+    """Do a job that answers with its process."""
+    pool.submit([asked])
+    future = pool.next()
+    assert future is not None
+    assert future.outcome is not None
+    return int(str(future.outcome.value))
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2])
+def test_a_kept_worker_leaves_if_its_place_is_needed_or_a_job_wants_the_machine_alone(
+    job: Callable[..., Job], at_a_time: int
+) -> None:
+    with closing(LocalEngine(jobs=at_a_time, memory=MEMORY, notify=lambda *told: None)) as pool:
+        kept = worker_of(pool, job(who, "a", int, keeps=True))
+        worker_of(pool, job(who, "b", int))
+        assert psutil.pid_exists(kept) is (at_a_time == 2)
+        worker_of(pool, job(who, "c", int, alone=True))
+        assert not psutil.pid_exists(kept)
+
+
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[..., Job], noticed: bool) -> None:
     with closing(LocalEngine(jobs=1, memory=MEMORY, notify=lambda *told: None)) as pool:
-
-        def done(asked: Job) -> int:
-            pool.submit([asked])
-            future = pool.next()
-            assert future is not None
-            assert future.outcome is not None
-            return int(str(future.outcome.value))
-
+        done = partial(worker_of, pool)
         first = done(job(who, "a", int, keeps=True))
         worker, above = psutil.Process(first), psutil.Process(first).parent()
         assert above is not None
