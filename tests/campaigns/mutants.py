@@ -2,8 +2,9 @@
 
 `python tests/campaigns/mutants.py --places 40 --seed 0` works in a copy of the tree. A place is a comparison, number,
 operator, `not`, `and` or `or` that is turned round, or a function that returns at once. The nearest tests are the
-module's doctests, the mirrored test file, and the test files that name the module, mirrored and short ones first. A
-test that fails on the unbroken code too does not count. Survivors are printed last; 90 % should be caught.
+module's doctests, the mirrored test file, the test files that import or name the module, those that import a module
+that imports it, and the rest of its room. A test that fails on the unbroken code too does not count. Survivors are
+printed last; 90 % should be caught.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,34 +101,52 @@ def places(file: Path) -> Iterator[Place]:
                     yield place(node, start, end, new)
 
 
+def imports(text: str, module: str) -> bool:
+    """True if a source text names the module or imports it from its package."""
+    parent, _, stem = module.rpartition(".")
+    pattern = rf"\b{re.escape(module)}\b|from {re.escape(parent)} import (?:\([\w\s,]*|[\w ,]*)\b{stem}\b"
+    return re.search(pattern, text) is not None
+
+
+def dotted(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
 def nearest_tests(file: Path) -> list[str]:
-    """Test files for a module: its doctests, the mirrored files, files that name it; short ones first."""
-    module = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
-    tests = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if path.parent.name != "benchmarks"]
+    """The module's doctests, then test files from the mirrored one to the rest of its room; short ones first."""
+    module = dotted(file)
+    stem = module.rpartition(".")[2]
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))
+             if path.parent.name != "benchmarks"}  # fmt: skip
     room = (
         "tests"
         if len(file.parts) == 2 and file.parts[0] == "bench"
         else f"tests/{Path(*file.parts[file.parts[0] == 'bench' :]).parts[0]}"
     )
-    texts = {path: path.read_text(encoding="utf-8") for path in tests}
-    parent, _, stem = module.rpartition(".")
-    named = re.compile(
-        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import .*\b{stem}\b|\b{stem.replace('_', '-')}\b"
+    users = [
+        dotted(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if imports(path.read_text(encoding="utf-8"), module)
+    ]
+    written = re.compile(rf"\b{stem.replace('_', '-')}\b")
+    kinds = (
+        [path for path in texts if stem.strip("_") in path.stem],
+        [path for path, text in texts.items() if imports(text, module)],
+        [path for path, text in texts.items() if written.search(text)],
+        [path for path, text in texts.items() if any(imports(text, user) for user in users)],
+        [path for path in texts if str(path.relative_to(ROOT)).startswith(f"{room}/")],
     )
-    importing = [path for path in tests if re.search(rf"\b{re.escape(module)}\b", texts[path])]
-    mirrored = [path for path in tests if stem.strip("_") in path.stem]
-    naming = [path for path in tests if named.search(texts[path])]
-    beside = [path for path in tests if str(path.relative_to(ROOT)).startswith(f"{room}/")]
-    ordered = [sorted(paths, key=lambda path: len(texts[path])) for paths in (mirrored, importing, naming, beside)]
-    relative = [str(path.relative_to(ROOT)) for paths in ordered for path in paths]
+    ordered = [path for paths in kinds for path in sorted(paths, key=lambda path: len(texts[path]))]
     doctests = [str(file)] if ">>> " in (ROOT / file).read_text(encoding="utf-8") else []
-    return [*doctests, *dict.fromkeys(relative)][:MOST_TESTS]
+    return [*doctests, *dict.fromkeys(str(path.relative_to(ROOT)) for path in ordered)][:MOST_TESTS]
 
 
-def failing(tree: Path, tests: list[str], seconds: float) -> str | None:
+def failing(tree: Path, tests: Sequence[str], seconds: float, without: Sequence[str] = ()) -> str | None:
     """The first test that fails in a tree, or "time" if the time ran out; None if all pass."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    command += [f"--deselect={test}" for test in without]
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             command, cwd=tree, env=environment, stdout=output, stderr=output, start_new_session=True
@@ -142,7 +161,7 @@ def failing(tree: Path, tests: list[str], seconds: float) -> str | None:
         text = output.read()
     if code in (0, 5):
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
     return failed[1] if failed else text[-500:]
 
 
@@ -151,18 +170,20 @@ def outcome(place: Place, tree: Path, seconds: float) -> str:
     original = (ROOT / place.file).read_text(encoding="utf-8")
     broken = original[: place.start] + place.new + original[place.end :]
     tests, end = nearest_tests(place.file), time.monotonic() + seconds
+    without: list[str] = []  # they fail on the unbroken code, too
     while tests and (left := end - time.monotonic()) > 0:
         (tree / place.file).write_text(broken, encoding="utf-8")
-        test = failing(tree, tests, left)
+        test = failing(tree, tests, left, without)
         (tree / place.file).write_text(original, encoding="utf-8")
         if test is None:
             return "survived"
         if test == "time":
             return "time"
-        if "::" not in test or failing(tree, [test], seconds) is None:
+        file, found, _ = test.partition("::")
+        if file not in tests or failing(tree, [test], seconds) is None:
             return test
-        tests = tests[tests.index(test.partition("::")[0]) + 1 :]  # fails on the unbroken code, too
-    return "survived"
+        tests, without = tests[tests.index(file) + (not found) :], [*without, test]
+    return "time" if tests else "survived"
 
 
 def main() -> int:
@@ -178,7 +199,7 @@ def main() -> int:
     outcomes: dict[Place, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
-        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "published", "__pycache__", "*.egg-info"))
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.egg-info"))
         for place in chosen:
             outcomes[place] = outcome(place, tree, arguments.seconds)
             print(f"{place}   {outcomes[place]}", flush=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -57,6 +58,25 @@ def test_better_stands_to_the_right_whichever_way_a_figure_runs() -> None:
     worse = axis([figure(guesswork(1)), figure(guesswork(90))], 0, 100, log=True, better="higher")
     assert better.at(0.5) > better.at(0.9)
     assert worse.at(90) > worse.at(1)
+
+
+def sides(svg: str, pattern: str) -> list[float]:
+    """Numbers across the picture by a pattern of two groups."""
+    return [float(place) for pair in re.findall(pattern, svg) for place in pair]
+
+
+def test_figures_and_budgets_fill_the_frame_with_equal_margins() -> None:
+    edition = board([point("cadp", 1.0, 0.6), point("cadp", 4.0, 0.7)])
+    budgets, figures = str(budget_plot(edition.rows, edition.named)), picture(pair("a"))
+    start, wide = sides(figures, r'<rect class="chance" x="([\d.]+)" y="18" width="([\d.]+)"')
+    whiskers = sides(figures, r'class="whisker" d="M([\d.]+) [\d.]+H([\d.]+)')
+    for svg, ends in (
+        (figures, [start, start + wide, *whiskers]),
+        (budgets, sides(budgets, r'points="([\d.]+),[\d.]+ ([\d.]+),')),
+    ):
+        left, right = sides(svg, r'class="axis" d="M([\d.]+) [\d.]+V[\d.]+H([\d.]+)"')
+        assert min(ends) - left == pytest.approx(right - max(ends), abs=0.2)
+        assert 0.05 < (min(ends) - left) / (right - left) < 0.06
 
 
 def test_the_front_holds_what_nothing_beats() -> None:
