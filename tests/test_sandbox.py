@@ -1,0 +1,30 @@
+"""A machine on which bubblewrap does not work says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import sandbox
+
+
+@pytest.mark.parametrize(
+    ("script", "seconds", "reason"),
+    [
+        (None, 60.0, "the program bwrap (of the package bubblewrap) is not installed"),
+        ("no program", 60.0, "bwrap cannot be run (OSError)"),
+        ("#!/bin/sh\necho no user namespaces >&2\nexit 1\n", 60.0, "bwrap fails here: no user namespaces"),
+        ("#!/bin/sh\nexec sleep 1000\n", 0.5, "bwrap cannot be run (TimeoutExpired)"),
+        ("#!/bin/sh\n", 60.0, None),
+    ],
+)
+def test_a_sandbox_that_does_not_work_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, seconds: float, reason: str | None
+) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text(script or "")
+    program.chmod(0o755)
+    monkeypatch.setattr(sandbox, "BWRAP", None if script is None else str(program))
+    monkeypatch.setattr(sandbox, "SECONDS", seconds)
+    assert sandbox.why_not.__wrapped__() == reason
