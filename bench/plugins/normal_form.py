@@ -320,14 +320,17 @@ class _Writer:
     def counts(self, node: object) -> bool:
         """If a statement is more than a docstring, message or import.
 
-        Imports are followed by their names.
+        Imports are followed by their names, unless a name has other meanings.
         """
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             root, attributes = _chain(node.value.func)
             target = self.find(root.id, attributes) if isinstance(root, ast.Name) else ""
             return isinstance(target, str) or target[0].name not in target[0].module.markers.get("messages", ())
         if isinstance(node, _IMPORTS):
-            return self.scope is self.root
+            names = self.scope.names
+            return self.scope is self.root or any(
+                names.get(name) != to for name, to in self.module.import_targets(node)
+            )
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         return not is_text and not isinstance(node, ast.Pass)
 
@@ -383,7 +386,8 @@ class _Writer:
             self.write([*node.decorator_list, node.returns])
             self.bind(node.name)
         body: list[Any] = [node.body] if isinstance(node, ast.Lambda) else [*node.body]
-        parameters = {each.arg: None for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        groups = (node.args.posonlyargs, node.args.args, node.args.kwonlyargs, [node.args.vararg, node.args.kwarg])
+        parameters = {each.arg: None for group in groups for each in group if each}
         self.inner({**self.module.bound(body), **parameters}, body)
 
     def inner(self, names: Names, nodes: list[Any]) -> None:

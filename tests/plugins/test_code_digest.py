@@ -161,6 +161,38 @@ def test_every_way_to_a_definition_is_followed(digest: Digest, plugin: str) -> N
     assert digest(project(plugin, MATHS, **more)) != digest(project(plugin, FOUR, **more))
 
 
+SEVERAL = """
+class Mine:
+    def run(self, value, f=None):
+        if value:
+            from probe.maths import double as f
+        {}
+        return f(value)
+"""
+INHERITED = (
+    "class Mine:\n    from probe.numbers import half\n\n    def run(self, value):\n        return self.half(value)\n"
+)
+SHADOWED = (
+    "from probe.numbers import half\n\n\nclass Mine:\n    def run(self, f=lambda half: 1):\n        return half(2)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        SEVERAL.format("else:\n            from probe.numbers import half as f"),
+        SEVERAL.format("from probe.numbers import half as f").replace("maths", "numbers"),
+        SEVERAL.format("").replace("maths import double", "numbers import half"),
+        INHERITED,
+        SHADOWED,
+    ],
+)
+def test_every_import_of_a_name_counts(digest: Digest, plugin: str) -> None:
+    """An import in one branch, over a parameter, or in a class; a parameter of an inner function hides none."""
+    other = MATHS.replace("value // 2", "value // 3")
+    assert digest(project(plugin, numbers=MATHS)) != digest(project(plugin, numbers=other))
+
+
 BASE = """
 import torch
 from probe.other import Base, REGISTRY, size
