@@ -349,23 +349,54 @@ def test_rooms_of_figures_register_nothing_when_they_are_imported() -> None:
     assert faults == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TABLE = {}\n\ndef register(f):\n    TABLE[f.__name__] = f\n    return f\n\n@register\ndef mine(): pass\n",
+        "TABLE = {}\nMINE = TABLE.setdefault('mine', abs)\n",
+        "TABLE = {}\nTABLE['mine']: object = abs\n",
+        "TABLE = {}\nfor name in 'ab':\n    TABLE[name] = abs\n",
+        "import torch\n\n@torch.library.register_fake('mine')\ndef mine(): pass\n",
+    ],
+)
+def test_a_registration_is_no_definition(tmp_path: Path, text: str) -> None:
+    (tmp_path / "registry.py").write_text(text)
+    source = sources.Module(tmp_path / "registry.py")
+    assert not all(_only_defines(source, node) for node in source.statements)
+
+
 def _only_defines(source: sources.Module, node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return all(_is_plain(source, each) for each in node.decorator_list)
-    if isinstance(node, ast.Assign):
-        names = (each for target in node.targets for each in getattr(target, "elts", [target]))
-        return all(isinstance(each, ast.Name) for each in names)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = (each for target in targets for each in getattr(target, "elts", [target]))
+        return all(isinstance(each, ast.Name) for each in names) and not _calls_own_variable(source, node)
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_text or isinstance(node, ast.Import | ast.ImportFrom | ast.AnnAssign)
+    return is_text or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _calls_own_variable(source: sources.Module, node: ast.stmt) -> bool:
+    """`NAME = TABLE.setdefault(...)` changes a table of the module."""
+    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
+    roots = (call.value for call in calls if isinstance(call, ast.Attribute))
+    return any(isinstance(root, ast.Name) and _is_variable(source, root.id) for root in roots)
+
+
+def _is_variable(source: sources.Module, name: str) -> bool:
+    first, *_ = source.bindings.get(name, [None])
+    value = first.value if isinstance(first, ast.Assign | ast.AnnAssign) else None
+    return value is not None and not ast.unparse(value).startswith(("TypeVar(", "ParamSpec("))
 
 
 def _is_plain(source: sources.Module, node: ast.expr) -> bool:
-    """If a decorator comes from the standard library's plain ones, or is a function of the module itself."""
+    """If a decorator is a plain one of the standard library, or a function of the module that uses no variable."""
     names = ast.unparse(node.func if isinstance(node, ast.Call) else node).split(".")
     target = source.resolve(names[0], tuple(names[1:]))
-    return (
-        target in PLAIN_DECORATORS if isinstance(target, str) else target == (sources.Reference(source, names[0]), ())
-    )
+    if isinstance(target, str):
+        return target in PLAIN_DECORATORS
+    own = sources.Reference(source, names[0])
+    return target == (own, ()) and not any(_is_variable(*each) for each in definition(own).references)
 
 
 @pytest.mark.parametrize(
