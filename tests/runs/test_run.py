@@ -268,6 +268,25 @@ def test_a_worker_is_kept_where_all_of_its_code_is_this_projects(
     assert _Graph._keeps(graph, choice("digits"), chosen, Planned(evaluator, attack, (*metrics,))) is keeps
 
 
+def test_an_outcome_is_taken_over_only_for_equal_inputs_isolation_and_earlier_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bench.runs.run.record_inputs", lambda cell, data, planned, commitment: {"planned": planned})
+
+    def key(planned: str = "a", isolation: str = "none", digest: str | None = None, keeps: bool = True) -> str:
+        engine, spec = SimpleNamespace(keeps_outcomes=keeps), SimpleNamespace(isolation=isolation)
+        graph: Any = SimpleNamespace(engine=engine, spec=spec, _commitment=None)
+        record = None if digest is None else SimpleNamespace(digest=digest)
+        standing: Any = SimpleNamespace(planned=planned, record=record)
+        none: Any = None
+        return _Graph._key(graph, none, none, standing)
+
+    keys = [key(), key("b"), key(isolation="sandbox"), key(digest="x"), key(digest="y")]
+    assert len(set(keys)) == 5
+    assert key() == keys[0]
+    assert key(keeps=False) == ""
+
+
 def test_failures_are_recorded_and_touch_nothing_else(
     tmp_path: Path, plugins: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
