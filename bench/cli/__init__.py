@@ -65,17 +65,17 @@ VERBS: dict[str, Verb] = {
         "plugins:info",
     ),
     "new": Verb(
-        "Write a plug-in that works, with a test, to start from; or a package around a method.",
+        "Write a working example of a plug-in with a test, or a package around a method.",
         ("bench new method my-blur", "bench new package my-blur --into ~/src"),
         "plugins:new",
     ),
     "check": Verb(
-        "Run the contract suite over a plug-in, up to the first cause of a failure.",
+        "Check that a plug-in keeps its contract; stop at the first cause of a failure.",
         ("bench check dp-simple", "bench check ./my_blur.py:MyBlur --device cpu"),
         "plugins:check",
     ),
     "show": Verb(
-        "Draw raw rows beside their released forms, a column a method, as one PNG.",
+        "Draw raw rows beside their released forms, one column for each method, as a PNG.",
         (
             "bench show --method dp-simple --method syfer --dataset digits --out rows.png",
             "bench show --method k-same --dataset diabetes --out table.png",
@@ -88,12 +88,12 @@ VERBS: dict[str, Verb] = {
         "compare:compare",
     ),
     "reach": Verb(
-        "Show how far each attack gets up the ladder of breakable encoders.",
+        "Show which encoders of a ladder of breakable ones each attack breaks.",
         ("bench reach", "bench reach --preset standard --write reach.json"),
         "reach:reach",
     ),
     "audit": Verb(
-        "Test what methods claim of differential privacy.",
+        "Test the claims of differential privacy that methods make.",
         (
             "bench audit --method 'dp-simple[epsilon=1]' --dataset digits",
             "bench audit --method cadp --confidence 0.99",
@@ -109,22 +109,22 @@ VERBS: dict[str, Verb] = {
         "release:release",
     ),
     "clean": Verb(
-        "List artefacts and caches that can be made again, with sizes; remove them with --yes.",
+        "List artefacts and caches that can be computed again, with sizes; remove them with --yes.",
         ("bench clean", "bench clean --only cache --yes"),
         "status:clean",
     ),
     "data list": Verb(
-        "List the data sets, and which of them are on this machine.",
+        "List the data sets, and whether their files are on this machine.",
         ("bench data list", "bench data list --data-root /data"),
         "data:list_datasets",
     ),
     "data info": Verb(
-        "Show what a data set is, where it comes from, and whether it is on this machine.",
+        "Show a data set's content, source and licence, and whether its files are on this machine.",
         ("bench data info nih", "bench data info folder:scans"),
         "data:info",
     ),
     "data prepare": Verb(
-        "Decode and resize a data set once.",
+        "Decode and resize a data set once, for all later runs.",
         ("bench data prepare nih --data-root /data --jobs 8", "bench data prepare medmnist:pneumoniamnist --download"),
         "data:prepare",
     ),
@@ -149,7 +149,7 @@ VERBS: dict[str, Verb] = {
         "leaderboard:publish",
     ),
     "leaderboard ledger": Verb(
-        "List which figures of the papers were reproduced, and check them against the records.",
+        "List the verdicts on the papers' figures, and check our figures against the records.",
         ("bench leaderboard ledger", "bench leaderboard ledger --renew"),
         "leaderboard:ledger",
     ),
@@ -159,12 +159,12 @@ VERBS: dict[str, Verb] = {
         "exchange:submit",
     ),
     "leaderboard verify": Verb(
-        "Judge a bundle again and give its tier, or read a results folder whole.",
+        "Check a bundle again and print its tier, or check every file of a results folder.",
         ("bench leaderboard verify results.bundle.zip --rerun 5", "bench leaderboard verify --results results"),
         "exchange:verify",
     ),
     "leaderboard merge": Verb(
-        "Join results folders.",
+        "Merge results folders into one.",
         (
             "bench leaderboard merge results-1 results-2 --into results",
             "bench leaderboard merge theirs --into results --trusted their.pub --prefer newest",
@@ -172,7 +172,7 @@ VERBS: dict[str, Verb] = {
         "exchange:merge",
     ),
     "leaderboard export": Verb(
-        "Copy the records and artefacts that may leave into a folder.",
+        "Copy the records and artefacts that may leave this machine into a folder.",
         ("bench leaderboard export shared", "bench leaderboard export shared --results results --restricted"),
         "exchange:export",
     ),

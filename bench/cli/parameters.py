@@ -142,19 +142,21 @@ DataRoots = Annotated[
 ]
 Trusted = Annotated[
     tuple[Path, ...],
-    switch("read only records signed by this key (repeatable; default: unsigned ones, too)", name="--trusted",
+    switch("read only records signed by this key (repeatable; default: unsigned ones too)", name="--trusted",
            metavar="FILE.pub"),
 ]  # fmt: skip
 Suite = Annotated[str | None, switch("a suite that ships with the project", group=WHAT, metavar="NAME")]
 Config = Annotated[
     Path | None,
-    switch("a YAML file with these options; the command line wins", name="--config", metavar="FILE", group=WHAT),
+    switch(
+        "a YAML file with these options; the command line overrides it", name="--config", metavar="FILE", group=WHAT
+    ),
 ]
 Sign = Annotated[
     Path | None, switch("sign new records with this key (see `bench keys new`)", metavar="FILE", group=WHERE)
 ]
 Site = Annotated[Path | None, switch("folder of the pages (default: RESULTS/site)", metavar="DIR", group=WHERE)]
-Preset = Annotated[str, switch("how large a run is", metavar="NAME", show_default=True)]
+Preset = Annotated[str, switch("size of a run", metavar="NAME", show_default=True)]
 Share = Annotated[float, Interval(gt=0, lt=1)]
 RESULTS = Path("results")
 
@@ -188,18 +190,16 @@ USUAL_FILES = Files()
 class RunFiles(Files):
     """Options of commands that run jobs, beside what they run."""
 
-    dry_run: Annotated[bool, switch("print the jobs and how they stand, and run nothing", group=HOW)] = False
+    dry_run: Annotated[bool, switch("print the jobs with their state, and run nothing", group=HOW)] = False
     executor: Annotated[
         Executing,
-        switch(
-            "where jobs run: on this machine (local), a SLURM cluster or a Ray cluster", group=HOW, show_default=True
-        ),
+        switch("run jobs on this machine (local), a SLURM cluster or a Ray cluster", group=HOW, show_default=True),
     ] = "local"
     engine: Annotated[
         tuple[str, ...],
         switch(
-            "for SLURM or Ray, as partition=gpu, time=24:00:00, alone.constraint=epyc (repeatable; or engine: in "
-            "the configuration)",
+            "an option of SLURM or Ray: partition=gpu, time=24:00:00, alone.constraint=epyc (repeatable; or engine: "
+            "in the configuration)",
             name="--engine",
             metavar="NAME=VALUE",
             group=HOW,

@@ -47,35 +47,37 @@ class RunSpec:
         group="attacks",
     )  # fmt: skip
     metrics: tuple[str, ...] = option(
-        str, "a metric (default: all that are not on request)", flag="--metric", many="metrics", metavar="NAME",
+        str, "a metric (default: all except those on request)", flag="--metric", many="metrics", metavar="NAME",
         group="metrics",
     )  # fmt: skip
     evaluators: tuple[str, ...] = option(
-        str, "an evaluator beside those that are registered: FILE.py:CLASS", flag="--evaluator", many="evaluators",
-        metavar="FILE.py:CLASS", group="evaluators",
+        str, "an evaluator of your own, in addition to the registered ones: FILE.py:CLASS", flag="--evaluator",
+        many="evaluators", metavar="FILE.py:CLASS", group="evaluators",
     )  # fmt: skip
     controls: bool = option(bool, "run the attacks on the reference methods too (default: with all attacks)")
     device: str = option(
-        Literal["auto", "cpu", "cuda"], "where methods and attacks compute (default: auto)", usual="auto"
+        Literal["auto", "cpu", "cuda"], "the device of methods and attacks (default: auto)", usual="auto"
     )
-    jobs: int = option(Count, "worker processes at a time (default: by cores)", metavar="N")
+    jobs: int = option(Count, "number of worker processes (default: from the number of cores)", metavar="N")
     timeout: float | None = option(
-        Amount, "seconds of processor time a job may take (default: the preset's)", metavar="SECONDS"
+        Amount, "limit of a job in processor seconds (default: the preset's)", metavar="SECONDS"
     )
-    memory: int = option(Amount, "GiB a worker may hold (default: 80 % of the machine's, shared)", metavar="GIB")
+    memory: int = option(
+        Amount, "limit of a worker's memory in GiB (default: its share of 80 % of the machine's)", metavar="GIB"
+    )
     overwrite: Overwrite = option(
-        Overwrite, "what to run again: failed also runs what is of other data or sizes, stale what earlier code "
-        "computed (default: failed)",
+        Overwrite, "results to compute again: failed ones and those of other data or sizes; stale: also those of "
+        "earlier code (default: failed)",
         metavar="WHAT", usual="failed",
     )  # fmt: skip
     keep_releases: bool = option(bool, "keep stored releases after a cell is complete", usual=False)
     isolation: Isolation = option(
         Literal["auto", Isolation],
-        "how methods and attacks are kept apart (default: the strongest that works here)",
+        "isolation of methods and attacks (default: the strongest that works here)",
         metavar="HOW", usual="auto",
     )  # fmt: skip
     skip_absent: bool = option(
-        bool, "leave out data sets whose files are missing, and say so", default=False, usual=False
+        bool, "leave out data sets with missing files, with a message", default=False, usual=False
     )
 
     @property

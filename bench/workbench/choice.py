@@ -37,15 +37,15 @@ class Choice:
         skip_corrupt: Leave unreadable images out.
         max_pixels: Most pixels of an image file; None stands for 100 million.
         preset, seed, limit: They size and draw the splits.
-        keys: Unseen keys that attacks are scored on; None stands for as many as the preset says. Never fewer.
+        keys: Unseen keys that attacks are scored on; None stands for the preset's number, the smallest allowed.
         features: The extractor that turns images into the rows that methods get; None leaves rows as they are.
         scored_in: The extractor through which linear probes and figures on sets see raw and released images; None
             leaves them as they are.
-        weights: The extractor's own word (`Extractor.stamp`) on the file that its parameters name: which weights these
-            are, wherever they lie. None where they name none.
+        weights: The extractor's stamp (`Extractor.stamp`) of the weights in the file that its parameters name,
+            independent of the file's path. None if they name no file.
         splits: "own" cuts rows anew by person; "official" keeps the official test rows and cuts the others.
-        balance: Whether a random surplus of labels is withheld, so that each finding is as often yes as no (Syfer).
-            None stands for the usual: of images, not of features.
+        balance: True withholds a random surplus of labels, so that each finding is as often yes as no (Syfer).
+            None stands for the default: True for images, False for features.
     """
 
     dataset: Chosen[Source] = option(
@@ -53,27 +53,27 @@ class Choice:
         covered=True,
     )  # fmt: skip
     public: Chosen[Source] | Literal["none"] | None = option(
-        str, "public data set in place of the one that the data set names; none for no public rows",
+        str, "public data set (default: the one that the data set names); none for no public rows",
         default=None, metavar="NAME", group="datasets", covered=True, words=(NO_PUBLIC,),
     )  # fmt: skip
-    size: int | None = option(Count, "side images are resized to", default=None, metavar="PIXELS", covered=True)
+    size: int | None = option(Count, "resize images to this side", default=None, metavar="PIXELS", covered=True)
     skip_corrupt: bool = option(
-        bool, "leave unreadable images out and count them in the record", default=False, covered=True
+        bool, "leave out unreadable images, and count them in the record", default=False, covered=True
     )
     max_pixels: int | None = option(
-        Count, "most pixels of an image file, before it is resized (default: 100 million)", default=None, metavar="N",
+        Count, "largest number of pixels of an image file (default: 100 million)", default=None, metavar="N",
         covered=True,
     )  # fmt: skip
     preset: str = option(
-        str, f"how large a run is: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True,
+        str, f"size of a run: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True,
         covered=True,
     )  # fmt: skip
-    seed: int = option(int, "a seed; one cell each (default: 0)", default=0, metavar="N", many="seeds", draws=True)
+    seed: int = option(int, "seed of a cell (default: 0)", default=0, metavar="N", many="seeds", draws=True)
     limit: int | None = option(
-        Count, "at most so many private images; kept off leaderboards", default=None, metavar="N", draws=True
+        Count, "use at most N private images; leaderboards leave such runs out", default=None, metavar="N", draws=True
     )
     keys: int | None = option(
-        Count, "score attacks on so many keys in place of the preset's (33 bound one person's risk by .09)",
+        Count, "score attacks under N keys (default: the preset's); 33 keys bound one person's risk by .09",
         default=None, metavar="N", draws=True, covered=True,
     )  # fmt: skip
     features: Chosen[Extractor] | None = option(
@@ -81,16 +81,16 @@ class Choice:
         metavar="NAME", group="features", covered=True,
     )  # fmt: skip
     scored_in: Chosen[Extractor] | None = option(
-        str, "methods get images; linear probes and figures on sets read them so", default=None, metavar="NAME",
-        group="features", covered=True,
+        str, "methods get images; linear probes and figures on sets read vectors of this extractor", default=None,
+        metavar="NAME", group="features", covered=True,
     )  # fmt: skip
     weights: str | None = option(
         str, "weights of the extractor, as safetensors or a state dict", default=None, metavar="FILE",
         confidential=True, covered=True,
     )  # fmt: skip
     splits: str = option(
-        Literal["own", "official"], "cut rows anew by person, or keep the official test rows (default: own)",
-        default="own",
+        Literal["own", "official"],
+        "own: split all rows by person; official: keep the official test rows (default: own)", default="own",
     )  # fmt: skip
     balance: bool | None = option(
         bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None

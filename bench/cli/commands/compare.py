@@ -29,11 +29,11 @@ PAIRED = (
 def compare(
     *method: Annotated[str, switch("two methods, as 'dp-simple[scale=20]' (default: all, with their ranks)")],
     metric: Annotated[
-        tuple[str, ...], switch("a figure (repeatable; default: all)", metavar="NAME", completer=completer("metrics"))
+        tuple[str, ...], switch("a metric (repeatable; default: all)", metavar="NAME", completer=completer("metrics"))
     ] = (),
     attack: Annotated[
         str | None,
-        switch("only figures of this attack (default: of each that both have)", metavar="NAME",
+        switch("only figures of this attack (default: all attacks on both methods)", metavar="NAME",
                completer=completer("attacks")),
     ] = None,
     results: ResultsFolder = RESULTS,

@@ -21,7 +21,7 @@ from bench.runs.request import check_side
 from bench.workbench.place import Place
 
 Name = Annotated[str, switch("a data set", completer=completer("datasets"))]
-Size = Annotated[int | None, read(Count, "side images are resized to", metavar="PIXELS")]
+Size = Annotated[int | None, read(Count, "resize images to this side", metavar="PIXELS")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +29,10 @@ class Decoding:
     """Options of verbs that prepare a data set."""
 
     size: Size = None
-    skip_corrupt: Annotated[bool, switch("leave unreadable images out and count them")] = False
+    skip_corrupt: Annotated[bool, switch("leave out unreadable images, and count them")] = False
     max_pixels: Annotated[
         int | None,
-        read(Count, "most pixels of an image file, before it is resized (default: 100 million)", metavar="N"),
+        read(Count, "largest number of pixels of an image file (default: 100 million)", metavar="N"),
     ] = None
     data_root: DataRoots = ()
 
@@ -93,8 +93,8 @@ def prepare(
     /,
     *,
     decoding: Annotated[Decoding, SPREAD] = USUAL,
-    jobs: Annotated[int | None, read(Count, "decoding processes (default: one a core)", metavar="N")] = None,
-    download: Annotated[bool, switch("download it first, if its terms allow that", group=WHERE)] = False,
+    jobs: Annotated[int | None, read(Count, "number of decoding processes (default: one a core)", metavar="N")] = None,
+    download: Annotated[bool, switch("download the files first, if the terms allow it", group=WHERE)] = False,
 ) -> int:
     """Prepare a data set, and print its fingerprint and folder."""
     check_side(decoding.size)

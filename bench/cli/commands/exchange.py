@@ -36,7 +36,7 @@ def submit(
     sign: Annotated[Path | None, switch("sign it with this key (see `bench keys new`)", metavar="FILE")] = None,
     disclose: Annotated[
         bool,
-        switch("add the run secret, so that others can derive the keys and judge the evidence again: it undoes the "
+        switch("add the run secret, so that others can derive the keys and check the evidence; its holder can undo the "
                "folder's releases"),
     ] = False,
 ) -> int:  # fmt: skip
@@ -56,14 +56,14 @@ def submit(
 
 
 def export(
-    folder: Annotated[Path, switch("a new folder, or that of an earlier export", metavar="DIR")],
+    folder: Annotated[Path, switch("a new folder, or the folder of an earlier export", metavar="DIR")],
     /,
     *,
     results: ResultsFolder = RESULTS,
     restricted: Annotated[
         bool,
-        switch("also figures and fitted models of data that may not be shared, if you may send them where the folder "
-               "goes; releases of them stay"),
+        switch("also export figures and fitted models of data that may not be shared, if the recipient may have them; "
+               "releases of them are not exported"),
     ] = False,
 ) -> int:  # fmt: skip
     """Copy what may leave into a folder; 1 if anything was refused."""
@@ -76,19 +76,20 @@ def export(
 
 
 def merge(
-    source: Annotated[Path, switch("results folders; they stay as they are", metavar="DIR")],
+    source: Annotated[Path, switch("results folders; they are not changed", metavar="DIR")],
     /,
     *sources: Annotated[Path, switch("", show=False)],
-    into: Annotated[Path, switch("the joined one, new or with records", metavar="DIR")],
+    into: Annotated[Path, switch("the merged folder, new or with records", metavar="DIR")],
     trusted: Trusted = (),
     prefer: Annotated[
         Literal["newest", "first"] | None,
-        switch("of different records of one name: the newest, or that in --into, else the first (default: both are "
-               "refused by name)"),
+        switch("if records of one name differ, keep the newest, or the one in --into, else the first (default: refuse "
+               "both)"),
     ] = None,
     secret_of: Annotated[
         Path | None,
-        switch("the folder whose run secret the joined one gets, if theirs differ, or with --trusted", metavar="DIR"),
+        switch("the folder whose run secret the merged folder gets, if the secrets differ or with --trusted",
+               metavar="DIR"),
     ] = None,
 ) -> int:  # fmt: skip
     """Join results folders; 1 if anything was refused."""
@@ -99,7 +100,7 @@ def merge(
 def verify(
     bundle: Annotated[
         Path | None,
-        switch("the bundle (default: read the results folder)", metavar="BUNDLE", group=("Arguments", OF_BUNDLE)),
+        switch("the bundle (default: check the results folder)", metavar="BUNDLE", group=("Arguments", OF_BUNDLE)),
     ] = None,
     /,
     *,
@@ -110,15 +111,15 @@ def verify(
     ] = None,
     rerun: Annotated[
         int | None,
-        read(Natural, "measure N random records of a method again, and those that do not apply", metavar="N",
+        read(Natural, "measure N random records of each method again, and those that do not apply", metavar="N",
              group=BUNDLE),
     ] = None,
     seal: Annotated[
-        bool, switch("measure all of it under the secret of your own --results, in a sandbox", group=BUNDLE)
+        bool, switch("measure everything again under the secret of your own --results, in a sandbox", group=BUNDLE)
     ] = False,
     sign: Annotated[Path | None, switch("sign the verdict with this key", metavar="FILE", group=BUNDLE)] = None,
     verdict: Annotated[
-        Path | None, switch("the verdict's file (default: beside the bundle)", metavar="FILE", group=BUNDLE)
+        Path | None, switch("file of the verdict (default: beside the bundle)", metavar="FILE", group=BUNDLE)
     ] = None,
     data_root: Annotated[
         tuple[Path, ...],

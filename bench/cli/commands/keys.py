@@ -18,7 +18,7 @@ def new(file: Annotated[Path, switch("the private key; the public one is FILE.pu
     return 0
 
 
-def show(file: Annotated[Path, switch("a private key, or a public one", metavar="FILE")], /) -> int:
+def show(file: Annotated[Path, switch("a private or public key", metavar="FILE")], /) -> int:
     """Print the public half of a key."""
     print(public_of(file))
     return 0

@@ -17,9 +17,7 @@ from leaderboard.server import serve as serve_pages
 from leaderboard.tables import can_write_parquet
 
 Port = Annotated[int, Interval(ge=0, le=65535)]
-Records = Annotated[
-    Path | None, switch("folder of the records (default: those the project publishes)", name="--results")
-]
+Records = Annotated[Path | None, switch("folder of the records (default: the published ones)", name="--results")]
 Pages = Annotated[Path | None, switch("folder of the pages (default: RESULTS/site, or board)", name="--site")]
 
 
@@ -34,7 +32,7 @@ def serve(
     site: Pages = None,
     trusted: Trusted = (),
     port: Annotated[
-        int, read(Port, "port on this machine; 0 for any that is free", metavar="N", show_default=True)
+        int, read(Port, "port on this machine; 0 for any free port", metavar="N", show_default=True)
     ] = 8000,
 ) -> int:
     """Write the pages and serve them until Ctrl-C, to this machine only."""
@@ -58,7 +56,9 @@ def publish(
     *,
     results: ResultsFolder = RESULTS,
     trusted: Trusted = (),
-    to: Annotated[Path | None, switch("the published records (default: the project's own)", metavar="DIR")] = None,
+    to: Annotated[
+        Path | None, switch("folder of the published records (default: the project's)", metavar="DIR")
+    ] = None,
 ) -> int:
     """Copy results to the published records; 1 after a refusal."""
     done = boards.publish(running.open_place(results, trusted=trusted), to)
@@ -71,7 +71,7 @@ def publish(
 
 
 def ledger(
-    *, renew: Annotated[bool, switch("write figures that differ anew; check their verdicts by hand")] = False
+    *, renew: Annotated[bool, switch("replace figures that differ; then check their verdicts by hand")] = False
 ) -> int:
     """Print the ledger's verdicts; 1 if figures differ from their source."""
     reproduction, wrong = boards.ledger(renew=renew)

@@ -37,7 +37,7 @@ def info(name: Name, /, *, preset: Preset = "quick") -> int:
 
 
 def new(
-    kind: Annotated[Kind, switch("what to write")],
+    kind: Annotated[Kind, switch("kind of plug-in, or a package")],
     name: Annotated[str, switch("its name, of a-z, 0-9 and hyphens")],
     /,
     *,

@@ -23,7 +23,7 @@ def reach(
     *,
     results: ResultsFolder = RESULTS,
     preset: Preset = SHIPPED,
-    write: Annotated[Path | None, switch("also write what was measured to a JSON file", metavar="FILE")] = None,
+    write: Annotated[Path | None, switch("also write the measured steps to a JSON file", metavar="FILE")] = None,
 ) -> int:
     """Print tables a data set: encoders down, attacks across."""
     measured, known = boards.reach(running.open_place(results).results, preset)

@@ -25,7 +25,7 @@ else:
 def release(
     *,
     chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
-    out: Annotated[Path, switch("a new folder, to be published whole", metavar="DIR", group=WHERE)],
+    out: Annotated[Path, switch("a new folder to publish", metavar="DIR", group=WHERE)],
     key_out: Annotated[
         Path | None, switch("a new file for the secret (default: DIR-key.safetensors)", metavar="FILE", group=WHERE)
     ] = None,
@@ -74,11 +74,13 @@ def show(
     chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
     rows: Annotated[
         int | None,
-        read(Count, "private images, spread over labels (default: 4, or one a class)", metavar="N", group=WHAT),
+        read(
+            Count, "number of private images, spread over labels (default: 4, or one a class)", metavar="N", group=WHAT
+        ),
     ] = None,
-    out: Annotated[Path, switch("the picture, a new file", metavar="FILE.png", group=WHERE)],
+    out: Annotated[Path, switch("file of the picture, a new one", metavar="FILE.png", group=WHERE)],
     confidential: Annotated[
-        bool, switch("draw data that may not be shared: the file must stay on this machine", group=WHERE)
+        bool, switch("draw data that may not be shared; the file must stay on this machine", group=WHERE)
     ] = False,
     files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:

@@ -67,7 +67,10 @@ def audit(
     *,
     chosen: Annotated[AuditFlags | None, SPREAD] = None,
     confidence: Annotated[
-        float, read(Share, "of the bounds in the table; records keep 0.95", metavar="C", show_default=True, group=HOW)
+        float,
+        read(
+            Share, "confidence of the bounds in the table; records keep 0.95", metavar="C", show_default=True, group=HOW
+        ),
     ] = 0.95,
     files: Annotated[RunFiles, SPREAD] = USUAL_RUN_FILES,
 ) -> int:

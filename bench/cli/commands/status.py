@@ -25,10 +25,12 @@ class CostOptions:
     """Options of an estimate of hours."""
 
     cost: Annotated[bool, switch("estimate hours at another size from recorded seconds", group=COST)] = False
-    rows: Annotated[int, read(Count, "private rows of each data set", metavar="N", show_default=True, group=COST)] = (
-        50_000
-    )
-    workers: Annotated[int, read(Count, "workers that share the jobs", metavar="N", show_default=True, group=COST)] = 1
+    rows: Annotated[
+        int, read(Count, "number of private rows of each data set", metavar="N", show_default=True, group=COST)
+    ] = 50_000
+    workers: Annotated[
+        int, read(Count, "number of workers that share the jobs", metavar="N", show_default=True, group=COST)
+    ] = 1
     price: Annotated[float | None, read(Amount, "price of a worker's hour", metavar="P", group=COST)] = None
 
 
@@ -38,7 +40,9 @@ USUAL = CostOptions()
 def status(
     *,
     results: ResultsFolder = RESULTS,
-    files: Annotated[bool, switch("also run Python files that plans name; not in a folder of others")] = False,
+    files: Annotated[
+        bool, switch("also run Python files that plans name; do not use it in other people's folders")
+    ] = False,
     estimate: Annotated[CostOptions, SPREAD] = USUAL,
 ) -> int:
     """Print a line a job; 1 if any is not done."""
@@ -79,7 +83,7 @@ def clean(
     results: ResultsFolder = RESULTS,
     only: Annotated[
         Literal["artefacts", "cache"] | None,
-        switch("artefacts of the results folder, or the cache of prepared data and features (default: both)"),
+        switch("only artefacts of the results folder, or only the cache of prepared data and features (default: both)"),
     ] = None,
     yes: Annotated[bool, switch("remove them; without it, nothing is removed")] = False,
 ) -> int:
