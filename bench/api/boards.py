@@ -89,7 +89,7 @@ def compare(
         if first is None or second is None:
             continue
         if first is second:
-            raise UsageError(f"{methods[0]!r} and {methods[1]!r} are one and the same row: name two")
+            raise UsageError(f"{methods[0]!r} and {methods[1]!r} are the same row: name two different ones")
         comparisons.append(Comparison(*where, first, second, compared(first, second, chosen, attack)))
     return comparisons
 
@@ -106,7 +106,7 @@ def _check_names(
     if len(methods) not in (0, 2):
         raise UsageError(f"name two methods, or none to compare all: got {len(methods)}")
     if attack is not None and not methods:
-        raise UsageError("--attack goes with two methods: ranks are by the attack that did best on each")
+        raise UsageError("--attack goes with two methods: ranks use the strongest attack on each method")
     attacks = {record.attack.name for record in records if record.attack is not None}
     attacks |= {record.evaluator for record in records if record.attack is not None}
     if attack is not None and attack not in attacks:

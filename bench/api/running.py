@@ -50,7 +50,7 @@ def open_place(
         raise UsageError(f"--results {results}: expected a folder, found a file")
     above = next((place for place in results.absolute().parents if place.exists()), results)
     if not above.is_dir():
-        raise UsageError(f"--results {results}: {above} is no folder; name a place elsewhere")
+        raise UsageError(f"--results {results}: {above} is not a folder; choose another place")
     keys = frozenset(map(read_public, trusted)) if trusted else None
     cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
     folder = results.resolve()
@@ -378,7 +378,7 @@ def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:
 
     texts = {into / path: text for path, text in files(kind, name).items()}
     if existing := [path for path in texts if path.exists() or path.is_symlink()]:
-        raise UsageError(f"{existing[0]} exists, and nothing is overwritten: name another folder with --into")
+        raise UsageError(f"{existing[0]} exists and is not overwritten: name another folder with --into")
     for path, text in texts.items():
         make_folder(path.parent)
         write_new(path, text.encode(), mode=0o644)

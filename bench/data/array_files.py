@@ -33,7 +33,7 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     try:
         shape, _, dtype = header(file)
     except (SyntaxError, TokenError, RecursionError, MemoryError) as error:  # NumPy lets them through
-        raise ValueError("a header that is no header") from error
+        raise ValueError("an unreadable header") from error
     if dtype.hasobject:
         raise DataError("Python objects, which could run code and are not loaded")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - file.tell():

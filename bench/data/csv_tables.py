@@ -28,7 +28,7 @@ def read_marks(path: Path, cells: pd.Series[str]) -> pd.Series[float]:
     if len(odd):
         raise DataError(
             f"{path.name}: line {odd[0]}, column {cells.name}: expected 1.0, 0.0, -1.0 or blank, found something else "
-            f"({len(odd)} such cells). Mend or fetch the table again"
+            f"({len(odd)} such cells). Correct the table or download it again"
         )
     return cells.map(MARKS).astype(float)
 
@@ -58,7 +58,7 @@ def read_list(path: Path, obtain: str) -> list[str]:
     try:
         return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected a list, found bytes that are no text ({error}). {obtain}") from error
+        raise DataError(f"{path}: expected a list, found bytes that are not text ({error}). {obtain}") from error
 
 
 def read_table(
@@ -75,7 +75,7 @@ def read_table(
         header, lines, cells = _read(path, (*columns, *optional), rest=rest, obtain=obtain)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path}: not a readable CSV table: it is no text in UTF-8. If it comes from a spreadsheet, save it as "
+            f"{path}: not a readable CSV table: it is not UTF-8 text. If it comes from a spreadsheet, save it as "
             f"'CSV UTF-8', with commas. {obtain}".rstrip()
         ) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
@@ -125,7 +125,7 @@ def _read(
             if len(row) != len(header):
                 raise DataError(
                     f"{path}: line {rows.line_num} has {len(row)} cells, expected {len(header)} as in the header. "
-                    f"Mend or remove the line."
+                    f"Correct or remove the line."
                 )
             lines.append(rows.line_num)
             for column, number in zip(cells, chosen, strict=True):
@@ -137,7 +137,9 @@ def _printable(path: Path, lines: Iterable[str], obtain: str) -> Iterator[str]:
     """The lines; DataError for a control character."""
     for number, line in enumerate(lines, start=1):
         if odd := _CONTROL.search(line):
-            raise DataError(f"{path}: line {number} holds the control character {odd[0]!r}. Mend it. {obtain}".rstrip())
+            raise DataError(
+                f"{path}: line {number} holds the control character {odd[0]!r}. Correct it. {obtain}".rstrip()
+            )
         yield line
 
 
@@ -147,4 +149,4 @@ def _check_header(path: Path, header: Sequence[str], expected: Sequence[str], ob
     for name in header:
         column = meant.get(spelling(name), name)
         if column != name:
-            raise DataError(f"{path}: expected the column {column}, found {name!r}: write it so. {obtain}".rstrip())
+            raise DataError(f"{path}: expected the column {column}, found {name!r}: rename it. {obtain}".rstrip())

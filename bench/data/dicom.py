@@ -96,9 +96,9 @@ def _check(file: FileDataset, pixels: int) -> None:
     if kind not in _GREY or int(file.get("SamplesPerPixel", 1)) != 1:
         raise RefusedError(f"DICOM: expected grey values ({' or '.join(_GREY)}), found {kind:.20}")
     if int(file.get("NumberOfFrames", 1) or 1) > 1:
-        raise RefusedError("DICOM: several frames in one file: store the one that is meant by itself")
+        raise RefusedError("DICOM: several frames in one file: store one frame in a file")
     if int(file.Rows) * int(file.Columns) > pixels:
-        raise RefusedError(f"more than {pixels} pixels: if that is no mistake, raise --max-pixels")
+        raise RefusedError(f"more than {pixels} pixels: if the image is correct, raise --max-pixels")
     if int(file.BitsAllocated) not in _ALLOCATED:
         raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
     if not 0 < int(file.BitsStored) <= int(file.BitsAllocated):
@@ -106,7 +106,7 @@ def _check(file: FileDataset, pixels: int) -> None:
     if int(file.get("HighBit", file.BitsStored - 1)) != file.BitsStored - 1:  # pydicom would read others below them
         raise RefusedError(
             f"DICOM: expected the {int(file.BitsStored)} stored bits to be the lowest, found {int(file.HighBit)} as "
-            f"the highest: write the file anew"
+            f"the highest: convert the file"
         )
 
 
@@ -133,7 +133,7 @@ def _shown(file: FileDataset, stored: np.ndarray, stated: int | None) -> Grey:
     how, share = _viewed(file, values)
     if share is None:
         if "ModalityLUTSequence" in file:
-            raise RefusedError("DICOM: values go through a table, and no window says what of them to show")
+            raise RefusedError("DICOM: values go through a table, and no window selects the values to show")
         how, low, high = _range(file, stored, stated)
         first, last = np.sort(_meant(file, np.array([low, high])))
         share = (values - first) / (last - first)

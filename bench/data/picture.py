@@ -92,7 +92,7 @@ def decode(path: Path, reading: Reading) -> Picture:
     except FileNotFoundError:
         raise RefusedError("missing") from None
     except PermissionError:
-        raise RefusedError("you may not read it: change its permissions, or those of a folder above it") from None
+        raise RefusedError("no permission to read it: change its permissions, or those of a folder above it") from None
     except UnidentifiedImageError:
         raise RefusedError(_UNMARKED if path.suffix.lower() in _DICOM else _UNKNOWN) from None
     except _BROKEN as error:
@@ -114,14 +114,14 @@ def coloured(path: Path) -> bool:
 
 def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     if image.width * image.height > reading.pixels:
-        raise RefusedError(f"more than {reading.pixels} pixels: if that is no mistake, raise --max-pixels")
+        raise RefusedError(f"more than {reading.pixels} pixels: if the image is correct, raise --max-pixels")
     if image.mode == "LAB":
         raise RefusedError("colours as LAB are not read: store RGB")
     notes, whole = list[str](), image.size
     stored = how_stored(image)
     if getattr(image, "n_frames", 1) > 1:
         if image.format != "MPO":
-            raise RefusedError("several frames or pages in one file: store the one that is meant by itself")
+            raise RefusedError("several frames or pages in one file: store one frame in a file")
         notes.append("the first of several frames is read")
     turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
     mode, side = _MODES[reading.channels], reading.size

@@ -125,9 +125,7 @@ def _check_findings(source: Source, findings: Sequence[str]) -> None:
     except DataError as error:
         raise DataError(f"{source.name}: the name of a finding or class: {error}: rename it") from None
     if again := [name for name, count in counts.items() if count > 1]:
-        raise DataError(
-            f"{source.name}: two findings or classes are called {again[0]!r}, whether or not in capitals: rename one"
-        )
+        raise DataError(f"{source.name}: two findings or classes are called {again[0]!r}, ignoring case: rename one")
 
 
 def prepare(
@@ -169,7 +167,7 @@ def prepare(
         if cached.skipped and not skip_corrupt:
             raise DataError(
                 f"{cached.name} was prepared without {cached.skipped} corrupt images. Go on without them with "
-                f"--skip-corrupt, or mend the files ({folder.name}-corrupt.txt in {cache} lists them)."
+                f"--skip-corrupt, or repair the files ({folder.name}-corrupt.txt in {cache} lists them)."
             )
         return cached
     scan = source.scan(roots, size)

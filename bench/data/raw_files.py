@@ -73,7 +73,7 @@ def locate(roots: Sequence[Path], *, name: str, folders: Sequence[str], markers:
     cut = f"\n  {empty[0]} has 0 bytes: fetch it again" if empty else ""
     raise DataError(
         f"{name}: expected {' or '.join(markers)} in one of\n{looked or '  (no data root is set)'}{cut}\n"
-        f"and found it nowhere. Name the folder above the data with --data-root, {VARIABLE} or data_roots in "
+        f"and did not find it. Name the folder above the data with --data-root, {VARIABLE} or data_roots in "
         f"{config_path()}. {obtain}"
     )
 
@@ -250,7 +250,7 @@ def walk(top: Path) -> Tree:
     if wrong:
         raise DataError(
             f"{len(wrong)} names in the folder are links that lead nowhere or in circles, folders that cannot be read, "
-            f"or pipes and the like. `find -L FOLDER -type l` lists such links; remove or mend them."
+            f"or pipes and the like. `find -L FOLDER -type l` lists such links; remove or repair them."
         )
     return Tree(tuple(sorted(folders)), tuple(sorted(files)))
 

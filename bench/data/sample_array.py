@@ -168,7 +168,9 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int, pixels: int
         try:
             yield from (future.result() for future in as_completed(futures))
         except BrokenProcessPool as error:
-            raise DataError("a decoding process died, perhaps for want of memory: try fewer workers") from error
+            raise DataError(
+                "a decoding process was killed, perhaps because memory ran out: use fewer workers"
+            ) from error
         finally:
             pool.shutdown(cancel_futures=True)
 

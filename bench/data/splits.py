@@ -133,7 +133,9 @@ def _official(
     Rows of people (or images) that stand on both sides are left out of the training side.
     """
     if prepared.parts is None:
-        raise DataError(f"{prepared.name} has no official parts: leave out --splits official, and rows are split anew")
+        raise DataError(
+            f"{prepared.name} has no official parts: leave out --splits official to split the rows by person"
+        )
     judged = next((name for name in ("test", "val") if (prepared.parts == PARTS.index(name)).any()), None)
     if judged is None:
         raise DataError(

@@ -56,7 +56,7 @@ def spelling(text: str) -> str:
     shown = "".join(letter for letter in unicodedata.normalize("NFKC", text) if unicodedata.category(letter) != "Cf")
     word = " ".join(shown.split()).casefold()
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in word):
-        raise DataError("expected readable text, found control characters or bytes that are no UTF-8")
+        raise DataError("expected readable text, found control characters or bytes that are not UTF-8")
     return word
 
 
@@ -230,7 +230,7 @@ def _band(word: str) -> str:
     if age is None:
         raise DataError(
             "expected an age as a number of years, or as DICOM writes it (058Y, 011M), or 90+, found something else: "
-            "mend it, or leave it blank"
+            "correct it, or leave it blank"
         )
     years = int(age[1]) if age[2] in ("", "y") else 0
     return BANDS[bisect_right(AGES, years)] if years <= OLDEST else ""

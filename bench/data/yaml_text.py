@@ -38,7 +38,7 @@ def parse_yaml(text: str) -> object:
 
     >>> parse_yaml("seed: 1\\nseed: 2")
     Traceback (most recent call last):
-    bench.data.yaml_text.YamlError: line 2: the key 'seed' stands a second time
+    bench.data.yaml_text.YamlError: line 2: the key 'seed' occurs twice
 
     Raises:
         YamlError: It is not such text.
@@ -49,7 +49,7 @@ def parse_yaml(text: str) -> object:
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         if r"'\t'" in (error.problem or ""):
-            raise YamlError(f"{line}found a tab, expected spaces: YAML is indented by spaces alone") from error
+            raise YamlError(f"{line}found a tab, expected spaces: YAML allows only spaces as indentation") from error
         raise YamlError(f"{line}{', '.join(filter(None, (error.context, error.problem)))}") from error
     except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError) as error:
         if isinstance(error, YamlError):
@@ -69,7 +69,7 @@ def _bound(text: str) -> None:
             continue
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in anchors:
-                raise YamlError(f"line {_line(event)}: *{event.anchor} stands for nothing before it")
+                raise YamlError(f"line {_line(event)}: *{event.anchor} has no anchor before it")
             size, height = anchors[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             size, height = 1, 1
@@ -102,7 +102,7 @@ class _Plain(yaml.SafeLoader):
                 raise YamlError(f"line {_line(key)}: expected a plain key, found a list or mapping")
             name = self.construct_object(key)
             if name in seen:
-                raise YamlError(f"line {_line(key)}: the key {key.value!r} stands a second time")
+                raise YamlError(f"line {_line(key)}: the key {key.value!r} occurs twice")
             seen.add(name)
         return dict(super().construct_mapping(node, deep=deep))
 

@@ -87,7 +87,7 @@ def parse(text: str) -> PluginSpec:
         key, equals, value = item.partition("=")
         if not equals or value.count("[") != value.count("]"):
             raise UsageError(
-                f"cannot read parameter {item!r} of {text!r}: expected name=value; no path may hold [ or ]"
+                f"cannot read parameter {item!r} of {text!r}: expected name=value; a path may not contain [ or ]"
             )
         parameters.append((key.strip(), value.strip()))
     return PluginSpec(groups["name"].strip(), groups.get("argument"), tuple(parameters))

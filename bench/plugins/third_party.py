@@ -81,7 +81,7 @@ class StandInAttack(StandIn, Attack):
 
 
 def _refuse(plugin: StandIn) -> NoReturn:
-    raise RuntimeError(f"{plugin.name} comes from outside: it must not be run in the judge's process")
+    raise RuntimeError(f"{plugin.name} is third-party code: it must not run in the judge's process")
 
 
 def is_outside(group: Group, spec: PluginSpec) -> bool:
@@ -131,7 +131,7 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
     try:
         variables = {name: believed(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
         if set(variables) != set(SAID[group]):
-            raise ValueError("other class variables than a stand-in has")
+            raise ValueError("unknown class variables")
         if variables["name"] in registry.entries(group) and variables["name"] != spec.name:
             raise ValueError(
                 f"its name, {variables['name']}, is that of a registered {registry.noun(group)}: choose another"
@@ -165,7 +165,7 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
         )  # fmt: skip
         return cast(StandIn, cls(**arguments))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{spec.shown} says of itself what cannot be used: {line(str(error))}") from error
+        raise UsageError(f"{spec.shown} has a description that cannot be used: {line(str(error))}") from error
 
 
 def _keyed_by_content(confidential: Mapping[str, Parameter]) -> None:
@@ -229,7 +229,7 @@ def _value(value: JsonValue, spec: PluginSpec, preset: str) -> Parameter | Plugi
         group, written = cast("list[str]", value["plugin"])
         inner = parse(written)
         if group not in SAID:
-            raise ValueError("a plug-in may hold methods and attacks, and nothing else")
+            raise ValueError("a plug-in may contain only methods and attacks")
         for named_group, named in nested(spec):
             if named_group == group and registry.placed_name(inner.name) == registry.placed_name(named.name):
                 return _held(named_group, named, preset)

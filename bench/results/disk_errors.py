@@ -61,23 +61,23 @@ def unwritable(path: Path, error: OSError) -> str:
     """The reason why `path` cannot be written, and a remedy.
 
     >>> print(unwritable(Path("/dev/null/site"), NotADirectoryError(errno.ENOTDIR, "Not a directory")))
-    cannot write /dev/null/site: /dev/null is no folder; name a place elsewhere
+    cannot write /dev/null/site: /dev/null is not a folder; choose another place
     """
     place = _nearest(path, itself=error.errno == errno.ENOTDIR)
-    elsewhere = "name a place elsewhere"
+    elsewhere = "choose another place"
     if error.errno in FULL:
         found, todo = f"the disk of {place} is full", "free some room (`bench clean` lists what can be made again), or "
         return f"cannot write {path}: {found}; {todo}{elsewhere}"
     if error.errno == errno.EEXIST and path.exists():
         return f"cannot write {path}: it is there already, and is not overwritten; {elsewhere}"
     if not place.is_dir():
-        return f"cannot write {path}: {place} is no folder; {elsewhere}"
+        return f"cannot write {path}: {place} is not a folder; {elsewhere}"
     if error.errno == errno.ENOENT and not path.parent.exists():
         return f"cannot write {path}: there is no folder {path.parent}; make it, or {elsewhere}"
     if error.errno == errno.EROFS:
         return f"cannot write {path}: the disk of {place} is read-only; {elsewhere}"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"cannot write {path}: you may not write into {place}; get the right to it, or {elsewhere}"
+        return f"cannot write {path}: no permission to write to {place}; change its permissions, or {elsewhere}"
     return f"cannot write {path}: {error.strerror} (below {place}); {elsewhere}"
 
 
@@ -91,7 +91,7 @@ def unread(error: BaseException) -> str:
         return str(error)
     words = {
         errno.ENOENT: "there is no such file", errno.ENOTDIR: "there is no such file", errno.EISDIR: "it is a folder",
-        errno.EACCES: "you may not read it", errno.EPERM: "you may not read it",
+        errno.EACCES: "no permission to read it", errno.EPERM: "no permission to read it",
     }  # fmt: skip
     return words.get(error.errno) or str(error.strerror)
 

@@ -90,12 +90,12 @@ def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: 
             ]
     if homeless := [name for name, evidence in wanted.items() if evidence not in given]:
         raise UsageError(
-            f"metric {homeless[0]} takes {wanted[homeless[0]].__name__}, which no evaluator gives: name the evaluator "
-            "with --evaluator FILE.py:CLASS, or register it"
+            f"metric {homeless[0]} takes {wanted[homeless[0]].__name__}, which no evaluator provides: name the "
+            "evaluator with --evaluator FILE.py:CLASS, or register it"
         )
     if not found:
         raise UsageError(
-            f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is chosen"
+            f"nothing to measure: the metrics {', '.join(metrics) or '(none)'} need an attack, and none is selected"
         )
     return found
 
@@ -275,7 +275,7 @@ def present(specs: Sequence[RunSpec], place: Place) -> tuple[list[RunSpec], Mapp
         if spec.choices:
             found.append(spec)
     if not found:
-        raise UsageError("none of the data sets is here: " + "; ".join(absent.values()))
+        raise UsageError("none of the data sets is on this machine: " + "; ".join(absent.values()))
     return found, absent
 
 
@@ -378,4 +378,4 @@ def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planne
 def _runnable(told: object, *, files: bool) -> None:
     """Raise UsageError if a plan names a file that may not run."""
     if not files and ".py:" in json.dumps(told, ensure_ascii=False, default=str):
-        raise UsageError("a plug-in from a file, which is run to look at it: --files does, in a folder of your own")
+        raise UsageError("a plug-in from a file, which must run to be read: use --files, only in your own folders")

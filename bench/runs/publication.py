@@ -104,7 +104,7 @@ def release(
     where = replace(place, memory=spec.memory)  # as for a run: no method can tell which of the two it is in
     if len(spec.methods) != 1 or len(spec.choices) != 1:
         raise UsageError(
-            f"one release is of one data set by one method under one seed: got {len(spec.methods)} methods, "
+            f"a release needs one data set, one method and one seed: got {len(spec.methods)} methods, "
             f"{len(spec.choices)} choices of data set and seed"
         )
     out = out.resolve()
@@ -139,19 +139,21 @@ class _Stages:
 def _check_places(out: Path, key_out: Path, where: Place) -> None:
     """Check that both are new, and the key apart. Raises UsageError."""
     if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise UsageError(f"--out must be a new or empty folder in a folder that is there, got {out}")
+        raise UsageError(f"--out must be a new or empty folder in a folder that exists, got {out}")
     if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
         raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
     outside_releases(key_out, "the key")
     if key_out.exists() or not key_out.parent.is_dir():
-        raise UsageError(f"--key-out must be a new file in a folder that is there, got {key_out}")
+        raise UsageError(f"--key-out must be a new file in a folder that exists, got {key_out}")
 
 
 def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
     """Private rows released under a fresh secret; `log` alone explains a failure."""
     method = plugin_record(bench.cell.method)
     if method.role is not None:
-        raise UsageError(f"{method.name} is there to check attacks ({method.role}), not to publish with")
+        raise UsageError(
+            f"{method.name} is a reference method that checks attacks ({method.role}); it is not for publishing"
+        )
     try:
         scheme = bench.scheme()
         key = scheme.sample_key(Secret.fresh())

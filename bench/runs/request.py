@@ -167,7 +167,7 @@ def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
     known = options(Choice)
     single = {name: told.get(name) for name, option in known.items() if not option.many}
     if beyond := [seed for seed in told.get("seeds", ()) if abs(seed) > MOST]:
-        raise UsageError(f"a seed must be at most {MOST}, got {beyond[0]}: tables of records have no room for it")
+        raise UsageError(f"a seed must be at most {MOST}, got {beyond[0]}: tables of records cannot hold a larger one")
     check_side(told.get("size"))
     many = {name: told.get(option.many) or [None] for name, option in known.items() if option.many}
     first = Choice.written({**single, **{name: values[0] for name, values in many.items()}})
@@ -220,7 +220,7 @@ def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool
     chosen = {str(made): made.plugin.name for made in (choose("metrics", name, preset) for name in given)}
     names = list(chosen.values())
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"two metrics are called {twice[0]}: a record could hold the figure of one alone")
+        raise UsageError(f"two metrics are called {twice[0]}: a record holds one figure under a name")
     return tuple(chosen)
 
 

@@ -14,7 +14,7 @@ from bench.results.results import Results
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["identity", "identity"], "one and the same row: name two"),
+        (["identity", "identity"], "are the same row: name two different ones"),
         (["identity"], "name two methods, or none to compare all: got 1"),
         (["identity", "nothere"], "no record is of 'nothere'; there are identity, noise"),
         (["identity", "noise", "--attack", "nothere"], "no record is of an attack called 'nothere'"),

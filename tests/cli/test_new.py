@@ -82,7 +82,7 @@ def test_every_kind_is_written_and_has_a_group() -> None:
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "test_mine.py").write_text("kept")
     assert main(["new", "metric", "mine", "--into", str(tmp_path)]) == 2
-    assert "test_mine.py exists, and nothing is overwritten" in capsys.readouterr().err
+    assert "test_mine.py exists and is not overwritten" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["test_mine.py"]
 
 

@@ -239,7 +239,7 @@ def test_training_that_diverges_says_so_and_leaves_nothing(tmp_path: Path, capsy
 @pytest.mark.parametrize("method", ["identity", "over-fitted-cvae"])
 def test_reference_rows_are_not_published(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(tmp_path, "--method", method) == 2
-    assert "is there to check attacks" in capsys.readouterr().err
+    assert "is a reference method that checks attacks" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

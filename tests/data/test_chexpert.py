@@ -67,7 +67,7 @@ def test_images_of_a_folder_that_may_not_be_read_are_refused_and_not_called_miss
     scan = CheXpert(TASKS).scan([top], 64)
     assert len(scan.labels) == 4
     assert not any("not on this machine" in note for note in scan.notes)
-    with pytest.raises(DataError, match=r"(?s)1 of 4 images cannot be decoded:\n  1: you may not read it"):
+    with pytest.raises(DataError, match=r"(?s)1 of 4 images cannot be decoded:\n  1: no permission to read it"):
         prepare(CheXpert(TASKS), roots=[top.parent], cache=tmp_path / "cache")
 
 

@@ -246,7 +246,7 @@ def test_a_table_in_another_encoding_is_refused_and_a_byte_order_mark_passed_ove
     assert Folder(str(listed)).scan([], 8).findings == ("\u0152dema",)
     for encoding in ("utf-16", "cp1252"):
         (listed / "labels.csv").write_bytes(text.encode(encoding))
-        with pytest.raises(DataError, match=r"it is no text in UTF-8.*save it as 'CSV UTF-8'"):
+        with pytest.raises(DataError, match=r"it is not UTF-8 text.*save it as 'CSV UTF-8'"):
             Folder(str(listed)).scan([], 8)
 
 
@@ -453,7 +453,7 @@ def test_a_dicom_file_that_may_not_be_read_is_refused_and_not_passed_over(
         return whole(path, *told, **more)
 
     monkeypatch.setattr(Path, "open", closed)
-    with pytest.raises(DataError, match=r"(?s)1 of 3 images cannot be decoded:\n  1: you may not read it"):
+    with pytest.raises(DataError, match=r"(?s)1 of 3 images cannot be decoded:\n  1: no permission to read it"):
         prepare(Folder(str(tmp_path / "own")), roots=[], cache=tmp_path / "c")
 
 

@@ -96,7 +96,7 @@ def test_prepared_rows_are_the_files_pixels_labels_and_people(root: Path, cache:
 def test_a_cache_that_cannot_be_made_is_named_with_what_to_do(root: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(
-        DataError, match=r"cannot write .*file is no folder; name a place elsewhere with XDG_CACHE_HOME"
+        DataError, match=r"cannot write .*file is not a folder; choose another place with XDG_CACHE_HOME"
     ):
         prepare(Pictures(), roots=[root], cache=tmp_path / "file" / "data")
 

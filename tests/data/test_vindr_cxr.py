@@ -57,7 +57,7 @@ def test_a_training_image_that_others_than_three_radiologists_read_is_refused(
     top: Path, votes: list[tuple[str, str, int, int]], reason: str
 ) -> None:
     table(top / "annotations/image_labels_train.csv", ("image_id", "rad_id", "Cardiomegaly", "Lung tumor"), votes)
-    with pytest.raises(DataError, match=re.escape(f"image_labels_train.csv: {reason}. Fetch the table again")):
+    with pytest.raises(DataError, match=re.escape(f"image_labels_train.csv: {reason}. Download the table again")):
         VinDrCXR(TASKS).scan([top], 64)
 
 

@@ -27,8 +27,8 @@ def test_plain_configuration_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands a second time"),
-        ("a:\n  1: x\n  true: y\n  true: z", "the key 'true' stands a second time"),
+        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' occurs twice"),
+        ("a:\n  1: x\n  true: y\n  true: z", "the key 'true' occurs twice"),
         ("a:\n\t- b", "line 2: found a tab, expected spaces"),
         ("[" * 2000 + "]" * 2000, "nested deeper than 32 levels"),
         ("[" * 2000, "nested deeper than 32 levels"),
@@ -37,8 +37,8 @@ def test_plain_configuration_is_read() -> None:
         ("".join(" " * level + "a:\n" for level in range(2000)), "nested deeper than 32 levels"),
         ("a: &a [" + "[" * 20 + "]" * 20 + "]\nb: " + "[" * 20 + "*a" + "]" * 20, "or 32 levels"),
         (BOMB, "more than 100000 values"),
-        ("a: &a [*a]", "stands for nothing before it"),
-        ("a: *b", "stands for nothing before it"),
+        ("a: &a [*a]", "has no anchor before it"),
+        ("a: *b", "has no anchor before it"),
         ("a: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
         ("!!python/name:os.system", "could not determine a constructor"),
         ("a: !mine 3", "could not determine a constructor"),

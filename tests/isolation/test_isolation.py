@@ -596,7 +596,7 @@ if any("bench.plugins.self_description" in word for word in sys.orig_argv):
 @pytest.mark.parametrize(
     ("spec", "parameters", "name", "said"),
     [
-        ("x", '[["x", {"plugin": ["metrics", "PAYLOAD:X"]}]]', "lie", "holds? .*nothing else"),
+        ("x", '[["x", {"plugin": ["metrics", "PAYLOAD:X"]}]]', "lie", "may contain only"),
         ("x", '[["x", {"plugin": ["attacks", "PAYLOAD:X"]}]]', "lie", "was not named"),
         ("x", '[["role", "hides nothing"]]', "lie", "may not be called"),
         ("x", '[["written", 1]]', "lie", "may not be called"),

@@ -32,7 +32,7 @@ def test_a_file_in_the_path_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*(part.format(here=here) for part in COMMANDS[option]), str(file / "x/y")]) == 2
     said = capsys.readouterr().err
     assert "Errno" not in said
-    assert f"{file} is no folder; name a place elsewhere" in said
+    assert f"{file} is not a folder; choose another place" in said
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_file_in_the_path_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
         (errno.ENOSPC, "the disk of {place} is full; free some room (`bench clean`"),
         (errno.EDQUOT, "the disk of {place} is full"),
         (errno.EROFS, "the disk of {place} is read-only"),
-        (errno.EACCES, "you may not write into {place}"),
+        (errno.EACCES, "no permission to write to {place}"),
         (errno.ENAMETOOLONG, "File name too long (below {place})"),
     ],
 )

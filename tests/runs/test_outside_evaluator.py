@@ -108,7 +108,7 @@ def test_a_metric_whose_evidence_nobody_gives_is_refused_by_name(
     (tmp_path / "mine.py").write_text(MINE.replace("PICTURES", "{}"))
     asked = ["--method", "identity", "--dataset", "digits", "--metric", f"{tmp_path}/mine.py:SizeKept"]
     assert main(["run", *asked, "--attack", "none", "--results", str(tmp_path / "r")]) == 2
-    assert "takes SizeEvidence, which no evaluator gives" in capsys.readouterr().err
+    assert "takes SizeEvidence, which no evaluator provides" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -46,5 +46,5 @@ def test_what_is_confidential_is_in_no_record_and_its_content_in_the_key(reader:
 def test_a_confidential_value_that_no_record_could_tell_from_another_is_refused(reader: str, value: str) -> None:
     with pytest.raises(UsageError, match=r"weights is confidential, .* file or a folder by its full path") as refused:
         choose("attacks", f"{reader}[weights={value}]", "smoke")
-    assert value not in str(refused.value).partition("says of itself")[2]
+    assert value not in str(refused.value).partition("has a description")[2]
     assert plugin_record(choose("attacks", reader, "smoke")).written.endswith("Reader")

@@ -113,7 +113,7 @@ class CheXpert(FileSource):
         person = table["Path"].str.extract(f"^{_PATIENT.pattern}$", expand=False)
         odd = person.isna() | table["Path"].str.contains("..", regex=False)
         form = "expected a path such as train/patient00001/study1/view1_frontal.jpg"
-        refuse(odd, path.name, form, f"Fetch the table again. {self.obtain}")
+        refuse(odd, path.name, form, f"Download the table again. {self.obtain}")
         places = pd.Series([_place(Path(), name) for name in table["Path"]], index=table.index)
         refuse(places.duplicated(), path.name, "an image listed a second time", self.obtain)
         for task in self._findings:

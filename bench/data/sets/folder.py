@@ -50,7 +50,7 @@ def unread_tables(files: Iterable[Path]) -> int:
     if meant:
         raise DataError(
             f"folder: expected class sub-folders, or a table called labels.csv, found {meant} files called labels with "
-            f"other capitals or another ending: save it as labels.csv, or take it away to read the class sub-folders"
+            f"other capitals or another ending: save it as labels.csv, or remove it to read the class sub-folders"
         )
     return len(tables)
 
@@ -289,7 +289,7 @@ class Folder(Source):
             lines = "".join(f"\n  line {line}: {what}" for line, what in sorted(bad)[:20])
             raise DataError(
                 f"{table}: {len(bad)} bad rows{' (the first 20)' if len(bad) > 20 else ''}:{lines}\n"
-                f"Mend or remove them."
+                f"Correct or remove them."
             )
         known = "subject" in rows.columns
         return Scan(

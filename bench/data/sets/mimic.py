@@ -177,7 +177,7 @@ class MIMIC(FileSource):
     def _check(
         self, tables: dict[str, Path], chexpert: pd.DataFrame, metadata: pd.DataFrame, split: pd.DataFrame
     ) -> None:
-        remedy = f"Fetch the tables again. {self.obtain}"
+        remedy = f"Download the tables again. {self.obtain}"
         once = (("chexpert", chexpert, "study_id"), ("metadata", metadata, "dicom_id"), ("split", split, "dicom_id"))
         for table, frame, column in once:
             refuse(frame[column].duplicated(), tables[table].name, f"a {column} listed a second time", remedy)
@@ -203,5 +203,5 @@ class MIMIC(FileSource):
             line = split.index[split["subject_id"].isin(sides.index[sides > 1])][0]
             raise DataError(
                 f"{tables['split'].name}: expected every patient on one side of the official split, found "
-                f"{both} on several, first at line {line}. Fetch the table again. {self.obtain}"
+                f"{both} on several, first at line {line}. Download the table again. {self.obtain}"
             )

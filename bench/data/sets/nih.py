@@ -128,7 +128,8 @@ class NIH(FileSource):
         if torn:
             raise DataError(
                 f"{path}: expected names to start with the patient of their line, as 00000001_000.png does with 1, "
-                f"found {torn} of {len(people)} beside another Patient ID: the lines are torn apart. {self.obtain}"
+                f"found {torn} of {len(people)} beside another Patient ID: the columns do not belong together. "
+                f"{self.obtain}"
             )
 
     def _parts(self, top: Path, people: dict[str, str], table: pd.DataFrame) -> tuple[dict[str, str] | None, str]:

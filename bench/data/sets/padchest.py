@@ -225,7 +225,7 @@ class PadChest(FileSource):
             wrong["BitsStored_DICOM that is not 8 to 16"] = ~fits
             table["BitsStored_DICOM"] = table["BitsStored_DICOM"].str.removesuffix(".0")
         for fault, lines in wrong.items():
-            refuse(lines, path.name, f"an {fault}", f"Fetch the table again. {self.obtain}")
+            refuse(lines, path.name, f"an {fault}", f"Download the table again. {self.obtain}")
 
     def _marks(self, labels: frozenset[str]) -> list[float]:
         """1 for each named task, else 0, or NaN if unchanged."""
@@ -252,7 +252,7 @@ def _labels(path: Path, line: object, cell: str) -> frozenset[str]:
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels) or _GLUED.search(cell):
         raise DataError(
             f"{path.name}: line {line}: expected a list of labels with commas between them in the column Labels, such "
-            f"as ['pneumonia', 'normal'], found something else. Fetch the table again"
+            f"as ['pneumonia', 'normal'], found something else. Download the table again"
         )
     return frozenset(label.strip().lower() for label in labels) - {""}
 

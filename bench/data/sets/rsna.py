@@ -85,7 +85,7 @@ class RSNA(FileSource):
         if torn or len(target) != len(kind):
             raise DataError(
                 f"{self.name}: {_BOXES} and {_CLASSES} in {top} must agree on {len(target)} images: {len(torn)} are of "
-                f"another class, or of several, and {abs(len(target) - len(kind))} are in one table alone. "
+                f"another class, or of several, and {abs(len(target) - len(kind))} are in only one of the tables. "
                 f"{self.obtain}"
             )
         names = list(target.index)

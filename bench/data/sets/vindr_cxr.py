@@ -89,7 +89,9 @@ class VinDrCXR(FileSource):
         readers = ("rad_id",) if part == "train" else ()
         table = read_table(path, ("image_id", *readers, *self._findings), obtain=self.obtain)
         odd = ~table["image_id"].str.fullmatch("[0-9a-f]{32}")
-        refuse(odd, path.name, "expected an image_id of 32 hexadecimal digits", f"Fetch the table again. {self.obtain}")
+        refuse(
+            odd, path.name, "expected an image_id of 32 hexadecimal digits", f"Download the table again. {self.obtain}"
+        )
         again = table.duplicated(subset=["image_id", *readers])
         refuse(again, path.name, "a reading listed a second time", self.obtain)
         readings = table.groupby("image_id")["image_id"].transform("size")
@@ -97,7 +99,7 @@ class VinDrCXR(FileSource):
         if readers and len(few):
             raise DataError(
                 f"{path.name}: line {few[0]}: expected {_READERS} radiologists an image, found {readings[few[0]]} "
-                f"({table['image_id'][few].nunique()} such images). Fetch the table again. {self.obtain}"
+                f"({table['image_id'][few].nunique()} such images). Download the table again. {self.obtain}"
             )
         for task in self._findings:
             table[task] = read_marks(path, table[task])
