@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from bench.evidence import AuditEvidence, Calls, Noise
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
 from bench.statistics.confidence_intervals import RARE
 from bench.types import PrivacyClaim
@@ -156,7 +156,7 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
     )
     games = tuple(str(name) for name in cast("list[object]", told["games"]))
     one_run, noise = bool(told["one_run"]), cast(Noise, told["noise"])
-    metric = choose("metrics", METRIC, record.preset).plugin
+    metric = configure("metrics", METRIC, record.preset).plugin
 
     def figure(confidence: float) -> ScoreRecord:
         evidence = AuditEvidence(stated, calls, confidence, one_run=one_run, games=games, noise=noise)

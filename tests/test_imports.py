@@ -15,7 +15,7 @@ import pytest
 from made.current_records import current
 
 from bench import deferred_torch
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.results.results import Results
 from bench.runs.plan import data_key, write_plan
 from bench.workbench.cell import Cell, Planned
@@ -95,7 +95,7 @@ def test_listing_and_planning_execute_no_heavy_package(arguments: list[str], tmp
 
 def test_status_executes_no_heavy_package(tmp_path: Path) -> None:
     choice = Choice.read({"dataset": "digits", "preset": "smoke"})
-    cell, record, results = Cell(choose("methods", "dp-image", "smoke"), choice, "cpu"), current(), Results(tmp_path)
+    cell, record, results = Cell(configure("methods", "dp-image", "smoke"), choice, "cpu"), current(), Results(tmp_path)
     results.journal.keep_data(data_key(choice), record.dataset)
     write_plan(results, cell, [Planned("utility", None, ("utility-auc",))])
     done = main_process("status", "--results", tmp_path)

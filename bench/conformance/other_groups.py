@@ -21,7 +21,7 @@ from bench.contract.source import DataError, Scan, Source
 from bench.data.prepare import check_scan
 from bench.data.raw_files import resolve
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import PluginSpec, parse
 from bench.results.results import Results
 from bench.seeds import derive
@@ -164,9 +164,9 @@ def _measures_a_cell(spec: PluginSpec, device: torch.device) -> None:
     """The smallest cell: `identity` on some digits, with a quick attack."""
     cls = _class(spec)
     require(NAME.fullmatch(cls.name) is not None, f"its name must be of a-z, 0-9 and single hyphens, got {cls.name!r}")
-    attack = None if cls.scores is None else choose("attacks", QUICK[cls.scores], PRESET)
+    attack = None if cls.scores is None else configure("attacks", QUICK[cls.scores], PRESET)
     choice = Choice.read({"dataset": "digits", "preset": PRESET, "limit": ROWS})
-    cell = Cell(choose("methods", "identity", PRESET), choice, device.type)
+    cell = Cell(configure("methods", "identity", PRESET), choice, device.type)
     with TemporaryDirectory() as folder:
         place = Place(Results(Path(folder, "results")), Path(folder, "cache"), ())
         bench = Workbench.open(cell, place)

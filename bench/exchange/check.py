@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.results.disclosure_check import identifying_text, restricted
 from bench.results.records import PluginRecord, Record, is_no_past_time, metric_record
@@ -193,7 +193,7 @@ def required(choice: Choice) -> list[Planned]:
 
     An author who chose the attacks could leave out the one that broke the method.
     """
-    attacks = [choose("attacks", name, choice.preset) for name in registry.own("attacks")]
+    attacks = [configure("attacks", name, choice.preset) for name in registry.own("attacks")]
     usable = [attack for attack in attacks if choice.features is not None or attack.plugin.scores == "pairs"]
     metrics = {name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.own("metrics")}
     in_features = choice.extractor is not None

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from bench.contract.seal import ContractError
 from bench.evidence import MembershipEvidence, PairEvidence
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.randomness import Secret
 from bench.results.evidence_file import unpack
 from bench.results.records import Record, score_record
@@ -95,7 +95,7 @@ def _empty_bench(record: Record, finding: str, secret: Secret) -> Workbench:
     assert record.dataset is not None
     choice = Choice.read(record.choice)
     empty = Dataset("empty", torch.zeros(0, 1), None, None, (), False, True)
-    method = choose("methods", record.method.written, choice.preset, here=record.isolation == "none")
+    method = configure("methods", record.method.written, choice.preset, here=record.isolation == "none")
     return Workbench(
         cell=Cell(method, choice, record.device), preset=choice.sizes, method=method.plugin, public=empty,
         private=empty, control=empty, test=empty, record=record.dataset, store=Store(Path("nowhere")),

@@ -25,7 +25,7 @@ from bench.contract.source import DataError
 from bench.data.prepared import Prepared
 from bench.data.splits import Splits
 from bench.plugins.code_digest import plugin_digest
-from bench.plugins.configured import Chosen
+from bench.plugins.configured import Configured
 from bench.plugins.spec import parse, told_parameters
 from bench.progress import stage
 from bench.results.build_folder import tag_cache
@@ -145,7 +145,7 @@ class Space:
 
 
 def open_space(
-    chosen: Chosen[Extractor], public: Dataset, *, rows: Mapping[str, JsonValue], seed: int, cache: Path
+    chosen: Configured[Extractor], public: Dataset, *, rows: Mapping[str, JsonValue], seed: int, cache: Path
 ) -> Space:
     """The extractor fitted on the public images, from the cache or fresh.
 

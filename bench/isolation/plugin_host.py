@@ -31,7 +31,7 @@ from bench.isolation.method_proxy import JudgeLine, KnownMethod
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.rpc_codec import MESSAGE_BYTES, Generators, Handle, Learned, Value, pack, raise_told, told, unpack
 from bench.memory.memory_budget import Budget
-from bench.plugins.configured import choose, to_fit
+from bench.plugins.configured import configure, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.installation import vetted
 from bench.progress import LOGGER, Forwarder
@@ -158,7 +158,7 @@ class PluginHost:
         if learned.method is None:
             self._known: Scheme = RemoteScheme(KnownMethod(JudgeLine(self._relayed)), learned.state)
         else:
-            self._known = choose("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
+            self._known = configure("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
         return self._known
 
     def _relayed(
@@ -253,8 +253,8 @@ def main() -> NoReturn:
 
 def _plugin(group: Group, spec: str, preset: str) -> Method | Attack:
     if group == "methods":
-        return choose("methods", spec, preset, here=True).plugin
-    return choose("attacks", spec, preset, here=True).plugin
+        return configure("methods", spec, preset, here=True).plugin
+    return configure("attacks", spec, preset, here=True).plugin
 
 
 def _reply(writing: int, answer: dict[str, JsonValue]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from bench.memory.memory_budget import Budget
-from bench.plugins.configured import Chosen
+from bench.plugins.configured import Configured
 from bench.plugins.groups import Group
 from bench.plugins.spec import UsageError
 from bench.plugins.third_party import files_of, is_outside
@@ -68,7 +68,12 @@ class Tenant:
 
 
 def tenant(
-    chosen: Chosen[Any], *beside: Chosen[Any], device: str, sandbox: bool, folder: Path, memory: int | None = None
+    chosen: Configured[Any],
+    *beside: Configured[Any],
+    device: str,
+    sandbox: bool,
+    folder: Path,
+    memory: int | None = None,
 ) -> Tenant:
     """The tenant of a chosen plug-in and of those `beside` it."""
     loaded = (chosen, *(other for other in beside if not is_outside(other.group, other.spec)))

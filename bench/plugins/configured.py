@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__lookups__ = ("choose",)
+__lookups__ = ("configure",)
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ P = TypeVar("P", covariant=True)
 
 
 @dataclass(frozen=True)
-class Chosen(Generic[P]):
+class Configured(Generic[P]):
     """A plug-in with its canonical spec; equal specs and presets are equal.
 
     Another process builds the plug-in again from the spec: what travels is text.
@@ -94,20 +94,20 @@ class Chosen(Generic[P]):
 
 
 @overload
-def choose(
+def configure(
     group: Literal["methods"], written: str | PluginSpec, preset: str, *, here: bool = ...
-) -> Chosen[Method]: ...
+) -> Configured[Method]: ...
 @overload
-def choose(
+def configure(
     group: Literal["attacks"], written: str | PluginSpec, preset: str, *, here: bool = ...
-) -> Chosen[Attack]: ...
+) -> Configured[Attack]: ...
 @overload
-def choose(group: Literal["datasets"], written: str | PluginSpec, preset: str) -> Chosen[Source]: ...
+def configure(group: Literal["datasets"], written: str | PluginSpec, preset: str) -> Configured[Source]: ...
 @overload
-def choose(group: Literal["features"], written: str | PluginSpec, preset: str) -> Chosen[Extractor]: ...
+def configure(group: Literal["features"], written: str | PluginSpec, preset: str) -> Configured[Extractor]: ...
 @overload
-def choose(group: Literal["metrics"], written: str | PluginSpec, preset: str) -> Chosen[Metric[Any]]: ...
-def choose(group: Group, written: str | PluginSpec, preset: str, *, here: bool = False) -> Chosen[Any]:
+def configure(group: Literal["metrics"], written: str | PluginSpec, preset: str) -> Configured[Metric[Any]]: ...
+def configure(group: Group, written: str | PluginSpec, preset: str, *, here: bool = False) -> Configured[Any]:
     """The plug-in that `written` describes, built and sized for a preset.
 
     A method or an attack from outside this project is not run here unless `here` says so: a stand-in takes its place
@@ -119,18 +119,18 @@ def choose(group: Group, written: str | PluginSpec, preset: str, *, here: bool =
     request = parse(written) if isinstance(written, str) else written
     if not here and is_outside(group, request):
         plugin = stand_in(group, request, preset)
-        return Chosen(group, plugin.written, preset, plugin, request)
+        return Configured(group, plugin.written, preset, plugin, request)
     spec = registry.canonical(group, request, preset)
-    return Chosen(group, spec, preset, registry.build(group, spec, preset), request)
+    return Configured(group, spec, preset, registry.build(group, spec, preset), request)
 
 
-def _here(group: Group, written: str, preset: str) -> Chosen[Any]:
-    return choose(cast(Any, group), written, preset, here=True)
+def _here(group: Group, written: str, preset: str) -> Configured[Any]:
+    return configure(cast(Any, group), written, preset, here=True)
 
 
-def _rebuilt(group: Group, asked: PluginSpec, preset: str, told: Mapping[str, JsonValue]) -> Chosen[Any]:
+def _rebuilt(group: Group, asked: PluginSpec, preset: str, told: Mapping[str, JsonValue]) -> Configured[Any]:
     plugin = rebuild(group, asked, preset, told)
-    return Chosen(group, plugin.written, preset, plugin, plugin.written)
+    return Configured(group, plugin.written, preset, plugin, plugin.written)
 
 
 def to_fit(method: Method) -> Method:

@@ -19,7 +19,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.groups import Group
 from bench.plugins.installation import vetted
 from bench.plugins.spec import PluginSpec, UsageError, defaults, parameters
@@ -34,7 +34,7 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
     Raises:
         UsageError: It cannot be built; the text is for the user.
     """
-    configured = choose(cast(Any, group), spec, preset, here=True)
+    configured = configure(cast(Any, group), spec, preset, here=True)
     plugin = configured.plugin
     cls = type(plugin)
     if missing := [name for name in SAID[group] if not hasattr(plugin, name)]:

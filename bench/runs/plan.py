@@ -19,7 +19,7 @@ from bench.contract.source import DataError, Source
 from bench.data.prepare import prepared_fingerprint
 from bench.data.yaml_text import YamlError, parse_yaml
 from bench.plugins import registry
-from bench.plugins.configured import Chosen, choose
+from bench.plugins.configured import Configured, configure
 from bench.plugins.spec import UsageError, parse
 from bench.results.journal import AlteredWarning
 from bench.results.records import METRIC, DatasetRecord, NewerRecordError, Record, RecordError
@@ -66,7 +66,9 @@ def cells(spec: RunSpec) -> list[Cell]:
     return list(dict.fromkeys(Cell(method, choice, spec.device) for choice in spec.choices for method in spec.methods))
 
 
-def evaluators(attacks: Sequence[Chosen[Attack]], metrics: Sequence[str], more: Sequence[str] = ()) -> list[Planned]:
+def evaluators(
+    attacks: Sequence[Configured[Attack]], metrics: Sequence[str], more: Sequence[str] = ()
+) -> list[Planned]:
     """The evaluator of each metric's evidence: once, or once for each attack.
 
     `more` are evaluators beside those that are registered.
@@ -144,11 +146,13 @@ def _check_apart(found: Sequence[Cell], asked: Sequence[Planned]) -> None:
             raise UsageError(f"an evaluator's name must be of a-z, 0-9 and single hyphens, got {each.kind!r}")
 
 
-def controls(roles: tuple[Role, ...], preset: str) -> tuple[Chosen[Method], ...]:
+def controls(roles: tuple[Role, ...], preset: str) -> tuple[Configured[Method], ...]:
     """The reference methods of those roles."""
     names = registry.own("methods")
     return tuple(
-        choose("methods", name, preset) for name in names if vars(registry.load("methods", name)).get("role") in roles
+        configure("methods", name, preset)
+        for name in names
+        if vars(registry.load("methods", name)).get("role") in roles
     )
 
 
@@ -364,7 +368,7 @@ def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planne
     for each in found["evaluators"]:
         try:
             _runnable(each, files=files)
-            attack = choose("attacks", each["attack"], cell.choice.preset) if each["attack"] else None
+            attack = configure("attacks", each["attack"], cell.choice.preset) if each["attack"] else None
             made = Planned(each["evaluator"], attack, tuple(each["metrics"]))
             registry.load("evaluators", made.written)
             for metric in made.metrics:

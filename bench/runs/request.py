@@ -19,7 +19,7 @@ from bench.data.raw_files import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.isolation import find_isolation
 from bench.plugins import registry
-from bench.plugins.configured import Chosen, choose
+from bench.plugins.configured import Configured, configure
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, expected, options, parse, text
 from bench.results.disk_errors import unread
 from bench.results.record_parts import MOST
@@ -98,7 +98,7 @@ def run_specs(request: Request) -> tuple[RunSpec, ...]:
 
 def _by_side(spec: RunSpec) -> Iterator[RunSpec]:
     """The spec in parts whose methods take images of one side."""
-    alike: dict[tuple[Choice, ...], list[Chosen[Method]]] = {}
+    alike: dict[tuple[Choice, ...], list[Configured[Method]]] = {}
     for method in spec.methods:
         alike.setdefault(tuple(choice.sized_for(method) for choice in spec.choices), []).append(method)
     for choices, methods in alike.items():
@@ -138,7 +138,7 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
         raise UsageError(f"no method given; use --method NAME{suite}. Known: {names}")
     return RunSpec(
         choices=choices,
-        methods=tuple(dict.fromkeys(choose("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),
+        methods=tuple(dict.fromkeys(configure("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),
         attacks=attacks,
         metrics=metrics,
         evaluators=tuple(dict.fromkeys(registry.placed_name(name) for name in told.get("evaluators", ()))),
@@ -194,18 +194,18 @@ def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
 
 def _attacks(
     given: Sequence[Written] | Words, preset: str, *, on_features: bool, here: bool
-) -> tuple[Chosen[Attack], ...]:
+) -> tuple[Configured[Attack], ...]:
     """All attacks; those on membership only if features are released."""
     if given == "none":
         return ()
     if given == "all":
-        known = [choose("attacks", name, preset) for name in registry.own("attacks")]
+        known = [configure("attacks", name, preset) for name in registry.own("attacks")]
         for name, entry in registry.entries("attacks").items():
             if entry.origin != registry.HOME and entry.error is None:
                 with contextlib.suppress(UsageError):  # broken: `bench list` says why
-                    known.append(choose("attacks", name, preset, here=here))
+                    known.append(configure("attacks", name, preset, here=here))
         return tuple(attack for attack in known if on_features or attack.plugin.scores == "pairs")
-    return tuple(choose("attacks", spec, preset, here=here) for spec in _specs(given))
+    return tuple(configure("attacks", spec, preset, here=here) for spec in _specs(given))
 
 
 def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool
         return tuple(
             name for name, cls in known.items() if not cls.on_request or (cls.for_features and in_feature_space)
         )
-    chosen = {str(made): made.plugin.name for made in (choose("metrics", name, preset) for name in given)}
+    chosen = {str(made): made.plugin.name for made in (configure("metrics", name, preset) for name in given)}
     names = list(chosen.values())
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"two metrics are called {twice[0]}: a record holds one figure under a name")

@@ -21,7 +21,7 @@ from bench.contract.preset import PRESETS
 from bench.contract.source import DataError
 from bench.isolation import remove_unused
 from bench.plugins import registry
-from bench.plugins.configured import Chosen
+from bench.plugins.configured import Configured
 from bench.plugins.spec import UsageError, parse
 from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
@@ -378,9 +378,9 @@ class _Graph:
         if (lock := self._locks.pop(cell, None)) is not None:
             lock.release()
 
-    def _keeps(self, choice: Choice, method: Chosen[Method] | None = None, planned: Planned | None = None) -> bool:
+    def _keeps(self, choice: Choice, method: Configured[Method] | None = None, planned: Planned | None = None) -> bool:
         """True if all code that the worker runs is this project's."""
-        parts: list[Chosen[Any] | None] = [choice.dataset, choice.beside, choice.extractor]
+        parts: list[Configured[Any] | None] = [choice.dataset, choice.beside, choice.extractor]
         if self.spec.isolation == "none":  # else these work in processes of their own
             parts += [method, None if planned is None else planned.attack]
         if any(part is not None and part.origin != registry.HOME for part in parts):

@@ -9,7 +9,7 @@ from bench.plugins.spec import Amount, Count, option
 from bench.sandbox import Isolation
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
-    from bench.plugins.configured import Chosen
+    from bench.plugins.configured import Configured
     from bench.types import Attack, Method
     from bench.workbench.choice import Choice
 
@@ -39,10 +39,10 @@ class RunSpec:
     """
 
     choices: tuple[Choice, ...]
-    methods: tuple[Chosen[Method], ...] = option(
+    methods: tuple[Configured[Method], ...] = option(
         Written, "a method, or FILE.py:CLASS", flag="--method", many="methods", metavar="NAME", group="methods"
     )
-    attacks: tuple[Chosen[Attack], ...] = option(
+    attacks: tuple[Configured[Attack], ...] = option(
         Written, "an attack, or all, or none (default: all)", flag="--attack", many="attacks", metavar="NAME",
         group="attacks",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from bench.plugins import registry
-from bench.plugins.configured import Chosen, choose
+from bench.plugins.configured import Configured, configure
 from bench.types import Attack, Evaluator, Method
 from bench.wire.text import slug
 from bench.workbench.choice import Choice
@@ -25,7 +25,7 @@ class Cell:
     Raises UsageError where the method needs public rows, and the choice has none.
     """
 
-    method: Chosen[Method]
+    method: Configured[Method]
     choice: Choice
     device: str
 
@@ -49,7 +49,7 @@ class Cell:
     def read(cls, values: Mapping[str, Any]) -> Cell:
         """The cell of `values`. Raises UsageError if it cannot be built."""
         choice = Choice.read(values)
-        return cls(choose("methods", str(values["method"]), choice.preset), choice, str(values["device"]))
+        return cls(configure("methods", str(values["method"]), choice.preset), choice, str(values["device"]))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Planned:
     """
 
     written: str
-    attack: Chosen[Attack] | None
+    attack: Configured[Attack] | None
     metrics: tuple[str, ...]
 
     @property

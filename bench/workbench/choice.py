@@ -17,7 +17,7 @@ from bench.contract.preset import PRESETS, Preset
 from bench.plugins.spec import Count, Value, defaults, option, options
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
-    from bench.plugins.configured import Chosen
+    from bench.plugins.configured import Configured
     from bench.results.records import DatasetRecord
     from bench.types import Attack, Extractor, Method, Source
 
@@ -48,11 +48,11 @@ class Choice:
             None stands for the default: True for images, False for features.
     """
 
-    dataset: Chosen[Source] = option(
+    dataset: Configured[Source] = option(
         str, "a data set (default: synth-cxr)", metavar="NAME", many="datasets", group="datasets", usual="synth-cxr",
         covered=True,
     )  # fmt: skip
-    public: Chosen[Source] | Literal["none"] | None = option(
+    public: Configured[Source] | Literal["none"] | None = option(
         str, "public data set (default: the one that the data set names); none for no public rows",
         default=None, metavar="NAME", group="datasets", covered=True, words=(NO_PUBLIC,),
     )  # fmt: skip
@@ -76,11 +76,11 @@ class Choice:
         Count, "score attacks under N keys (default: the preset's); 33 keys bound one person's risk by .09",
         default=None, metavar="N", draws=True, covered=True,
     )  # fmt: skip
-    features: Chosen[Extractor] | None = option(
+    features: Configured[Extractor] | None = option(
         str, "turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL", default=None,
         metavar="NAME", group="features", covered=True,
     )  # fmt: skip
-    scored_in: Chosen[Extractor] | None = option(
+    scored_in: Configured[Extractor] | None = option(
         str, "methods get images; linear probes and figures on sets read vectors of this extractor", default=None,
         metavar="NAME", group="features", covered=True,
     )  # fmt: skip
@@ -102,7 +102,7 @@ class Choice:
         if self.extractor is not None:
             self.check_public(self.extractor)
 
-    def check_public(self, chosen: Chosen[Method] | Chosen[Attack] | Chosen[Extractor]) -> None:
+    def check_public(self, chosen: Configured[Method] | Configured[Attack] | Configured[Extractor]) -> None:
         """Raise UsageError where a plug-in needs public rows, and there are none."""
         from bench.plugins.registry import noun
         from bench.plugins.spec import UsageError
@@ -125,20 +125,20 @@ class Choice:
         return balanced({"features": self.features, "balance": self.balance})
 
     @property
-    def extractor(self) -> Chosen[Extractor] | None:
+    def extractor(self) -> Configured[Extractor] | None:
         """The extractor that reads the images, before or after a method."""
         return self.features or self.scored_in
 
-    def sized_for(self, method: Chosen[Method]) -> Choice:
+    def sized_for(self, method: Configured[Method]) -> Choice:
         """The choice at the image side of the method's preset, by default."""
         side = method.plugin.sides.get(self.preset)
         free = self.size is None and self.features is None and self.dataset.plugin.default_size is not None
         return replace(self, size=side) if free and side is not None else self
 
     @property
-    def beside(self) -> Chosen[Source] | None:
+    def beside(self) -> Configured[Source] | None:
         """The public rows' source; None if people are set aside or absent."""
-        from bench.plugins.configured import choose
+        from bench.plugins.configured import configure
         from bench.plugins.spec import parse
 
         if isinstance(self.public, str):
@@ -147,7 +147,7 @@ class Choice:
         named = parse(source.public) if self.public is None else self.public.spec
         if (named.name == source.name and named.argument is None) or named == self.dataset.spec:
             return None
-        return self.public or choose("datasets", named, self.preset)
+        return self.public or configure("datasets", named, self.preset)
 
     def side(self, source: Source) -> int | None:
         """Side in pixels of prepared images; None for the source's own.
@@ -166,7 +166,7 @@ class Choice:
         Raises:
             UsageError: A wrong name or value.
         """
-        from bench.plugins.configured import choose
+        from bench.plugins.configured import configure
 
         preset = str(values.get("preset") or cls.preset)
         _check_preset(preset)
@@ -176,7 +176,7 @@ class Choice:
             value = known.usual if values.get(name) is None else values[name]
             if value is not None:
                 plain = known.group is None or value in known.words
-                arguments[name] = value if plain else choose(cast(Any, known.group), str(value), preset)
+                arguments[name] = value if plain else configure(cast(Any, known.group), str(value), preset)
         return cls(**arguments)
 
     @classmethod
@@ -187,7 +187,7 @@ class Choice:
             UsageError: A wrong name or value, or extractors and weights that do not go together.
             DataError: The file of weights is not there.
         """
-        from bench.plugins.configured import choose
+        from bench.plugins.configured import configure
         from bench.plugins.spec import UsageError, parse
 
         if values.get("features") and values.get("scored_in"):
@@ -205,7 +205,9 @@ class Choice:
             path = str(Path(file).expanduser().resolve())  # plans are read again from other folders
             if any(letter in path for letter in "[],"):
                 raise UsageError(f"--weights must name a file whose path has no '[', ']' or ',': got {path}")
-            reader = choose("features", replace(spec, parameters=(*spec.parameters, ("weights", path))), chosen.preset)
+            reader = configure(
+                "features", replace(spec, parameters=(*spec.parameters, ("weights", path))), chosen.preset
+            )
         name = "features" if chosen.features is not None else "scored_in"
         stamp = reader.plugin.stamp() if reader.placeless != str(reader) else None
         result: dict[str, Any] = {name: reader, "weights": stamp}

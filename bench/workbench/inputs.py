@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.code_digest import code_digest, plugin_digest, registered_digest
-from bench.plugins.configured import Chosen, choose, to_fit
+from bench.plugins.configured import Configured, configure, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.spec import UsageError, parse, told_parameters
 from bench.results.records import (
@@ -43,7 +43,7 @@ RELEASE = "bench.workbench.workbench:Workbench"
 JUDGE = "bench.runs.judge:judge"
 
 
-def plugin_record(chosen: Chosen[Any]) -> PluginRecord:
+def plugin_record(chosen: Configured[Any]) -> PluginRecord:
     """A method or attack as it runs."""
     plugin = chosen.plugin
     return PluginRecord(
@@ -139,8 +139,8 @@ def planned_of(record: Record) -> tuple[Cell, Planned]:
         UsageError: Something that it names is not installed here, is a file of its author's, or takes a parameter that
             records do not show.
     """
-    cell = Cell(choose("methods", record.method.written, record.preset), Choice.read(record.choice), record.device)
-    attack = None if record.attack is None else choose("attacks", record.attack.written, record.preset)
+    cell = Cell(configure("methods", record.method.written, record.preset), Choice.read(record.choice), record.device)
+    attack = None if record.attack is None else configure("attacks", record.attack.written, record.preset)
     return cell, Planned(record.measured_by, attack, tuple(metric.written for metric in record.metrics.values()))
 
 

@@ -25,7 +25,7 @@ from bench.conformance.bob_strength import best_simple_model, lead
 from bench.evaluators.predictions import check_labels, learn, plan_of, queried
 from bench.evaluators.utility import HELD_OUT
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.results.results import Results
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell
@@ -72,7 +72,7 @@ def _cells(options: argparse.Namespace) -> Iterator[Cell]:
     for data in options.data:
         choice = Choice.read({"dataset": data, "preset": options.preset})
         for name in options.method or registry.entries("methods"):
-            yield Cell(choose("methods", name, options.preset), choice, "cpu")
+            yield Cell(configure("methods", name, options.preset), choice, "cpu")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import torch
 
 from bench.conformance.outcome import sample_data
 from bench.plugins import registry
-from bench.plugins.configured import Chosen, choose
+from bench.plugins.configured import Configured, configure
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.types import Dataset, Method, NotApplicable, Scheme
@@ -61,14 +61,14 @@ def rates(device: torch.device) -> Iterator[Rate]:
     """Time every built-in method that takes images."""
     for name in sorted(registry.own("methods")):
         try:
-            yield _rate(choose("methods", name, "smoke"), device)
+            yield _rate(configure("methods", name, "smoke"), device)
         except (NotApplicable, UsageError):
             continue
         except Exception as failure:  # whatever fails on a device is what this looks for
             yield Rate(name, error=f"{type(failure).__name__}: {failure}")
 
 
-def _rate(chosen: Chosen[Method], device: torch.device) -> Rate:
+def _rate(chosen: Configured[Method], device: torch.device) -> Rate:
     cpu, other = torch.device("cpu"), device
     here, _, _ = _timed(chosen.plugin.fit(sample_data(rows=FIT_ROWS, seed=1), 0), cpu)
     public = sample_data(rows=FIT_ROWS, seed=1).to(other)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made.commands import request
 
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.runs.plan import work
 from bench.runs.request import run_spec, run_specs
@@ -82,9 +82,9 @@ def test_a_command_that_does_one_thing_asks_for_the_side() -> None:
 def test_a_method_from_outside_says_its_side_and_nothing_else_in_its_place(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(OWN.replace("SIDE", "96"))
-    assert choose("methods", f"{path}:Sharp", "smoke").plugin.sides == {"smoke": 96}
+    assert configure("methods", f"{path}:Sharp", "smoke").plugin.sides == {"smoke": 96}
     for number, (said, told) in enumerate((("'wide'", "wide"), ("True", "True"), ("10**6", "1000000"), ("0", "0"))):
         path = tmp_path / f"wrong{number}.py"
         path.write_text(OWN.replace("SIDE", said))
         with pytest.raises(UsageError, match=f"sides must be pixels, 4096 at most, got {told}"):
-            choose("methods", f"{path}:Sharp", "smoke")
+            configure("methods", f"{path}:Sharp", "smoke")

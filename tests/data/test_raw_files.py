@@ -12,7 +12,7 @@ from bench.cli import main
 from bench.contract.source import DataError, Source
 from bench.data.raw_files import links_note, locate, resolve, stamp_files, stamp_folder, walk
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import parse
 
 
@@ -182,7 +182,7 @@ EMPTY_FILES = {
 
 
 def source(name: str) -> Source:
-    return choose("datasets", parse(name), "smoke").plugin
+    return configure("datasets", parse(name), "smoke").plugin
 
 
 def made(root: Path, names: Sequence[str], text: str) -> None:

@@ -22,7 +22,7 @@ from bench.contract.seal import ContractError
 from bench.isolation import DiedError, OutsideError, RefusedError, RemoteAttack, RemoteMethod, remote_method, tenant
 from bench.isolation.room import Room
 from bench.isolation.tenant import Tenant
-from bench.plugins.configured import Chosen, choose
+from bench.plugins.configured import Configured, configure
 from bench.plugins.spec import UsageError
 from bench.plugins.third_party import StandIn
 from bench.randomness import Secret
@@ -43,8 +43,8 @@ LEVELS = ["processes", pytest.param("sandbox", marks=needs_sandbox)]
 
 def evaluated(folder: Path, method: str, attack: str, isolation: str) -> Evaluation:
     chosen = choice("digits")
-    where = Cell(choose("methods", method, "smoke"), chosen, "cpu")
-    planned = Planned("reidentification", choose("attacks", attack, "smoke"), ("guesswork", "reid-auc"))
+    where = Cell(configure("methods", method, "smoke"), chosen, "cpu")
+    planned = Planned("reidentification", configure("attacks", attack, "smoke"), ("guesswork", "reid-auc"))
     return evaluate_task(EvaluateTask(where, place(folder), planned, isolation))  # type: ignore[arg-type]
 
 
@@ -436,7 +436,7 @@ ENDS: dict[str, tuple[type[Exception], str]] = {
 @pytest.fixture(scope="module")
 def method(written: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteMethod]:
     """The made method; its process is opened anew after it has died."""
-    made = remote(choose("methods", written, "smoke"), tmp_path_factory.mktemp("made-rooms"))
+    made = remote(configure("methods", written, "smoke"), tmp_path_factory.mktemp("made-rooms"))
     with closing(made):
         yield made
 
@@ -455,7 +455,7 @@ def test_whatever_a_method_does_ends_in_one_error(mode: str, method: RemoteMetho
 
 @needs_sandbox
 def test_nothing_that_a_plugin_starts_outlives_its_room(written: str, rows: Dataset, tmp_path: Path) -> None:
-    method = remote(choose("methods", written, "smoke"), tmp_path, sandbox=True)
+    method = remote(configure("methods", written, "smoke"), tmp_path, sandbox=True)
     method.load({}).load_key({"forks": torch.zeros(1)}).release(rows)
     inside = psutil.Process(method.room().process).children(recursive=True)
     assert inside
@@ -491,20 +491,20 @@ class Staying(Noise):
 def test_nothing_that_a_plugin_starts_outlives_its_description(end: str, tmp_path: Path) -> None:
     (tmp_path / "staying.py").write_text(STAYING.replace("{end}", end), encoding="utf-8")
     with pytest.raises(UsageError, match="ends the process") if end else nullcontext():
-        choose("methods", f"{tmp_path / 'staying.py'}:Staying", "smoke")
+        configure("methods", f"{tmp_path / 'staying.py'}:Staying", "smoke")
     pid = int((tmp_path / "started").read_text(encoding="utf-8"))
     psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=30)
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 def test_the_process_of_an_attack_starts_before_it_is_asked(tmp_path: Path) -> None:
-    chosen = choose("attacks", "chance", "smoke")
+    chosen = configure("attacks", "chance", "smoke")
     with closing(RemoteAttack(chosen.plugin, tenant(chosen, device="cpu", sandbox=False, folder=tmp_path))) as attack:
         assert psutil.Process(attack.room.process).is_running()
     assert not attack.room.open
 
 
-def remote(chosen: Chosen[Method], folder: Path, *, sandbox: bool = False) -> RemoteMethod:
+def remote(chosen: Configured[Method], folder: Path, *, sandbox: bool = False) -> RemoteMethod:
     return RemoteMethod(chosen.plugin, tenant(chosen, device="cpu", sandbox=sandbox, folder=folder / "rooms"))
 
 
@@ -513,7 +513,7 @@ def test_plugins_from_outside_are_never_imported_by_the_judge(tmp_path: Path) ->
     path = tmp_path / "patching.py"
     patch = "import bench.runs.judge\nbench.runs.judge.PATCHED = True\n"
     path.write_text(SPY.read_text(encoding="utf-8") + patch, encoding="utf-8")
-    chosen = choose("attacks", f"{path}:Spy[canary=other]", "smoke")
+    chosen = configure("attacks", f"{path}:Spy[canary=other]", "smoke")
     import bench.runs.judge
 
     assert isinstance(chosen.plugin, StandIn)
@@ -549,12 +549,12 @@ def test_what_cannot_be_imported_says_so(source: str, said: str, tmp_path: Path)
     path = tmp_path / "broken.py"
     path.write_text(source, encoding="utf-8")
     with pytest.raises(UsageError, match=said):
-        choose("attacks", f"{path}:Spy", "smoke")
+        configure("attacks", f"{path}:Spy", "smoke")
 
 
 @quickly
 def test_cells_travel_with_their_stand_ins(tmp_path: Path) -> None:
-    chosen = choose("methods", f"{SPY}:SpyMethod", "smoke")
+    chosen = configure("methods", f"{SPY}:SpyMethod", "smoke")
     rebuild, arguments = chosen.__reduce__()  # what pickle travels by
     again = Cell(rebuild(*arguments), choice("digits"), "cpu")
     assert again.method == chosen
@@ -573,7 +573,7 @@ def test_a_process_that_never_began_is_no_fault_of_the_module(
     monkeypatch.setattr("bench.plugins.third_party.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": gone}))
     (tmp_path / "mine.py").touch()
     with pytest.raises(UsageError, match=said):
-        choose("attacks", f"{tmp_path / 'mine.py'}:Spy", "smoke")
+        configure("attacks", f"{tmp_path / 'mine.py'}:Spy", "smoke")
 
 
 LIES = """
@@ -614,7 +614,7 @@ def test_a_description_that_lies_is_refused(spec: str, parameters: str, name: st
         encoding="utf-8",
     )
     with pytest.raises(UsageError, match=said):
-        choose("attacks", f"{path}:Spy", "smoke")
+        configure("attacks", f"{path}:Spy", "smoke")
     assert not (tmp_path / "ran").exists()
 
 
@@ -626,7 +626,7 @@ def test_a_description_cannot_choose_what_a_sandbox_shows(tmp_path: Path) -> Non
         LIES.format(spec=spec, parameters=[["canary", "/etc"], ["root", "/"]], name="lie", confidential=[]),
         encoding="utf-8",
     )
-    chosen = choose("attacks", f"{path}:Spy[canary=mine]", "smoke")
+    chosen = configure("attacks", f"{path}:Spy[canary=mine]", "smoke")
     assert str(chosen) == f"{path}:Spy[canary=mine]"
     assert tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "rooms").files == (path,)
 
@@ -661,14 +661,14 @@ def test_a_sandbox_shows_installed_packages_of_the_path_and_nothing_beside_them(
 
 @quickly
 def test_nobody_is_shown_the_folder_of_the_results(tmp_path: Path) -> None:
-    chosen = choose("attacks", f"{SPY}:Spy[canary={tmp_path}]", "smoke")
+    chosen = configure("attacks", f"{SPY}:Spy[canary={tmp_path}]", "smoke")
     with pytest.raises(UsageError, match="in which the results lie"):
         tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "results" / "rooms")
 
 
 def test_results_within_an_environment_of_python_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))  # `python -m venv .` in the folder of a project
-    chosen = choose("attacks", "chance", "smoke")
+    chosen = configure("attacks", "chance", "smoke")
     with pytest.raises(UsageError, match="which holds Python and is shown to every plug-in: move them"):
         tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "results" / "rooms")
     assert tenant(chosen, device="cpu", sandbox=False, folder=tmp_path / "results" / "rooms").files == ()
@@ -689,7 +689,7 @@ def decode(self, scores):
 @quickly
 def test_who_has_seen_rows_encodes_no_query_and_decodes_nothing(tmp_path: Path, rows: Dataset) -> None:
     make(tmp_path, "SEEN = []" + REMEMBERS.replace("SEEN", "Key_.SEEN"))
-    made = remote(choose("methods", f"{tmp_path / 'made_method.py'}:Made", "smoke"), tmp_path)
+    made = remote(configure("methods", f"{tmp_path / 'made_method.py'}:Made", "smoke"), tmp_path)
     with closing(made):
         key = made.load({}).sample_key(Secret(bytes(32)))
         key.release(rows)
@@ -714,7 +714,7 @@ def test_keys_that_do_different_things_by_themselves_are_refused(tmp_path: Path,
     within, after = OTHERS.split("\nclass ")
     path = Path(make(tmp_path, within).rpartition(":")[0])
     path.write_text(f"{path.read_text()}\nclass {after}")
-    with closing(remote(choose("methods", f"{path}:Made", "smoke"), tmp_path)) as made:
+    with closing(remote(configure("methods", f"{path}:Made", "smoke"), tmp_path)) as made:
         first, second = (made.load({}).sample_key(Secret(bytes([number] * 32))) for number in (0, 1))
         first.release(rows)
         with pytest.raises(ContractError, match="all keys must do the same by themselves"):

@@ -14,7 +14,7 @@ from bench import checkpoint
 from bench.checkpoint import save_checkpoints
 from bench.isolation import DiedError, RemoteMethod, tenant
 from bench.isolation.room_folder import KeptTraining
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.progress import forward_progress
 from bench.results.store import of_store
 from bench.sandbox import why_not
@@ -67,7 +67,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 def method(folder: Path) -> RemoteMethod:
     """A method that trains for eight steps; its process ends after the sixth, if it began with the first."""
     (folder / "slow.py").write_text(METHOD)
-    chosen = choose("methods", f"{folder / 'slow.py'}:Slow", "smoke")
+    chosen = configure("methods", f"{folder / 'slow.py'}:Slow", "smoke")
     room = tenant(chosen, device="cpu", sandbox=why_not() is None, folder=folder / "rooms")
     return RemoteMethod(chosen.plugin, room)
 

@@ -14,7 +14,7 @@ import yaml
 
 from bench.cli import main
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import parse
 from bench.results.results import Results
 from leaderboard import reproduction
@@ -96,7 +96,7 @@ def test_the_command_of_a_figure_runs_at_its_preset(figure: reproduction.Measure
 )
 def test_a_command_gives_the_rows_to_learn_from_that_the_paper_gives(paper: str, command: str) -> None:
     told = dict(pairwise(shlex.split(command)))
-    source = choose("datasets", parse(told["--dataset"]), "paper").plugin
+    source = configure("datasets", parse(told["--dataset"]), "paper").plugin
     public = told.get("--public", source.public)
     if paper == "cvae" and "--attack" not in told:
         assert public == "none", "neither its methods nor its features read public rows"

@@ -8,7 +8,7 @@ from pathlib import Path
 from torch import Tensor
 
 from bench.contract.preset import PRESETS
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import Value
 from bench.randomness import Secret
 from bench.results.records import Record
@@ -30,7 +30,7 @@ def choice(dataset: str = "digits", **more: Value) -> Choice:
 def cell(method: str = "identity", dataset: str = "digits", **more: Value) -> Cell:
     """A cell on the CPU."""
     chosen = choice(dataset, **more)
-    return Cell(choose("methods", method, chosen.preset), chosen, "cpu")
+    return Cell(configure("methods", method, chosen.preset), chosen, "cpu")
 
 
 def place(folder: Path, results: str = "results") -> Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.results.records import DatasetRecord, Record
 from bench.results.signed_json import content_key
 from bench.workbench.cell import Cell, Planned
@@ -19,9 +19,9 @@ def current(method: str = "identity", kind: str = "utility", attack: str | None 
     """A record of digits at smoke; `more` are fields of it, or options of the choice of data."""
     options: dict[str, Any] = {name: more.pop(name) for name in ("seed", "limit") if name in more}
     choice = Choice.read({"dataset": "digits", "preset": "smoke", **options})
-    cell = Cell(choose("methods", method, "smoke"), choice, "cpu")
+    cell = Cell(configure("methods", method, "smoke"), choice, "cpu")
     metric = "utility-auc" if attack is None else "reid-auc"
-    planned = Planned(kind, None if attack is None else choose("attacks", attack, "smoke"), (metric,))
+    planned = Planned(kind, None if attack is None else configure("attacks", attack, "smoke"), (metric,))
     data = cast(DatasetRecord, more.pop("dataset", None)) or DatasetRecord(
         name="digits", parameters={}, fingerprint=HASH, public="digits", public_fingerprint=HASH,
         rows={"public": 9, "private": 9, "control": 9, "test": 9}, subjects={}, shape=[1, 8, 8], findings=["0", "1"],

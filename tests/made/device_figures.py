@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
@@ -25,9 +25,9 @@ METHODS = ("identity", "noise", "dp-simple[scale=1]", "random-layers[patch_size=
 PLANS: Mapping[str, Planned] = {
     "utility": Planned("utility", None, ("utility-auc",)),
     "nearest-neighbour": Planned(
-        "reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork", "reid-auc")
+        "reidentification", configure("attacks", "nearest-neighbour", "smoke"), ("guesswork", "reid-auc")
     ),
-    "contrastive": Planned("reidentification", choose("attacks", "contrastive", "smoke"), ("reid-auc",)),
+    "contrastive": Planned("reidentification", configure("attacks", "contrastive", "smoke"), ("reid-auc",)),
 }
 
 
@@ -101,7 +101,7 @@ class _Evaluated:
 
 def _evaluated(method: str, plan: str, places: list[Place], device: torch.device, seed: int) -> _Evaluated:
     choice = Choice.read({"dataset": "digits", "preset": "smoke", "seed": seed})
-    chosen, planned = choose("methods", method, "smoke"), PLANS[plan]
+    chosen, planned = configure("methods", method, "smoke"), PLANS[plan]
     scores, seconds, error = list[Mapping[str, ScoreRecord]](), list[float](), ""
     for place, where in zip(places, ("cpu", device.type), strict=True):
         try:
@@ -140,7 +140,7 @@ def needs_more(group: Group, name: str) -> str:
     if group == "evaluators":  # some are built around an attack, which their own checks choose
         return ""
     try:
-        choose(group, name, "smoke")
+        configure(group, name, "smoke")
     except UsageError as error:
         return str(error)
     return ""

@@ -14,7 +14,7 @@ from rich.console import Console
 from bench.exchange import check
 from bench.exchange.bundle_tiers import Verified, assign_tiers
 from bench.exchange.submit import submit
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import signed_json
@@ -42,7 +42,7 @@ CHOICE = {"dataset": "digits", "preset": "smoke"}
 
 def few(choice: Choice) -> list[Planned]:
     """What a row needs in these tests, in place of all that the project measures."""
-    return evaluators([choose("attacks", name, choice.preset) for name in ATTACKS], METRICS)
+    return evaluators([configure("attacks", name, choice.preset) for name in ATTACKS], METRICS)
 
 
 class Inline(Engine):
@@ -83,10 +83,10 @@ def place_of(folder: Path, cache: Path) -> Place:
 def spec(methods: Sequence[str], *, controls: bool, attacks: Sequence[str] = ATTACKS,
          metrics: Sequence[str] = METRICS) -> RunSpec:  # fmt: skip
     return RunSpec(
-        choices=(Choice.read(CHOICE),), methods=tuple(choose("methods", name, "smoke") for name in methods),
-        attacks=tuple(choose("attacks", name, "smoke") for name in attacks), metrics=tuple(metrics), controls=controls,
-        evaluators=(), device="cpu", jobs=1, timeout=None, memory=2**33, overwrite="failed", keep_releases=False,
-        isolation="none",
+        choices=(Choice.read(CHOICE),), methods=tuple(configure("methods", name, "smoke") for name in methods),
+        attacks=tuple(configure("attacks", name, "smoke") for name in attacks), metrics=tuple(metrics),
+        controls=controls, evaluators=(), device="cpu", jobs=1, timeout=None, memory=2**33, overwrite="failed",
+        keep_releases=False, isolation="none",
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from made.cells import cell, place
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows, by_blocks
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import parse
 from bench.progress import AGAIN, SMALLER, forward_progress
 from bench.randomness import Secret
@@ -113,7 +113,7 @@ def test_records_say_that_the_memory_ran_out(tmp_path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(key, "release", halved)
     where = place(tmp_path)
-    planned = Planned("reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
+    planned = Planned("reidentification", configure("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
     assert DEVICE not in fit_task(FitTask(cell("blur"), where, "none")).notes
     found = evaluate_task(EvaluateTask(cell("blur"), where, planned, "none"))
     assert "smaller blocks" in str(found.details[DEVICE])
@@ -121,7 +121,7 @@ def test_records_say_that_the_memory_ran_out(tmp_path, monkeypatch: pytest.Monke
 
 def test_releases_without_room_on_the_disk_give_the_same_figures(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     what = tasks.SHORT[AGAIN]
-    planned = Planned("reidentification", choose("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
+    planned = Planned("reidentification", configure("attacks", "nearest-neighbour", "smoke"), ("guesswork",))
     task = EvaluateTask(cell("dp-simple"), place(tmp_path), planned, "none")
     kept = evaluate_task(task)
     shutil.rmtree(tmp_path / "results/artefacts/releases")

@@ -11,7 +11,7 @@ from yaml import safe_load
 import bench
 from bench.conformance.outcome import sample_data
 from bench.nets.cinn import levels_of
-from bench.plugins.configured import choose, to_fit
+from bench.plugins.configured import configure, to_fit
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
 from methods.cadp import CADP, IMAGE_NOISE
@@ -327,7 +327,7 @@ def test_the_paper_preset_is_the_paper_s_column_of_chest_x_rays():
 
 def test_the_mnist_suite_is_the_paper_s_column_of_mnist():
     suite = safe_load((Path(bench.__file__).parent / "suites" / "cadp-mnist.yaml").read_text(encoding="utf-8"))
-    made = [choose("methods", method, "paper").plugin for method in suite["methods"]]
+    made = [configure("methods", method, "paper").plugin for method in suite["methods"]]
     flows = [method for method in made if isinstance(method, CADP)]
     column = {(flow.flat_blocks, flow.flat_width, flow.train_batch, flow.learning_rate) for flow in flows}
     assert column == {(2, 392, 512, 5e-4)}

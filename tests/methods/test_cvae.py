@@ -7,7 +7,7 @@ from made.datasets import unlabelled
 from safetensors.torch import load_file, save_file
 
 from bench.conformance import conform
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import Dataset, NotApplicable
@@ -283,7 +283,7 @@ def test_without_two_rows_of_a_class_that_differ_there_is_no_beta_by_default(num
 
 def test_the_papers_beta_is_that_of_its_preset_and_of_its_code():
     rows, number = torch.rand(20, 8, generator=generator(2)), torch.zeros(20)
-    assert choose("methods", "cvae", "paper").plugin.beta == 0.1
+    assert configure("methods", "cvae", "paper").plugin.beta == 0.1
     assert CVAE(beta=0.1).weight(rows, number) == 0.1
     assert CVAE(variant="official-code").weight(rows, number) == 0.1
     assert OverfittedCVAE().weight(rows, number) == 0

@@ -22,7 +22,7 @@ from bench.plugins import code_digest as digests
 from bench.plugins import normal_form as sources
 from bench.plugins import registry
 from bench.plugins.code_digest import code_digest, definitions, forget, plugin_digest, third_party_digest
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.normal_form import definition
 from bench.plugins.spec import PluginSpec
 from bench.workbench import inputs
@@ -316,11 +316,11 @@ def test_a_type_that_only_checkers_import_counts(digest: Digest) -> None:
     assert first != second
 
 
-@pytest.mark.parametrize("search", ["registry.load('methods', name)", "choose('methods', name, 'quick')"])
+@pytest.mark.parametrize("search", ["registry.load('methods', name)", "configure('methods', name, 'quick')"])
 def test_all_plugins_count_in_code_that_finds_plugins_by_name(digest: Digest, search: str) -> None:
     """The name may come from a parameter."""
     plugin = (
-        "from bench.plugins import registry\nfrom bench.plugins.configured import choose\n\n\ndef find(name):\n"
+        "from bench.plugins import registry\nfrom bench.plugins.configured import configure\n\n\ndef find(name):\n"
         "    return {}\n\n\nclass Mine:\n    def run(self, name):\n        return find(name)\n"
     )
     digest(project(plugin.format("name")))
@@ -581,7 +581,7 @@ def test_a_file_that_a_strangers_parameters_name_counts(named: str, tmp_path: Pa
     """Else noise for the privacy and raw rows for the utility had one digest."""
     (tmp_path / "weighed.py").write_text(WEIGHED)
     (tmp_path / "weights").mkdir()
-    plugin = choose("methods", f"{tmp_path / 'weighed.py'}:Weighed[weights={tmp_path / named}]", "smoke").plugin
+    plugin = configure("methods", f"{tmp_path / 'weighed.py'}:Weighed[weights={tmp_path / named}]", "smoke").plugin
     found = set()
     for text in ("1", "2"):
         (tmp_path / "weights" / "of.npy").write_text(text)

@@ -16,7 +16,7 @@ from made.cells import cell, place
 
 from bench.plugins import registry
 from bench.plugins.code_digest import definitions
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.normal_form import DISPLAYED, PROJECT, Import, Module, module, normal_form
 from bench.runs.judge import judge
 from bench.runs.plan import evaluators
@@ -156,7 +156,7 @@ def check(one: Cell, planned: Planned, folder: Path) -> None:
 
 def planned_for(kind: str, attack: str | None) -> Planned:
     """An evaluator with all its metrics."""
-    attacks = [] if attack is None else [choose("attacks", attack, "smoke")]
+    attacks = [] if attack is None else [configure("attacks", attack, "smoke")]
     return next(each for each in evaluators(attacks, registry.working("metrics")) if each.kind == kind)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.installation import trespass
 from bench.plugins.spec import UsageError, parse
 from bench.plugins.third_party import stand_in
@@ -148,8 +148,8 @@ def test_an_editable_package_is_looked_into_by_the_judge_and_not_in_the_sandbox_
     monkeypatch.syspath_prepend(str(made.locate_file("")))
     monkeypatch.setenv("PYTHONPATH", str(made.locate_file("")))
     forget()
-    assert choose("methods", "mine", "smoke").origin == "mine"
+    assert configure("methods", "mine", "smoke").origin == "mine"
     (tmp_path / "source" / "pyproject.toml").unlink()
     forget()
     with pytest.raises(UsageError, match="runs code in every Python"):
-        choose("methods", "mine", "smoke")
+        configure("methods", "mine", "smoke")

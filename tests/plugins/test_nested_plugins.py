@@ -8,7 +8,7 @@ import pytest
 
 from bench.plugins import registry
 from bench.plugins.code_digest import plugin_digest
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.types import Attack
 from bench.workbench.cell import Planned
@@ -70,7 +70,7 @@ def test_the_folder_of_a_nested_file_stays_out_of_records(boost: str) -> None:
     spec = registry.canonical("attacks", parse(f"surrogate[base={boost}[rounds=3]]"), "smoke")
     assert spec.shown == "surrogate[base=boost.py:Boost[rounds=3]]"
     folder = Path(boost.rpartition(":")[0]).parent
-    assert folder.name not in Planned("reidentification", choose("attacks", spec, "smoke"), ("guesswork",)).name
+    assert folder.name not in Planned("reidentification", configure("attacks", spec, "smoke"), ("guesswork",)).name
 
 
 def test_nesting_goes_as_deep_as_one_likes(boost: str) -> None:

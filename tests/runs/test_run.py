@@ -21,7 +21,7 @@ from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.engine import Future, Job
@@ -262,9 +262,9 @@ def test_a_worker_is_kept_where_all_of_its_code_is_this_projects(
     method: str, isolation: str, metrics: list[str], keeps: bool
 ) -> None:
     evaluator = "throughput" if metrics == ["throughput"] else "reidentification"
-    attack = None if evaluator == "throughput" else choose("attacks", "chance", "smoke")
+    attack = None if evaluator == "throughput" else configure("attacks", "chance", "smoke")
     graph: Any = SimpleNamespace(spec=SimpleNamespace(isolation=isolation))
-    chosen: Any = choose("methods", method, "smoke") if method == "identity" else SimpleNamespace(origin="theirs.py")
+    chosen: Any = configure("methods", method, "smoke") if method == "identity" else SimpleNamespace(origin="theirs.py")
     assert _Graph._keeps(graph, choice("digits"), chosen, Planned(evaluator, attack, (*metrics,))) is keeps
 
 

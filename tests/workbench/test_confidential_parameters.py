@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.workbench.inputs import plugin_record
 
@@ -34,7 +34,7 @@ def test_what_is_confidential_is_in_no_record_and_its_content_in_the_key(reader:
     files = [tmp_path / "jane-doe.bin", tmp_path / "john-doe.bin"]
     for file in files:
         file.write_text(file.name, encoding="utf-8")
-    made = [plugin_record(choose("attacks", f"{reader}[weights={file}]", "smoke")) for file in files]
+    made = [plugin_record(configure("attacks", f"{reader}[weights={file}]", "smoke")) for file in files]
     for record in made:
         assert "weights" not in record.parameters
         assert "-doe" not in json.dumps(record.model_dump(mode="json"))
@@ -45,6 +45,6 @@ def test_what_is_confidential_is_in_no_record_and_its_content_in_the_key(reader:
 @pytest.mark.parametrize("value", ["a-password", "relative.bin", "/nowhere/at/all"])
 def test_a_confidential_value_that_no_record_could_tell_from_another_is_refused(reader: str, value: str) -> None:
     with pytest.raises(UsageError, match=r"weights is confidential, .* file or a folder by its full path") as refused:
-        choose("attacks", f"{reader}[weights={value}]", "smoke")
+        configure("attacks", f"{reader}[weights={value}]", "smoke")
     assert value not in str(refused.value).partition("has a description")[2]
-    assert plugin_record(choose("attacks", reader, "smoke")).written.endswith("Reader")
+    assert plugin_record(configure("attacks", reader, "smoke")).written.endswith("Reader")

@@ -18,7 +18,7 @@ from bench.evaluators.reidentification import Reidentification
 from bench.evidence import PairEvidence
 from bench.isolation import RemoteAttack, tenant
 from bench.memory.rows import Rows
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.sandbox import Isolation
 from bench.workbench.workbench import Workbench
 
@@ -29,7 +29,7 @@ def found(folder: Path, memory: int | None, isolation: Isolation = "none") -> tu
     """The sealed release, how often each of its rows is found under two keys, and whether rows stayed on disk."""
     shutil.rmtree(folder / "results", ignore_errors=True)
     where, what = replace(place(folder), memory=memory), cell("dp-simple", "synth-cxr")
-    chosen = choose("attacks", "nearest-neighbour", "smoke")
+    chosen = configure("attacks", "nearest-neighbour", "smoke")
     with closing(Workbench.open(what, where, isolation)) as bench:
         attack = chosen.plugin
         if isolation != "none":

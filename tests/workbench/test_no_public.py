@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from bench.evaluators.audit import Audit
 from bench.nets.training import seeded
 from bench.plugins import registry
-from bench.plugins.configured import choose
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.results.records import data_inputs
 from bench.runs.plan import work
@@ -130,4 +130,4 @@ def test_reference_methods_that_attacks_are_held_against_do_without() -> None:
     names = [name for name in registry.own("methods") if vars(registry.load("methods", name)).get("role")]
     assert len(names) == 5
     for name in names:
-        Cell(choose("methods", name, "smoke"), cell(public="none").choice, "cpu")
+        Cell(configure("methods", name, "smoke"), cell(public="none").choice, "cpu")
