@@ -73,6 +73,7 @@ def test_verify_tells_of_duplicates_and_of_people_in_several_parts(torn: Folder,
     prepared = prepare(torn, roots=[], cache=tmp_path / "cache")
     found = {f"{check.state}: {check.text}" for check in checks(torn.scan([], 64), prepared)}
     assert {
+        "ok: layout: 5 rows, 2 findings or classes",
         "note: duplicates: 2 rows are identical to others, in 1 groups; 1 groups have different labels, 1 groups show "
         "different people",
         "note: official parts: 1 people stand in several",
