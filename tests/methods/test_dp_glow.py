@@ -8,7 +8,7 @@ from made.toy_methods import laplace_distance
 from bench.nets.normalising_flow import decoded, encoded
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable
-from methods.dp_glow import DPGlow
+from methods.dp_glow import ClippedLatent, DPGlow
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -54,6 +54,13 @@ def test_the_latent_of_a_release_has_laplace_noise_of_the_stated_scale(fitted, v
     threshold = math.sqrt(math.log(2e9) / (2 * len(noise))) + math.exp(-room)
     assert laplace_distance(noise) < threshold
     assert laplace_distance(noise / 1.15) > threshold  # the test can tell a wrong scale
+
+
+@pytest.mark.parametrize(("scale", "step"), [(-60, -50), (-1, -17), (4, -12), (30, -10), (60, 0)])
+def test_the_step_of_the_noise_lies_between_the_least_of_float64_and_half_of_the_clip(scale, step):
+    """Powers of 2 of the noise's scale and of its step, in halves of the clip's width."""
+    mechanism = ClippedLatent(torch.nn.Identity(), torch.zeros(2), torch.ones(2), 2.0**scale)
+    assert mechanism.grid.step == 2.0**step
 
 
 def test_noise_scales_follow_the_paper_and_the_correction(fitted):
