@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
@@ -145,9 +146,10 @@ def nearest_tests(file: Path) -> list[str]:
 def failing(tree: Path, tests: Sequence[str], seconds: float, without: Sequence[str] = ()) -> str | None:
     """The first test that fails in a tree, or "time" if the time ran out; None if all pass."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", *tests]
     command += [f"--deselect={test}" for test in without]
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryDirectory() as folder, Path(folder, "output").open("w+", encoding="utf-8") as output:
+        command += ["-o", "addopts=--doctest-modules --benchmark-skip", "-o", f"cache_dir={folder}/cache"]
         process = subprocess.Popen(
             command, cwd=tree, env=environment, stdout=output, stderr=output, start_new_session=True
         )
@@ -157,12 +159,11 @@ def failing(tree: Path, tests: Sequence[str], seconds: float, without: Sequence[
             os.killpg(process.pid, 9)
             process.wait()
             return "time"
+        if code in (0, 5):
+            return None
+        failed = Path(folder, "cache/v/cache/lastfailed")  # whole names, of any characters
         output.seek(0)
-        text = output.read()
-    if code in (0, 5):
-        return None
-    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", text, re.MULTILINE)
-    return failed[1] if failed else text[-500:]
+        return next(iter(json.loads(failed.read_text()))) if failed.exists() else output.read()[-500:]
 
 
 def outcome(place: Place, tree: Path, seconds: float) -> str:
