@@ -21,7 +21,9 @@ from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
+from bench.plugins import registry
 from bench.plugins.configured import configure
+from bench.plugins.spec import parse
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.runs.engine import Future, Job
@@ -266,6 +268,16 @@ def test_a_worker_is_kept_where_all_of_its_code_is_this_projects(
     graph: Any = SimpleNamespace(spec=SimpleNamespace(isolation=isolation))
     chosen: Any = configure("methods", method, "smoke") if method == "identity" else SimpleNamespace(origin="theirs.py")
     assert _Graph._keeps(graph, choice("digits"), chosen, Planned(evaluator, attack, (*metrics,))) is keeps
+
+
+@pytest.mark.parametrize(("isolation", "keeps"), [("sandbox", True), ("none", False)])
+def test_a_worker_is_not_kept_after_an_attack_that_holds_one_of_other_authors(isolation: str, keeps: bool) -> None:
+    graph: Any = SimpleNamespace(spec=SimpleNamespace(isolation=isolation))
+    surrogate = SimpleNamespace(group="attacks", origin=registry.HOME, spec=parse("surrogate[base=theirs.py:Theirs]"))
+    planned: Any = SimpleNamespace(
+        attack=surrogate, written="reidentification", metrics=("guesswork",), evaluator=SimpleNamespace(alone=False)
+    )
+    assert _Graph._keeps(graph, choice("digits"), configure("methods", "identity", "smoke"), planned) is keeps
 
 
 def test_an_outcome_is_taken_over_only_for_equal_inputs_isolation_and_earlier_record(
