@@ -61,6 +61,11 @@ class Configured(Generic[P]):
         return registry.origin(self.group, self.spec.name)
 
     @property
+    def ours(self) -> bool:
+        """True if it and the plug-ins that it holds are this project's."""
+        return self.origin == registry.HOME and not is_outside(self.group, self.spec)
+
+    @property
     def placeless(self) -> str:
         """The spec without confidential values, for names of rows and folders."""
         return str(self._without({}))

@@ -67,8 +67,8 @@ def outcome_record(
         result, outcome = Evaluation(), replace(outcome, status="failed", code="protocol", reason=said)
     elif not data.shareable:
         result = restricted(
-            result, data, cell.device, own_attack=planned.attack is not None and planned.attack.origin == registry.HOME,
-            own_method=cell.method.origin == registry.HOME,
+            result, data, cell.device, own_attack=planned.attack is not None and planned.attack.ours,
+            own_method=cell.method.ours,
         )  # fmt: skip
     if result.broken:
         reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())

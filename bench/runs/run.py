@@ -23,7 +23,6 @@ from bench.isolation import remove_unused
 from bench.plugins import registry
 from bench.plugins.configured import Configured
 from bench.plugins.spec import UsageError, parse
-from bench.plugins.third_party import is_outside
 from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
 from bench.results.signed_json import content_key
@@ -384,9 +383,7 @@ class _Graph:
         parts: list[Configured[Any] | None] = [choice.dataset, choice.beside, choice.extractor]
         if self.spec.isolation == "none":  # else these work in processes of their own
             parts += [method, None if planned is None else planned.attack]
-        if any(
-            part is not None and (part.origin != registry.HOME or is_outside(part.group, part.spec)) for part in parts
-        ):
+        if any(part is not None and not part.ours for part in parts):
             return False
         return planned is None or (_judged_by_us(planned) and not planned.evaluator.alone)
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,6 @@ from made.forked import Forked
 from PIL import Image
 
 from bench.cli import main
-from bench.plugins import registry
 from bench.plugins.configured import configure
 from bench.plugins.spec import parse
 from bench.results.records import Record
@@ -266,16 +265,17 @@ def test_a_worker_is_kept_where_all_of_its_code_is_this_projects(
     evaluator = "throughput" if metrics == ["throughput"] else "reidentification"
     attack = None if evaluator == "throughput" else configure("attacks", "chance", "smoke")
     graph: Any = SimpleNamespace(spec=SimpleNamespace(isolation=isolation))
-    chosen: Any = configure("methods", method, "smoke") if method == "identity" else SimpleNamespace(origin="theirs.py")
+    chosen: Any = configure("methods", method, "smoke") if method == "identity" else SimpleNamespace(ours=False)
     assert _Graph._keeps(graph, choice("digits"), chosen, Planned(evaluator, attack, (*metrics,))) is keeps
 
 
 @pytest.mark.parametrize(("isolation", "keeps"), [("sandbox", True), ("none", False)])
 def test_a_worker_is_not_kept_after_an_attack_that_holds_one_of_other_authors(isolation: str, keeps: bool) -> None:
     graph: Any = SimpleNamespace(spec=SimpleNamespace(isolation=isolation))
-    surrogate = SimpleNamespace(group="attacks", origin=registry.HOME, spec=parse("surrogate[base=theirs.py:Theirs]"))
+    attack = configure("attacks", "surrogate", "smoke")
+    attack = replace(attack, spec=parse("surrogate[base=theirs.py:Theirs]"))
     planned: Any = SimpleNamespace(
-        attack=surrogate, written="reidentification", metrics=("guesswork",), evaluator=SimpleNamespace(alone=False)
+        attack=attack, written="reidentification", metrics=("guesswork",), evaluator=SimpleNamespace(alone=False)
     )
     assert _Graph._keeps(graph, choice("digits"), configure("methods", "identity", "smoke"), planned) is keeps
 
