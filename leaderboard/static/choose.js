@@ -1,17 +1,17 @@
-// Which rows meet what a data owner needs, and why the others do not. The wishes are in the address.
+// Lists the rows that meet a data owner's needs, and the reasons why the others do not. The needs are in the address.
 "use strict";
 
 (function () {
   const { make, among, select, state, remember, rows, titles, digits, number } = veil;
   const RISKS = [
     ["guesswork", "Guesses until the first match: at least", -1, 1], ["reid-auc", "ReID AUC: at most", 1, 0.01],
-    ["person-risk", "Worst person: found at most so surely", 1, 0.01], ["membership-auc", "Membership AUC: at most", 1, 0.01],
-    ["member-risk", "Worst member: told at most so surely", 1, 0.01],
+    ["person-risk", "Worst person: found with probability at most", 1, 0.01], ["membership-auc", "Membership AUC: at most", 1, 0.01],
+    ["member-risk", "Worst member: recognised with probability at most", 1, 0.01],
   ];
   const SINGLE = ["person-risk", "member-risk"];
-  const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that an audit was held against"]];
+  const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that was audited"]];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
-  const asked = Object.fromEntries(state());
+  const parameters = Object.fromEntries(state());
 
   window.addEventListener("load", () => {
     const sets = Array.from(new Set(rows.map((row) => row.section))).sort((a, b) => (titles[a] || a).localeCompare(titles[b] || b));
@@ -21,8 +21,8 @@
     const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
     const figures = risks.map(([name]) => name), claims = CLAIMS.map(([name]) => name);
     const bound = (text) => (text && text.trim() !== "" && Number.isFinite(Number(text)) ? text : "");
-    const set = among(asked.set, sets) || busiest(sets), told = (name) => rows.some((row) => row.section === set && value(row, name));
-    const wish = { set, preset: among(asked.preset, presets), utility: bound(asked.utility), figure: among(asked.figure, figures) || figures.find(told) || figures[0] || RISKS[0][0], risk: bound(asked.risk), kind: among(asked.kind, kinds), claim: among(asked.claim, claims), epsilon: bound(asked.epsilon) };
+    const set = among(parameters.set, sets) || busiest(sets), measured = (name) => rows.some((row) => row.section === set && value(row, name));
+    const wish = { set, preset: among(parameters.preset, presets), utility: bound(parameters.utility), figure: among(parameters.figure, figures) || figures.find(measured) || figures[0] || RISKS[0][0], risk: bound(parameters.risk), kind: among(parameters.kind, kinds), claim: among(parameters.claim, claims), epsilon: bound(parameters.epsilon) };
     const change = (name) => (value) => { wish[name] = value; remember(wish); draw(); };
     function field(label, name, step) {
       const input = make("input", { type: "number", step, value: wish[name], inputmode: "decimal" });
@@ -32,7 +32,7 @@
     form.hidden = false;
     form.addEventListener("submit", (event) => event.preventDefault());
     form.append(
-      select("Data most like yours", sets.map((slug) => [slug, titles[slug] || slug]), wish.set, change("set")),
+      select("Data set closest to yours", sets.map((slug) => [slug, titles[slug] || slug]), wish.set, change("set")),
       presets.length > 1 ? select("Preset", [["", "any"], ...presets.map((name) => [name, name])], wish.preset, change("preset")) : "",
       select("What is released", [["", "anything"], ...kinds.map((kind) => [kind, kind])], wish.kind, change("kind")),
       field("Utility at least", "utility", 0.01),
@@ -43,41 +43,41 @@
     draw();
 
     function draw() {
-      const mine = rowsOf(wish).filter((row) => !row.reference);
-      const judged = mine.map((row) => ({ row, ...judge(row, wish) }));
-      const fit = judged.filter((one) => !one.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
-      const rest = judged.filter((one) => one.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
-      const sure = fit.filter((one) => !one.doubts.length), likely = fit.filter((one) => one.doubts.length);
-      const counted = (some, one, more) => some.length + (some.length === 1 ? one : more);
+      const candidates = rowsOf(wish).filter((row) => !row.reference);
+      const results = candidates.map((row) => ({ row, ...judge(row, wish) }));
+      const fit = results.filter((result) => !result.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
+      const rest = results.filter((result) => result.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
+      const sure = fit.filter((result) => !result.doubts.length), likely = fit.filter((result) => result.doubts.length);
+      const count = (results, singular, plural) => results.length + (results.length === 1 ? singular : plural);
       const head = (text) => make("h2", {}, text);
-      answer.replaceChildren(...(nothing(wish) ? [head("Every row, until you say what you need"), list(fit, () => "nothing was asked of it")] : [
-        head(sure.length ? counted(sure, " row qualifies", " rows qualify") : likely.length ? "No row qualifies for sure" : "No row qualifies"),
-        sure.length ? list(sure, () => wish.utility !== "" || wish.risk !== "" ? "by the bad end of its intervals, too" : "by its claim and kind, which have no intervals") : "",
-        likely.length ? head(counted(likely, " row", " rows") + " by the figure alone, and what is doubtful") : "",
-        likely.length ? list(likely, (one) => one.doubts.join("; ")) : "",
+      answer.replaceChildren(...(nothing(wish) ? [head("All rows: enter what you need"), list(fit, () => "no requirement")] : [
+        head(sure.length ? count(sure, " row qualifies", " rows qualify") : likely.length ? "No row qualifies for sure" : "No row qualifies"),
+        sure.length ? list(sure, () => wish.utility !== "" || wish.risk !== "" ? "the worse end of its intervals also qualifies" : "its claim and kind qualify; they have no intervals") : "",
+        likely.length ? head(count(likely, " row qualifies", " rows qualify") + " by the figure alone, with doubts") : "",
+        likely.length ? list(likely, (result) => result.doubts.join("; ")) : "",
         limits(wish),
-        fit.length ? "" : make("p", { class: "quiet" }, "Ask for less, or for another kind of release: below stands what keeps each row out.")]),
+        fit.length ? "" : make("p", { class: "quiet" }, "Lower your requirements, or choose another kind of release. The reasons of each row are below.")]),
         rest.length ? make("h2", {}, rest.length + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
-        rest.length ? list(rest, (one) => one.against.join("; ")) : "");
+        rest.length ? list(rest, (result) => result.against.join("; ")) : "");
     }
   });
 
   const rowsOf = (wish) => rows.filter((row) => row.section === wish.set && (!wish.preset || row.preset === wish.preset));
 
-  // What few keys cannot show of single people, of pure noise neither.
+  // A note if so few keys cannot show a risk below the bound, not even for pure noise.
   function limits(wish) {
-    const some = rowsOf(wish).filter((row) => value(row, wish.figure) && row.figures[wish.figure].high !== null);
-    const least = Math.min(...some.map((row) => row.figures[wish.figure].high));
-    if (wish.risk === "" || !SINGLE.includes(wish.figure) || !some.length || least <= Number(wish.risk)) return "";
-    const noise = some.some((row) => row.reference === "keeps nothing") ? ", that of pure noise neither" : "";
-    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits(wish.figure)) + " on these data" + noise + ": so few keys do not show less of single people.");
+    const rowsWithInterval = rowsOf(wish).filter((row) => value(row, wish.figure) && row.figures[wish.figure].high !== null);
+    const least = Math.min(...rowsWithInterval.map((row) => row.figures[wish.figure].high));
+    if (wish.risk === "" || !SINGLE.includes(wish.figure) || !rowsWithInterval.length || least <= Number(wish.risk)) return "";
+    const noise = rowsWithInterval.some((row) => row.reference === "keeps nothing") ? ", not even for pure noise" : "";
+    return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits(wish.figure)) + " on these data" + noise + ": more keys are needed to show a lower risk of one person.");
   }
 
-  const busiest = (sets) => sets.reduce((best, slug) => (count(slug) > count(best) ? slug : best));
-  const count = (slug) => rows.filter((row) => row.section === slug && !row.reference && Object.keys(row.figures).some((name) => value(row, name))).length;
+  const busiest = (sets) => sets.reduce((best, slug) => (measuredRows(slug) > measuredRows(best) ? slug : best));
+  const measuredRows = (slug) => rows.filter((row) => row.section === slug && !row.reference && Object.keys(row.figures).some((name) => value(row, name))).length;
   const value = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
   const useful = (row) => (value(row, row.utility) ? row.figures[row.utility] : null);
-  const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((said) => said === "");
+  const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((text) => text === "");
   const utility = (row) => (useful(row) ? useful(row).value : -1);
 
   function judge(row, wish) {
@@ -99,14 +99,14 @@
     }
     if (wish.kind && row.kind !== wish.kind) against.push("it releases " + row.kind);
     compare(row.utility, wish.utility, -1, "utility");
-    const [name, text, sign] = RISKS.find(([each]) => each === wish.figure) || RISKS[0];
+    const [name, text, sign] = RISKS.find(([metric]) => metric === wish.figure) || RISKS[0];
     if (wish.risk !== "") {
       const what = text.split(":")[0].toLowerCase();
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
-      else if (value(row, name) && !row.figures[name].certified) against.push("no attack that counts gave its figure for " + what + ": it supports no claim");
+      else if (value(row, name) && !row.figures[name].certified) against.push("no certified attack gave its figure for " + what + ": it supports no claim");
       else attacked(name, wish.risk, sign, what);
     }
-    if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("attacks on it say: " + row.verdict);
+    if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("its verdict is: " + row.verdict);
     const { derived, audited, per } = row, whole = /image|record/.test(per);
     if (wish.claim || wish.epsilon !== "") {
       if (derived === null) against.push("it makes no formal claim");
@@ -114,20 +114,20 @@
       else if (derived === "Infinity") against.push("no finite ε holds");
       else if (wish.epsilon !== "" && !whole) against.push("its ε is per " + per + ", not for a whole image");
       else if (wish.epsilon !== "" && derived > Number(wish.epsilon)) against.push("its derived ε is " + number(derived) + " per " + per);
-      else if (wish.claim === "audited" && audited === null) against.push("no audit was held against its claim");
+      else if (wish.claim === "audited" && audited === null) against.push("its claim was not audited");
     }
     if (!nothing(wish) && !row.trusted) doubts.push("only its author measured it (" + row.tier + ")");
     return { against, doubts };
   }
 
-  function list(some, why) {
+  function list(results, why) {
     return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows" }, make("table", { class: "plain answer" },
       make("thead", {}, make("tr", {}, ["Method", "Preset", "Verdict", "Utility", "Why"].map((text) => make("th", { scope: "col" }, text)))),
-      make("tbody", {}, some.map((one) => make("tr", {},
-        make("th", { scope: "row" }, veil.link(one.row), " ", make("span", { class: "told" }, one.row.variant)),
-        make("td", {}, one.row.preset + (one.row.seed ? " seed " + one.row.seed : "")),
-        make("td", {}, veil.verdict(one.row)),
-        make("td", {}, useful(one.row) ? number(useful(one.row).value, digits(one.row.utility)) : "none"),
-        make("td", { class: "why" }, why(one)))))));
+      make("tbody", {}, results.map((result) => make("tr", {},
+        make("th", { scope: "row" }, veil.link(result.row), " ", make("span", { class: "told" }, result.row.variant)),
+        make("td", {}, result.row.preset + (result.row.seed ? " seed " + result.row.seed : "")),
+        make("td", {}, veil.verdict(result.row)),
+        make("td", {}, useful(result.row) ? number(useful(result.row).value, digits(result.row.utility)) : "none"),
+        make("td", { class: "why" }, why(result)))))));
   }
 })();

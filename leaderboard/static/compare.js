@@ -1,4 +1,4 @@
-// Two or three rows side by side; which ones is in the address.
+// Two or three rows side by side; the address names them.
 "use strict";
 
 (function () {
@@ -17,14 +17,14 @@
     draw();
   });
 
-  // Once a row is chosen, those come first that it compares with: the same data, size and seed.
+  // After the first choice, comparable rows come first: those of the same data, size and seed.
   function pick() {
     const first = rows.find((row) => row.id === chosen[0]);
     const alike = (row) => first && row.section === first.section && row.preset === first.preset && row.seed === first.seed;
     form.replaceChildren(...Array.from({ length: MOST }, (_, place) => {
-      const group = (label, some) => (some.length ? make("optgroup", { label }, some.map((row) => make("option", { value: row.id, selected: row.id === chosen[place] }, name(row)))) : null);
-      const list = make("select", {}, make("option", { value: "" }, place < 2 ? "choose a row" : "and a third, if you like"),
-        place && first ? [group("On the same data, at the same size", rows.filter(alike)), group("Elsewhere", rows.filter((row) => !alike(row)))] : group("Rows", rows));
+      const group = (label, members) => (members.length ? make("optgroup", { label }, members.map((row) => make("option", { value: row.id, selected: row.id === chosen[place] }, name(row)))) : null);
+      const list = make("select", {}, make("option", { value: "" }, place < 2 ? "choose a row" : "a third row (optional)"),
+        place && first ? [group("On the same data, at the same size", rows.filter(alike)), group("On other data, or at another size", rows.filter((row) => !alike(row)))] : group("Rows", rows));
       list.addEventListener("change", () => {
         chosen[place] = list.value;
         remember({ rows: chosen.filter(Boolean).join(",") });
@@ -39,43 +39,43 @@
     const ids = Array.from(new Set(chosen.filter(Boolean)));
     answer.replaceChildren();
     if (!ids.length) return;
-    const found = new Array(ids.length);
-    let left = ids.length;
-    ids.forEach((id, place) => (rows.some((row) => row.id === id) ? veil.load : (_, tell) => tell(null))(id, (row) => {
-      found[place] = row;
-      left -= 1;
-      if (!left) answer.replaceChildren(...shown(found.filter(Boolean)), found.includes(null) ? make("p", { class: "notes" }, "There is no row of the name " + ids[found.indexOf(null)] + ".") : "");
+    const loaded = new Array(ids.length);
+    let pending = ids.length;
+    ids.forEach((id, place) => (rows.some((row) => row.id === id) ? veil.load : (_, callback) => callback(null))(id, (row) => {
+      loaded[place] = row;
+      pending -= 1;
+      if (!pending) answer.replaceChildren(...comparison(loaded.filter(Boolean)), loaded.includes(null) ? make("p", { class: "notes" }, "There is no row of the name " + ids[loaded.indexOf(null)] + ".") : "");
     }));
   }
 
-  function shown(found) {
-    if (!found.length) return [];
-    const first = found[0];
-    const apart = found.filter((row) => row.section !== first.section || row.preset !== first.preset || row.seed !== first.seed);
-    const fact = (label, text) => make("tr", {}, make("th", { scope: "row" }, label), found.map((row) => make("td", {}, text(row))));
+  function comparison(rows) {
+    if (!rows.length) return [];
+    const first = rows[0];
+    const different = rows.filter((row) => row.section !== first.section || row.preset !== first.preset || row.seed !== first.seed);
+    const fact = (label, text) => make("tr", {}, make("th", { scope: "row" }, label), rows.map((row) => make("td", {}, text(row))));
     const facts = veil.fields.filter((field) => field.places.includes("facts"));
     const body = facts.map((field) => fact(field.heading, (row) => (field.name === "verdict" ? veil.verdict(row) : field.name === "dataset" ? row.data : veil.text(row[field.name]))));
-    const known = new Map(found.flatMap(veil.shown).map(({ column }) => [column.name, column]));
+    const known = new Map(rows.flatMap(veil.shown).map(({ column }) => [column.name, column]));
     let group = "";
     Array.from(known.values()).sort((a, b) => a.order - b.order).forEach((column) => {
       if (column.group !== group) {
         group = column.group;
-        body.push(make("tr", { class: "group" }, make("th", { scope: "colgroup", colspan: found.length + 1 }, group)));
+        body.push(make("tr", { class: "group" }, make("th", { scope: "colgroup", colspan: rows.length + 1 }, group)));
       }
-      body.push(make("tr", {}, make("th", { scope: "row" }, veil.heading(column)), found.map((row) => figure(row, column))));
+      body.push(make("tr", {}, make("th", { scope: "row" }, veil.heading(column)), rows.map((row) => figure(row, column))));
     });
-    const tested = tests(found);
+    const lines = tests(rows);
     return [
-      apart.length ? make("p", { class: "notes" }, "These rows stand on other data, or at another size or seed: their figures do not compare.") : null,
+      different.length ? make("p", { class: "notes" }, "These rows differ in data, size or seed: their figures cannot be compared.") : null,
       make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows side by side" }, make("table", { class: "plain side" },
-        make("thead", {}, make("tr", {}, make("td", {}), found.map((row) => make("th", { scope: "col" }, veil.link(row), " ", make("span", { class: "told" }, row.variant))))),
+        make("thead", {}, make("tr", {}, make("td", {}), rows.map((row) => make("th", { scope: "col" }, veil.link(row), " ", make("span", { class: "told" }, row.variant))))),
         make("tbody", {}, body))),
-      tested.length ? make("section", {}, make("h2", {}, "How much they differ"),
+      lines.length ? make("section", {}, make("h2", {}, "Differences"),
         make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Differences" }, make("table", { class: "plain answer" },
-          make("thead", {}, make("tr", {}, ["Figure", "Which", "Difference, 95 % interval", "p", "Told apart?"].map((text) => make("th", { scope: "col" }, text)))),
-          make("tbody", {}, tested))),
-        make("p", { class: "caption" }, "On the same people, key by key. The interval is that of this pair alone; p is corrected for all pairs of rows on these data, so that it may leave open what the interval alone would not."))
-        : found.length > 1 && !apart.length ? make("p", { class: "caption" }, "No paired test: reference methods, figures that are not certified, rows of other devices, and data whose records keep no replicates have none.") : null,
+          make("thead", {}, make("tr", {}, ["Figure", "Pair", "Difference, 95 % interval", "p", "Significant?"].map((text) => make("th", { scope: "col" }, text)))),
+          make("tbody", {}, lines))),
+        make("p", { class: "caption" }, "On the same people, key by key. The interval is of this pair alone. The p-value is corrected for all pairs of rows on these data, so a difference may be not significant although its interval excludes zero."))
+        : rows.length > 1 && !different.length ? make("p", { class: "caption" }, "No paired test: reference methods, figures that are not certified, rows of other devices, and data whose records keep no replicates have none.") : null,
     ].filter(Boolean);
   }
 
@@ -86,18 +86,18 @@
       one.attacked ? make("span", { class: "quiet" }, " by " + veil.by(one)) : null, veil.marks(one).map((mark) => make("span", { class: "mark" }, " " + mark)));
   }
 
-  // How much two rows differ, if a paired test was made.
-  function tests(found) {
+  // The differences of two rows that have a paired test.
+  function tests(rows) {
     const lines = [];
-    found.forEach((a, place) => found.slice(place + 1).forEach((b) => {
-      Object.entries(a.tests[b.id] || {}).forEach(([metric, apart]) => {
+    rows.forEach((a, place) => rows.slice(place + 1).forEach((b) => {
+      Object.entries(a.tests[b.id] || {}).forEach(([metric, test]) => {
         const column = veil.columns[metric] || { title: metric, better: "higher" };
-        const print = (value) => signed(value, apart.ratio, column.digits), ends = print(apart.low) + " to " + print(apart.high);
-        const gain = (apart.ratio ? apart.value - 1 : apart.value) * (column.better === "higher" ? 1 : -1);
-        const better = apart.p >= 0.05 ? "not told apart" : (gain > 0 ? a : b).plugin + " is better for the data owner";
-        lines.push(make("tr", {}, make("th", { scope: "row" }, column.title), make("td", {}, named(a) + (apart.ratio ? " ÷ " : " − ") + named(b)),
-          make("td", {}, make("span", { class: "value" }, print(apart.value)), " ", make("span", { class: "interval" }, ends)),
-          make("td", {}, apart.p < 0.001 ? "< 0.001" : apart.p.toFixed(3)), make("td", {}, better)));
+        const print = (value) => signed(value, test.ratio, column.digits), ends = print(test.low) + " to " + print(test.high);
+        const gain = (test.ratio ? test.value - 1 : test.value) * (column.better === "higher" ? 1 : -1);
+        const better = test.p >= 0.05 ? "not significant" : (gain > 0 ? a : b).plugin + " is better for the data owner";
+        lines.push(make("tr", {}, make("th", { scope: "row" }, column.title), make("td", {}, named(a) + (test.ratio ? " ÷ " : " − ") + named(b)),
+          make("td", {}, make("span", { class: "value" }, print(test.value)), " ", make("span", { class: "interval" }, ends)),
+          make("td", {}, test.p < 0.001 ? "< 0.001" : test.p.toFixed(3)), make("td", {}, better)));
       });
     }));
     return lines;

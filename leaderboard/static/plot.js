@@ -1,5 +1,5 @@
-// The picture of the front page, drawn anew by uPlot: any data set and size, any figure across, with the front and the
-// intervals; marks can be pointed at, walked along by arrow keys, and followed to their rows. Dragging zooms.
+// Draws the picture of the front page by uPlot for any data set, size and figure, with intervals and the Pareto front.
+// A mark shows its row under the pointer or by arrow keys, and links to it. Dragging zooms.
 "use strict";
 
 (function () {
@@ -31,28 +31,28 @@
     const options = Array.from(groups, ([key, rows]) => [key, rows[0].data + ", " + rows[0].preset + ", seed " + rows[0].seed + " (" + rows.length + ")"]);
     options.sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
     const first = groups.has(place.dataset.shown) ? place.dataset.shown : options[0][0];  // as without scripts
-    const asked = state();
-    const chosen = { data: groups.has(asked.get("plot")) ? asked.get("plot") : first, across: asked.get("across") || "guesswork" };
+    const parameters = state();
+    const choice = { data: groups.has(parameters.get("plot")) ? parameters.get("plot") : first, across: parameters.get("across") || "guesswork" };
     const bar = make("div", { class: "controls" });
     const box = make("div", { class: "chart", tabindex: "0", role: "application", "aria-label": "Utility against privacy; arrow keys walk along the marks, Enter follows one" });
-    const told = make("p", { class: "told-mark", role: "status" });
+    const description = make("p", { class: "told-mark", role: "status" });
     const note = make("p", { class: "caption" }, "Up and to the right is better for the data owner. Bars are 95 % intervals, the band is what chance gives, the line is the Pareto front of rows whose attacks are certified; rows that are not rated are left out. Drag to zoom, double-click to zoom out.");
-    place.replaceChildren(bar, box, told, note);
+    place.replaceChildren(bar, box, description, note);
 
     function draw() {
-      const rows = groups.get(chosen.data).filter((row) => !row.unrated);
+      const rows = groups.get(choice.data).filter((row) => !row.unrated);
       const across = ACROSS.filter(([name]) => rows.some((row) => has(row, name)));
-      const [metric, title, better, log] = across.find(([name]) => name === chosen.across) || across[0] || ACROSS[0];
+      const [metric, title, better, log] = across.find(([name]) => name === choice.across) || across[0] || ACROSS[0];
       bar.replaceChildren(
-        select("Data set and size", options, chosen.data, (value) => { chosen.data = value; remember({ plot: value }); draw(); }),
-        select("Across", across.map(([name, text]) => [name, text]), metric, (value) => { chosen.across = value; remember({ across: value }); draw(); }));
+        select("Data set and size", options, choice.data, (value) => { choice.data = value; remember({ plot: value }); draw(); }),
+        select("Across", across.map(([name, text]) => [name, text]), metric, (value) => { choice.across = value; remember({ across: value }); draw(); }));
       const up = UP.find((name) => rows.some((row) => has(row, name) && has(row, metric)));
       const marks = up === undefined ? [] : rows.filter((row) => has(row, up) && has(row, metric)).map((row) => ({ row, x: row.figures[metric], y: row.figures[up], names: [up, metric] }));
       marks.sort((a, b) => a.x.value - b.x.value || a.y.value - b.y.value);
       if (chart) chart.destroy();
-      told.textContent = marks.length ? "" : "No row has both figures here.";
+      description.textContent = marks.length ? "" : "No row has both figures here.";
       box.replaceChildren();
-      if (marks.length) chart = plot(box, told, marks, title, better, log);
+      if (marks.length) chart = plot(box, description, marks, title, better, log);
       else chart = null;
     }
     draw();
@@ -64,17 +64,17 @@
   const tall = (width) => Math.max(300, Math.min(520, Math.round(width * 0.5)));
 
   function front(marks, better) {
-    const mine = marks.filter((mark) => !mark.row.reference && mark.row.trusted && mark.x.certified).sort((a, b) => b.y.value - a.y.value || better * (b.x.value - a.x.value));
-    const kept = [];
-    for (const mark of mine) if (!kept.length || better * (mark.x.value - kept[kept.length - 1].x.value) > 0) kept.push(mark);
-    return kept;
+    const candidates = marks.filter((mark) => !mark.row.reference && mark.row.trusted && mark.x.certified).sort((a, b) => b.y.value - a.y.value || better * (b.x.value - a.x.value));
+    const front = [];
+    for (const mark of candidates) if (!front.length || better * (mark.x.value - front[front.length - 1].x.value) > 0) front.push(mark);
+    return front;
   }
 
-  function plot(box, told, marks, title, better, log) {
+  function plot(box, description, marks, title, better, log) {
     const least = log ? 0.5 : -Infinity;
     const values = (which) => marks.flatMap((mark) => ends(mark[which]));
-    const range = (found, logarithmic) => {
-      const low = Math.max(Math.min(...found), logarithmic ? least : -Infinity), high = Math.max(...found);
+    const range = (ends, logarithmic) => {
+      const low = Math.max(Math.min(...ends), logarithmic ? least : -Infinity), high = Math.max(...ends);
       if (logarithmic) return [low / 1.4, high * 1.6];
       const room = (high - low || Math.abs(high) || 1) * 0.08;
       return [low - room, high + room];
@@ -132,7 +132,7 @@
     }
 
     function names(context, u, at, ratio) {
-      const taken = marks.map((mark) => { const [x, y] = at(mark); return [x - 6 * ratio, y - 6 * ratio, x + 6 * ratio, y + 6 * ratio]; });
+      const occupied = marks.map((mark) => { const [x, y] = at(mark); return [x - 6 * ratio, y - 6 * ratio, x + 6 * ratio, y + 6 * ratio]; });
       context.font = 11.5 * ratio + "px system-ui, sans-serif";
       context.fillStyle = colour("--ink");
       context.textAlign = "left";
@@ -146,8 +146,8 @@
           const left = x + dx * ratio - (dx < 0 ? wide : dx ? 0 : wide / 2), top = y + dy * ratio - high / 2;
           const spot = [left, top, left + wide, top + high];
           const inside = spot[0] >= u.bbox.left && spot[2] <= u.bbox.left + u.bbox.width && spot[1] >= u.bbox.top && spot[3] <= u.bbox.top + u.bbox.height;
-          if (inside && !taken.some((other) => spot[0] < other[2] && other[0] < spot[2] && spot[1] < other[3] && other[1] < spot[3])) {
-            taken.push(spot);
+          if (inside && !occupied.some((other) => spot[0] < other[2] && other[0] < spot[2] && spot[1] < other[3] && other[1] < spot[3])) {
+            occupied.push(spot);
             context.fillText(text, left, y + dy * ratio);
             break;
           }
@@ -158,21 +158,21 @@
     function say(index) {
       current = index;
       const mark = marks[index];
-      told.replaceChildren();
+      description.replaceChildren();
       if (mark) {
         const [up, across] = mark.names.map((name) => (value) => veil.number(value, veil.digits(name)));
         const print = (figure, text) => text(figure.value) + (figure.low === null ? "" : " (" + text(figure.low) + " to " + text(figure.high) + ")");
-        told.append(veil.link(mark.row), " " + mark.row.variant + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + print(mark.y, up) + ", " + title.toLowerCase() + " " + print(mark.x, across));
+        description.append(veil.link(mark.row), " " + mark.row.variant + (mark.row.reference ? " (reference: it " + mark.row.reference + ")" : "") + " ", veil.verdict(mark.row), ": utility " + print(mark.y, up) + ", " + title.toLowerCase() + " " + print(mark.x, across));
       }
-      if (made) made.redraw(false);
+      if (chart) chart.redraw(false);
     }
 
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif" };
     const titles = [title + (log ? ", log scale" : "") + "; better to the right →", title + "; better →", title];
     const across = (u) => titles.find((text) => u.ctx.measureText(text).width <= u.bbox.width) || title;
     const width = box.clientWidth || 600;
-    let made = null;
-    made = new uPlot({
+    let chart = null;
+    chart = new uPlot({
       width, height: tall(width), legend: { show: false },
       cursor: { points: { show: false }, drag: { x: true, y: true, uni: 20 } },
       scales: { x: { time: false, distr: log ? 3 : 1, dir: better, range: (u, low, high) => (u.zoomed && low !== null && high > low ? [low, high] : xs) }, y: { range: (u, low, high) => (u.zoomed && low !== null && high > low ? [low, high] : ys) } },
@@ -186,33 +186,33 @@
         setSelect: [(u) => { u.zoomed = u.select.width > 0 || u.select.height > 0; }],
       },
     }, [marks.map((mark) => mark.x.value), marks.map((mark) => mark.y.value)], box);
-    made.over.addEventListener("dblclick", () => { made.zoomed = false; made.setScale("x", { min: xs[0], max: xs[1] }); made.setScale("y", { min: ys[0], max: ys[1] }); });
+    chart.over.addEventListener("dblclick", () => { chart.zoomed = false; chart.setScale("x", { min: xs[0], max: xs[1] }); chart.setScale("y", { min: ys[0], max: ys[1] }); });
     const near = (event) => {
-      const spot = made.over.getBoundingClientRect();
+      const spot = chart.over.getBoundingClientRect();
       let best = -1, least = 24 ** 2;
       marks.forEach((mark, index) => {
-        const dx = made.valToPos(mark.x.value, "x") - (event.clientX - spot.left), dy = made.valToPos(mark.y.value, "y") - (event.clientY - spot.top);
+        const dx = chart.valToPos(mark.x.value, "x") - (event.clientX - spot.left), dy = chart.valToPos(mark.y.value, "y") - (event.clientY - spot.top);
         if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = index; }
       });
       return best;
     };
-    made.over.addEventListener("mousemove", (event) => {
+    chart.over.addEventListener("mousemove", (event) => {
       const best = near(event);
       if (best >= 0 && best !== current) say(best);
     });
     let before = -1;  // a finger's first tap tells what a mark is, its second follows it
-    made.over.addEventListener("pointerdown", (event) => { before = event.pointerType === "touch" ? current : near(event); });
+    chart.over.addEventListener("pointerdown", (event) => { before = event.pointerType === "touch" ? current : near(event); });
     const follow = () => { if (current >= 0) window.location.href = veil.root + "cells/" + marks[current].row.id + ".html"; };
-    made.over.addEventListener("click", (event) => { if (current >= 0 && near(event) === current && before === current && !made.select.width) follow(); });
+    chart.over.addEventListener("click", (event) => { if (current >= 0 && near(event) === current && before === current && !chart.select.width) follow(); });
     box.onkeydown = (event) => {
       const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
       if (step) { say((current + step + marks.length) % marks.length); event.preventDefault(); }
       if (event.key === "Enter" && event.target === box) follow();
     };
-    return made;
+    return chart;
   }
 
-  // Shapes beside colours: a cross is broken, a diamond dented, a ring not broken, a square says nothing.
+  // Shapes beside colours: a cross is broken, a diamond dented, a ring not broken, a square has no verdict.
   function shape(context, row, x, y, size, tint, ratio) {
     context.strokeStyle = tint;
     context.fillStyle = colour("--ground");

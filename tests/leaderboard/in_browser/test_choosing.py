@@ -31,7 +31,7 @@ def answer(chromium: Any, site: Path, asked: str) -> dict[str, str]:
     ("certified", "said"),
     [
         (True, "an attack that is not certified puts reid auc at 0.970"),
-        (False, "no attack that counts gave its figure for reid auc: it supports no claim"),
+        (False, "no certified attack gave its figure for reid auc: it supports no claim"),
     ],
 )
 def test_what_does_not_count_is_said(chromium: Any, tmp_path: Path, certified: bool, said: str) -> None:
@@ -52,9 +52,9 @@ def test_what_qualifies_by_its_figure_alone_stands_apart_and_a_broken_row_never_
     heads = page.locator("#answer h2").all_inner_texts()
     told = [table.inner_text() for table in page.locator("#answer table").all()]
     page.close()
-    assert heads == ["1 row qualifies", "1 row by the figure alone, and what is doubtful"]
-    assert "attacks on it say: broken" not in told[0]
-    assert "attacks on it say: broken" in told[1]
+    assert heads == ["1 row qualifies", "1 row qualifies by the figure alone, with doubts"]
+    assert "its verdict is: broken" not in told[0]
+    assert "its verdict is: broken" in told[1]
 
 
 def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_is_doubtful_for_any_wish(
@@ -65,7 +65,7 @@ def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_is_doubtful_
     results = kept(tmp_path / "r", *whole("a", 0.6, 1.0), *whole("b", 0.6, 1.0), *made, *controls(HOLDING))
     site = build(results, tmp_path / "site").parent
     assert answer(chromium, site, "epsilon=1") == {
-        "a": "attacks on it say: broken",
+        "a": "its verdict is: broken",
         "b": "its ε is per 16 pixels, not for a whole image",
     }
 
@@ -82,7 +82,7 @@ def test_what_few_keys_cannot_show_of_single_people_is_said(chromium: Any, tmp_p
     page.wait_for_selector("#answer table")
     enough = page.locator("#answer p").all_inner_texts()
     page.close()
-    assert any("No interval of this figure ends below 0.860 on these data: so few keys" in one for one in told), told
+    assert any("No interval of this figure ends below 0.860 on these data: more keys" in one for one in told), told
     assert not any("No interval" in one for one in enough), enough
 
 
@@ -94,7 +94,7 @@ def test_what_nobody_could_ask_for_asks_for_nothing(chromium: Any, tmp_path: Pat
     """A wish of the address that no control shows would keep rows out without a word."""
     results = kept(tmp_path / "r", *whole("a", 0.6), *controls(HOLDING))
     site = build(results, tmp_path / "site").parent
-    assert answer(chromium, site, asked)["a"] == "nothing was asked of it"
+    assert answer(chromium, site, asked)["a"] == "no requirement"
 
 
 def test_a_filter_that_fits_no_row_hides_none(chromium: Any, tmp_path: Path) -> None:
