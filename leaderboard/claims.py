@@ -79,8 +79,8 @@ class Verdict:
         elif math.isinf(self.claimed):
             text = "not refuted: no finite ε is claimed"
         else:
-            seen = f"ε of at least {shown} was shown" if self.empirical > 0 else "nothing was shown"
-            text = f"{self._stands}: {seen} against a claimed ε of {claimed}"
+            bound = f"ε of at least {shown} was shown" if self.empirical > 0 else "nothing was shown"
+            text = f"{self._stands}: {bound} against a claimed ε of {claimed}"
             if self.empirical > self.claimed:
                 text += f", as chance shows it of 1 true claim in 20 (surely, at {100 * SURE:g} %, {_text(self.sure)})"
             if self.ceiling is not None and self.claimed > self.ceiling:
@@ -107,7 +107,7 @@ class Verdict:
 def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | None) -> Verdict:
     """The verdict on a claim; `sure` is its figure at level `SURE`.
 
-    Both are None where there is no figure.
+    Both are None if there is no figure.
     """
     claimed, derived = _bounds(claim)
     if score is None or sure is None:
@@ -127,8 +127,8 @@ class CountsError(Exception):
 def at(record: Record, confidence: float) -> ScoreRecord:
     """The record's figure at another confidence, from the same fixed test.
 
-    Of data that may not be shared a record holds no counts: its figure stays at the confidence it was taken at.
-    Raises CountsError where the record's counts do not give its figure, with all that stands beside it.
+    A record of data that may not be shared holds no counts: its figure keeps its confidence.
+    Raises CountsError if the record's counts do not give its figure and its parts.
     """
     if "trials" not in record.details:
         return record.scores[METRIC]
@@ -139,32 +139,32 @@ def at(record: Record, confidence: float) -> ScoreRecord:
 
 
 def _recounted(record: Record, confidence: float) -> ScoreRecord:
-    claim, told, said = record.claim, record.details, record.scores[METRIC]
+    claim, details, score = record.claim, record.details, record.scores[METRIC]
     if claim is None:
         raise ValueError(f"{record.cell} has no claim to audit")
-    calls = Calls(*(_count(told, name) for name in Calls.__dataclass_fields__))
-    if calls.trials != said.n:
-        raise ValueError(f"its figure is of {said.n:,} trials, got {calls.trials:,}")
+    calls = Calls(*(_count(details, name) for name in Calls.__dataclass_fields__))
+    if calls.trials != score.n:
+        raise ValueError(f"its figure is of {score.n:,} trials, got {calls.trials:,}")
     if calls.trials > MOST_TRIALS:
         raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
-    others = calls.trials - calls.firsts
-    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > others:
-        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {others}, got {calls}")
+    seconds = calls.trials - calls.firsts
+    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > seconds:
+        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {seconds}, got {calls}")
     claimed, derived = _bounds(claim)
-    stated = PrivacyClaim(
+    privacy_claim = PrivacyClaim(
         claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units
     )
-    games = tuple(str(name) for name in cast("list[object]", told["games"]))
-    one_run, noise = bool(told["one_run"]), cast(Noise, told["noise"])
+    games = tuple(str(name) for name in cast("list[object]", details["games"]))
+    one_run, noise = bool(details["one_run"]), cast(Noise, details["noise"])
     metric = configure("metrics", METRIC, record.preset).plugin
 
     def figure(confidence: float) -> ScoreRecord:
-        evidence = AuditEvidence(stated, calls, confidence, one_run=one_run, games=games, noise=noise)
+        evidence = AuditEvidence(privacy_claim, calls, confidence, one_run=one_run, games=games, noise=noise)
         return score_record(metric(evidence), better=metric.better, unit=metric.unit)
 
-    usual = figure(float(cast(float, told["confidence"])))
-    if not _same(usual, said):  # of fewer or of other calls: the ceiling is that of the trials and the confidence alone
-        raise ValueError(f"they give {usual.value:g}, and it is {said.value:g}")
+    usual = figure(float(cast(float, details["confidence"])))
+    if not _same(usual, score):  # parts are compared too, because the ceiling depends on trials and confidence alone
+        raise ValueError(f"they give {usual.value:g}, and it is {score.value:g}")
     return figure(confidence)
 
 
@@ -184,10 +184,10 @@ def _bounds(claim: ClaimRecord) -> tuple[float, float]:
 
 
 def _count(details: Mapping[str, object], name: str) -> int:
-    found = details[name]
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise TypeError(f"an audit's {name} must be a whole number from 0, got {found!r:.80}")
-    return found
+    count = details[name]
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise TypeError(f"an audit's {name} must be a whole number from 0, got {count!r:.80}")
+    return count
 
 
 def _text(bound: float) -> str:

@@ -103,27 +103,27 @@ def read_row(path: Path) -> PackedRow:
     """
     origin, *records = _objects(_unpacked(path))
     try:
-        read = Origin.model_validate(signed_json.read(origin, f"{KIND} {cell_of(path)}"))
+        provenance = Origin.model_validate(signed_json.read(origin, f"{KIND} {cell_of(path)}"))
     except AlteredError as error:
         raise PackedRowError(str(error)) from error
     except ValidationError as error:
         first = error.errors()[0]
         raise PackedRowError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    if len(records) != len(read.records):
-        raise PackedRowError(f"expected {len(read.records)} records, got {len(records)}")
+    if len(records) != len(provenance.records):
+        raise PackedRowError(f"expected {len(provenance.records)} records, got {len(records)}")
     pictures = {}
-    for evaluator, digests in read.records.items():
+    for evaluator, digests in provenance.records.items():
         for name, digest in digests.pictures.items():
             with suppress(OSError):
                 pictures[evaluator, name] = _picture_file(path, digest).read_bytes()
-    return PackedRow(read, dict(zip(sorted(read.records), records, strict=True)), pictures)
+    return PackedRow(provenance, dict(zip(sorted(provenance.records), records, strict=True)), pictures)
 
 
 def write_row(folder: Path, row: PackedRow) -> bool:
     """Write a row and its pictures; remove pictures that no row names.
 
     Returns:
-        Whether the row's file changed: one that holds the same content stays as it is.
+        True if the row's file changed; a file with the same content stays as it is.
     """
     path = row_file(folder, row.origin.cell)
     origin = row.origin.model_dump(mode="json", by_alias=True)
@@ -146,7 +146,7 @@ def write_row(folder: Path, row: PackedRow) -> bool:
 
 def unnamed_pictures(folder: Path, dataset: str = "*") -> list[Path]:
     """Pictures that no row names, except beside a row that is unreadable."""
-    named: dict[Path, set[Path]] = {}
+    pictures_of_rows: dict[Path, set[Path]] = {}
     unread: set[Path] = set()
     for path in row_files(folder, dataset):
         try:
@@ -154,11 +154,13 @@ def unnamed_pictures(folder: Path, dataset: str = "*") -> list[Path]:
         except PackedRowError:
             unread.add(path.parent)
             continue
-        named.setdefault(path.parent, set()).update(
+        pictures_of_rows.setdefault(path.parent, set()).update(
             _picture_file(path, digest) for record in records for digest in record.pictures.values()
         )
     pictures = sorted(folder.glob(f"{ROWS}/{dataset}/*.png"))
-    return [path for path in pictures if path.parent not in unread and path not in named.get(path.parent, ())]
+    return [
+        path for path in pictures if path.parent not in unread and path not in pictures_of_rows.get(path.parent, ())
+    ]
 
 
 def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Results:

@@ -55,21 +55,23 @@ def misquoted(ledger: Reproduction, published: Results, steps: Sequence[Step], r
         place = f"{paper.id}, {table.place}, {row.what}"
         for quoted in row.ours:
             try:
-                said = measured(quoted, published, steps, root)
+                current = measured(quoted, published, steps, root)
             except LookupError as error:
                 yield Misquoted(place, quoted, None, f"{quoted.source}: {error.args[0]}")
                 continue
-            if said != quoted:
-                names = [name for name in Measured.model_fields if getattr(said, name) != getattr(quoted, name)]
-                told = "; ".join(f"{n}: {getattr(quoted, n)} quoted, {getattr(said, n)} said" for n in names)
-                yield Misquoted(place, quoted, said, f"{quoted.source}: {told}")
+            if current != quoted:
+                names = [name for name in Measured.model_fields if getattr(current, name) != getattr(quoted, name)]
+                text = "; ".join(
+                    f"{n}: {getattr(quoted, n)} quoted, {getattr(current, n)} in the source" for n in names
+                )
+                yield Misquoted(place, quoted, current, f"{quoted.source}: {text}")
 
 
 def measured(quoted: Measured, published: Results, steps: Sequence[Step], root: Path) -> Measured:
-    """The figure as its source says it now.
+    """The figure as its source gives it now.
 
     Raises:
-        LookupError: There is no such source, or it holds no such figure; the text says which.
+        LookupError: The source does not exist or has no such figure; the text names the case.
     """
     if quoted.test is not None:
         _check_test(quoted.test, quoted.score, root)
@@ -90,9 +92,9 @@ def _record(name: str, published: Results) -> Record:
 
 
 def _of_record(record: Record, score: str) -> Mapping[str, object]:
-    told = method_and_choice(record)
+    arguments = method_and_choice(record)
     if record.attack is not None:
-        told += ["--attack", record.attack.written]
+        arguments += ["--attack", record.attack.written]
     budget = [f"{(record.dataset.rows if record.dataset else {}).get('private', 0)} rows", _keys(record.keys)]
     steps = record.method.parameters.get("steps")
     budget += [f"preset {record.preset}", *([] if steps is None else [f"trained for at most {steps} steps"])]
@@ -101,29 +103,29 @@ def _of_record(record: Record, score: str) -> Mapping[str, object]:
         if not isinstance(note, (int, float)) or isinstance(note, bool):
             raise LookupError(f"the fitted method gives no number {score.removeprefix(NOTE)!r}")
         value, low, high = float(note), None, None
-        told += ["--metric", next(iter(record.metrics.values())).written] if record.metrics else []
+        arguments += ["--metric", next(iter(record.metrics.values())).written] if record.metrics else []
     else:
         if score not in record.scores:
             raise LookupError(f"it holds no {score}; it holds {', '.join(record.scores) or 'none'}")
-        found = record.scores[score]
-        value, low, high = found.value, found.low, None if score == BOUND else found.high
-        told += ["--metric", record.metrics[score].written]
+        figure = record.scores[score]
+        value, low, high = figure.value, figure.low, None if score == BOUND else figure.high
+        arguments += ["--metric", record.metrics[score].written]
     return {
         "value": rounded(value), "low": rounded(low), "high": rounded(high), "budget": ", ".join(budget),
-        "command": shlex.join(["bench", "run", *told]),
+        "command": shlex.join(["bench", "run", *arguments]),
     }  # fmt: skip
 
 
 def _of_step(name: str, score: str, steps: Sequence[Step]) -> Mapping[str, object]:
-    fitting = [step for step in steps if reach_name(step) == name]
-    if len(fitting) != 1:
-        raise LookupError(f"expected one step of that name, found {len(fitting)}")
-    step = fitting[0]
+    matches = [step for step in steps if reach_name(step) == name]
+    if len(matches) != 1:
+        raise LookupError(f"expected one step of that name, found {len(matches)}")
+    step = matches[0]
     if score not in step.scores:
         raise LookupError(f"it holds no {score}; it holds {', '.join(step.scores) or 'none'}")
-    found = step.scores[score]
+    figure = step.scores[score]
     return {
-        "value": rounded(found.value), "low": rounded(found.low), "high": rounded(found.high),
+        "value": rounded(figure.value), "low": rounded(figure.low), "high": rounded(figure.high),
         "budget": f"{step.images} rows, {_keys(step.keys)}, preset {step.preset}",
         "command": shlex.join([
             "bench", "run", "--method", as_today(step.method, step.preset), "--dataset", step.dataset,
@@ -163,20 +165,20 @@ def renewed(text: str, published: Results, steps: Sequence[Step], root: Path) ->
     Raises:
         LookupError: A figure has no source.
     """
-    told = cast("dict[str, Any]", parse_yaml(text))
-    for paper in told["papers"]:
+    ledger = cast("dict[str, Any]", parse_yaml(text))
+    for paper in ledger["papers"]:
         for table in paper["tables"]:
             for row in table.get("rows", ()):
                 quoted = [Measured.model_validate(one) for one in row.get("ours", ())]
-                said = [measured(one, published, steps, root) for one in quoted]
-                if said:
-                    row["ours"] = [one.model_dump(exclude_none=True) for one in said]
+                current = [measured(figure, published, steps, root) for figure in quoted]
+                if current:
+                    row["ours"] = [figure.model_dump(exclude_none=True) for figure in current]
     head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    return head + yaml.dump(told, Dumper=_Indented, sort_keys=False, width=WIDTH, allow_unicode=True)
+    return head + yaml.dump(ledger, Dumper=_Indented, sort_keys=False, width=WIDTH, allow_unicode=True)
 
 
 class _Indented(yaml.SafeDumper):
-    """Lists stand further in than what holds them."""
+    """Lists are indented below their key."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)

@@ -1,7 +1,7 @@
 """The reach of attacks: which breakable encoders they break.
 
-An attack may pass its controls and still be weak. Its reach says which of these encoders it breaks, so that a method
-that it does not break can be put beside the encoders that it does not break either.
+An attack may pass its controls and still be weak. Its reach is the list of encoders that it breaks. A method that it
+does not break can then be compared with the encoders that it does not break either.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def _bare(score: ScoreRecord) -> ScoreRecord:
 def steps(records: Iterable[Record]) -> list[Step]:
     """Every step on the ladder among the records, limited runs left out."""
     on_ladder = (record for record in records if any(_is(record.method, rung, record.preset) for rung in rungs()))
-    return [made for record in on_ladder if record.limit is None and (made := step(record)) is not None]
+    known = (step(record) for record in on_ladder if record.limit is None)
+    return [one for one in known if one is not None]
 
 
 @cache
@@ -130,10 +131,12 @@ def shipped() -> tuple[Step, ...]:
     return tuple(TypeAdapter(list[Step]).validate_json(path.read_text(encoding="utf-8"))) if path.is_file() else ()
 
 
-def dumps(found: Sequence[Step]) -> str:
+def dumps(known: Sequence[Step]) -> str:
     """Steps as JSON, in one order."""
-    order = sorted(found, key=lambda one: (one.attack.name, one.method.name, str(one.method.parameters), one.preset))
-    return json.dumps([one.model_dump(mode="json") for one in order], indent=1, sort_keys=True) + "\n"
+    order = sorted(
+        known, key=lambda step: (step.attack.name, step.method.name, str(step.method.parameters), step.preset)
+    )
+    return json.dumps([step.model_dump(mode="json") for step in order], indent=1, sort_keys=True) + "\n"
 
 
 def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]) -> list[Rung]:
@@ -145,16 +148,16 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
         dataset: Whose steps come first.
         known: From the same results, then `shipped()`.
     """
-    mine = [one for one in known if _same(one.attack, attack) and one.preset == preset]
-    found = []
+    steps_of_attack = [step for step in known if _same(step.attack, attack) and step.preset == preset]
+    outcomes = []
     for rung in rungs():
-        fitting = [one for one in mine if _is(one.method, rung, preset)]
-        best = min(fitting, key=lambda one: _worth(one, attack, dataset), default=None)
+        candidates = [step for step in steps_of_attack if _is(step.method, rung, preset)]
+        best = min(candidates, key=lambda step: _worth(step, attack, dataset), default=None)
         stale = best is not None and best.attack.code != attack.code
-        found.append(
+        outcomes.append(
             Rung(rung, "not measured" if best is None else state(best), best, stale, possible(rung, best, known))
         )
-    return found
+    return outcomes
 
 
 def _worth(one: Step, attack: PluginRecord, dataset: str) -> tuple[bool, bool, bool]:
@@ -171,24 +174,24 @@ class Ladder:
 
     def __init__(self, known: Iterable[Step]) -> None:
         self._known = distinct(list(known))
-        self._found: dict[tuple[str, ...], list[Rung]] = {}
+        self._rungs: dict[tuple[str, ...], list[Rung]] = {}
 
     def reach(self, attack: PluginRecord, preset: str, dataset: str) -> list[Rung]:
         """As the function of that name."""
-        told = (attack.name, json.dumps(attack.parameters, sort_keys=True), attack.code, preset, dataset)
-        if told not in self._found:
-            self._found[told] = reach(attack, preset, dataset, self._known)
-        return self._found[told]
+        question = (attack.name, json.dumps(attack.parameters, sort_keys=True), attack.code, preset, dataset)
+        if question not in self._rungs:
+            self._rungs[question] = reach(attack, preset, dataset, self._known)
+        return self._rungs[question]
 
 
 def distinct(known: Sequence[Step]) -> list[Step]:
     """The steps that `reach` may use; superseded ones are left out."""
     first: dict[tuple[object, ...], Step] = {}
     for place, one in enumerate(known):
-        which = place if one.attack.name == OPTIMAL else 0  # of these the least of all is looked for
-        told = (one.attack.written, one.attack.code, one.method.written, one.preset, one.dataset, which)
+        number = place if one.attack.name == OPTIMAL else 0  # all are kept, because `possible` takes their minimum
+        identity = (one.attack.written, one.attack.code, one.method.written, one.preset, one.dataset, number)
         parameters = (str(one.attack.parameters), str(one.method.parameters))
-        first.setdefault((*told, *parameters), one)
+        first.setdefault((*identity, *parameters), one)
     return list(first.values())
 
 
@@ -217,8 +220,8 @@ def _in_closed_form(rung: str, preset: str, images: int) -> float | None:
 
 def same_release(one: Step, other: Step) -> bool:
     """True if two attacks saw releases of one method and rows."""
-    told = [(each.method.name, each.method.parameters, each.preset, each.dataset, each.seed) for each in (one, other)]
-    return told[0] == told[1]
+    a, b = ((step.method.name, step.method.parameters, step.preset, step.dataset, step.seed) for step in (one, other))
+    return a == b
 
 
 def state(one: Step) -> Condition:
@@ -247,8 +250,8 @@ def _same(a: PluginRecord, b: PluginRecord) -> bool:
 def _is(method: PluginRecord, rung: str, preset: str) -> bool:
     if method.name != _name(rung):
         return False
-    wanted = _parameters(rung, preset)
-    return wanted is not None and method.parameters == wanted
+    expected = _parameters(rung, preset)
+    return expected is not None and method.parameters == expected
 
 
 @cache
@@ -258,7 +261,7 @@ def _name(rung: str) -> str:
 
 @cache
 def _parameters(rung: str, preset: str) -> dict[str, JsonValue] | None:
-    """Every parameter of a rung; None where the method is not installed."""
+    """Every parameter of a rung; None if the method is not installed."""
     try:
         return dict(cast("Mapping[str, JsonValue]", parameters(registry.build("methods", parse(rung), preset))))
     except UsageError:

@@ -1,7 +1,7 @@
 """The ledger of the papers' results and our reproductions of them.
 
-Every row says what the paper says, what was measured here (figures, each with the record that it is quoted from), and
-what follows: reproduced, refuted or open. `leaderboard.quotation` holds the quoted figures against their sources.
+A row has the paper's result, our figures (each with the record that it is quoted from), and a verdict: reproduced,
+refuted or open. `leaderboard.quotation` checks the quoted figures against their sources.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Measured(_Entry):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        given = [name for name in ("record", "reach", "test") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"expected one of record, reach and test, got {', '.join(given) or 'none'}")
+        sources = [name for name in ("record", "reach", "test") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            raise ValueError(f"expected one of record, reach and test, got {', '.join(sources) or 'none'}")
         if (self.value is None) != (self.test is not None) or (self.value is None) == (self.reads is None):
-            raise ValueError("expected `value`, or of a test `reads`, what a reader is told of it")
+            raise ValueError("expected `value`, or for a test `reads`, the text that readers see")
         return self
 
     def at(self, preset: str) -> bool:
@@ -156,15 +156,15 @@ class Reproduction(_Entry):
         return self
 
     def rows(self) -> Iterator[tuple[Paper, Table, Row]]:
-        """Every row with where it stands."""
+        """Every row with its paper and table."""
         for paper in self.papers:
             for table in paper.tables:
                 for row in table.rows:
                     yield paper, table, row
 
     def of(self, method: str) -> list[tuple[Paper, Table, Row]]:
-        """The rows that tell what quality to expect of a method."""
-        return [found for found in self.rows() if method in found[2].methods]
+        """The rows on the quality of a method."""
+        return [entry for entry in self.rows() if method in entry[2].methods]
 
 
 def stated(one: Measured) -> str:
@@ -186,7 +186,7 @@ def read(path: Path) -> Reproduction:
     """The ledger in a file.
 
     Raises:
-        ReproductionError: It is no ledger; the text names the place.
+        ReproductionError: It is not a ledger; the text names the place.
         OSError: It cannot be read.
     """
     try:
@@ -202,19 +202,19 @@ def shipped() -> Reproduction:
     return _checked(parse_yaml(text), FILE)
 
 
-def _checked(told: object, where: str) -> Reproduction:
-    if not isinstance(told, dict):
-        raise ReproductionError(f"{where}: expected `schema` and `papers`, got {type(told).__name__}")
+def _checked(content: object, where: str) -> Reproduction:
+    if not isinstance(content, dict):
+        raise ReproductionError(f"{where}: expected `schema` and `papers`, got {type(content).__name__}")
     try:
-        return Reproduction.model_validate(told)
+        return Reproduction.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        place = _named(told, first["loc"])
+        place = _named(content, first["loc"])
         got = "" if isinstance(first["input"], (dict, list)) else f", got {first['input']!r:.60}"
         raise ReproductionError(f"{where}: {place}: {first['msg']}{got}") from error
 
 
-def _named(told: object, place: tuple[int | str, ...]) -> str:
+def _named(content: object, place: tuple[int | str, ...]) -> str:
     """A place in the ledger, by names instead of numbers.
 
     >>> _named({"papers": [{"id": "syfer", "tables": [{"place": "Table 1"}]}]}, ("papers", 0, "tables", 0, "rows"))
@@ -223,11 +223,11 @@ def _named(told: object, place: tuple[int | str, ...]) -> str:
     words: list[str] = []
     for part in place:
         try:
-            told = told[part]  # type: ignore[index]
+            content = content[part]  # type: ignore[index]
         except (LookupError, TypeError):
-            told = None
+            content = None
         if isinstance(part, str):
             words.append(part)
-        elif isinstance(told, dict):
-            words[-1:] = [str(next((told[name] for name in ("id", "place", "what") if name in told), part))]
+        elif isinstance(content, dict):
+            words[-1:] = [str(next((content[name] for name in ("id", "place", "what") if name in content), part))]
     return ", ".join(words) or "the file"

@@ -109,7 +109,7 @@ def kept(folder: Path, found: Record, **more: str) -> None:
 def test_the_command_prints_the_ladder_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept(tmp_path, made(1, 0.0))
     target = tmp_path / "reach.json"
-    assert main(["reach", "--results", str(tmp_path), "--write", str(target)]) == 0
+    assert main(["reach", "--preset", "quick", "--results", str(tmp_path), "--write", str(target)]) == 0
     printed = capsys.readouterr().out
     assert "contrastive" in printed
     assert "broken" in printed
@@ -123,7 +123,7 @@ def test_the_command_shows_no_rung_of_other_data(
     layers = record("random-layers", scores=IDENTITY, parameters={"depth": 1, "patch_size": 16})
     monkeypatch.setattr(module, "shipped", lambda: tuple(steps([layers])))
     kept(tmp_path, made(1, 0.0, dataset=dataset("nih")))
-    assert main(["reach", "--results", str(tmp_path)]) == 0
+    assert main(["reach", "--preset", "quick", "--results", str(tmp_path)]) == 0
     nih, synth = capsys.readouterr().out.split("synth-cxr, preset")
     assert nih.count("broken") == synth.count("broken") == 1
 
@@ -132,7 +132,7 @@ def test_the_command_tells_attacks_of_one_name_apart(tmp_path: Path, capsys: pyt
     for base in ("leverage", "relational"):
         attack = plugin("surrogate", {"base": base, "rounds": 8})
         kept(tmp_path, made(1, 0.0, attack=attack), evaluator=f"reidentification-{base}")
-    assert main(["reach", "--results", str(tmp_path)]) == 0
+    assert main(["reach", "--preset", "quick", "--results", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "base=leverage" in printed
     assert "base=relational" in printed

@@ -117,7 +117,7 @@ def test_a_command_gives_the_rows_to_learn_from_that_the_paper_gives(paper: str,
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"test": "t"}]), "one of record"),
         (
             lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"reads": "1"}]),
-            "of a test `reads`",
+            "for a test `reads`",
         ),
         (
             lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"value": "high"}]),
@@ -146,7 +146,7 @@ def test_a_figure_that_differs_from_its_record_is_named_and_renewed(records: Res
     assert changed != text
     told = reproduction.Reproduction.model_validate(yaml.safe_load(changed))
     (wrong,) = misquoted(told, records, shipped(), ROOT)
-    assert wrong.why.endswith("low: 0.5 quoted, 1.0 said")
+    assert wrong.why.endswith("low: 0.5 quoted, 1.0 in the source")
     assert renewed(changed, records, shipped(), ROOT) == text
 
 
