@@ -46,12 +46,12 @@ def _configuration() -> Page:
         "## Of a run {#run}",
         "`bench run --config FILE` reads a YAML file with the keys below; [suites](suites.md) are such files that come "
         "with the project. Lists are written as lists. A plug-in is written as on the command line, or with its "
-        "parameters below its name. The command line wins over the file.",
+        "parameters below its name. The command line overrides the file.",
         "```yaml\nmethods:\n  - identity\n  - dp-simple[scale=20]\n  - dp-simple: {scale: 10}\ndatasets: [digits]\n"
         "attacks: [chance, nearest-neighbour]\npreset: smoke\nseeds: [0, 1]\n```",
-        "A list `parts` of further mappings makes one run of several: each part adds its keys to those above it, or "
-        "replaces them; parts run in their order, and the command line wins over each. A list within a list stands for "
-        "its entries, so that parts can share some of a list by an anchor.",
+        "A list `parts` of mappings combines several runs in one: each part adds to or replaces the keys above it. "
+        "Parts run in their order, and the command line overrides each. A list within a list is flattened, so that "
+        "parts can share entries by an anchor.",
         "```yaml\npreset: smoke\nparts:\n  - {datasets: [digits], methods: [&both [identity, dp-simple], blur]}\n"
         "  - {datasets: [diabetes], methods: [*both, k-same]}\n```",
         table(("key", "default", "option", "what it is"), rows),
@@ -77,7 +77,7 @@ def _presets() -> Page:
             for field in dataclasses.fields(Preset)]  # fmt: skip
     return Page("presets.md", "Presets", join(
         "# Presets",
-        "Sizes of methods and attacks by preset stand on their own pages; the command line wins over both.",
+        "The page of each method and attack lists its own sizes by preset; the command line overrides both.",
         table(("size", *PRESETS), rows),
         f"::: {Preset.__module__}.Preset\n    options:\n      members: false",
     ))  # fmt: skip
@@ -100,7 +100,7 @@ def _records() -> Page:
     return Page("records.md", "Records", join(
         "# Records",
         "Every outcome is a record: one JSON file for each evaluator of each cell, with sorted keys. An evaluator that "
-        "failed or does not apply has a record too, with the reason. Pages and tables are made from records alone.",
+        "failed or does not apply has a record too, with the reason. Pages and tables are built only from records.",
         f'For programs: <a href="{RECORD}">{RECORD}</a>, the JSON Schema that every record follows.',
         f"::: {records.Record.__module__}.Record\n{options}",
         f"::: {Part.__module__}\n{options}",
@@ -133,16 +133,17 @@ def _cost() -> Page:
     return Page("cost.md", "What a board costs", join(
         "# What a board costs",
         f"Computed from the seconds of the {len(_published()):,} published records ({cells} cells), as `bench status "
-        "--cost --results leaderboard/published --rows 50000 --workers 50` does it for the records of any folder: of "
-        "each evaluator, the median of its jobs at their largest size, grown as a power of the private rows. The power "
-        "is fitted if there are records of several sizes, and 1 if not.",
+        "--cost --results leaderboard/published --rows 50000 --workers 50` does for any folder: for each evaluator, "
+        "the median of its jobs at their largest size, extrapolated as a power of the number of private rows. The "
+        "exponent is fitted if there are records of several sizes, and is 1 otherwise.",
         table(head, [*rows, whole]),
-        "Hours of wall-clock time until so many workers of the same kind are done, at best: no job is shared.",
+        "Shortest wall-clock time in hours for a number of equal workers; a job runs on one worker.",
         table(("workers", *(f"at {size:,} rows" for size in ROWS)), workers),
-        f"Only rows are counted. A preset changes more: `paper` trains decoders for {paper.decoder_steps:,} steps and "
+        "This extrapolates only the number of rows. A preset changes more: "
+        f"`paper` trains decoders for {paper.decoder_steps:,} steps and "
         f"Bob for {paper.bob_steps:,}, while `first-look`, the preset of most of these records, takes "
-        f"{least.decoder_steps:,} and {least.bob_steps:,}. So these hours are the least; each job is stopped after "
-        f"{paper.timeout / 3600:.0f} hours. Run two sizes of your plan, and ask again. Fitting a method is a job of "
-        "its own, which no record times.",
+        f"{least.decoder_steps:,} and {least.bob_steps:,}. So these hours are a lower bound; a job is stopped after "
+        f"{paper.timeout / 3600:.0f} hours. Run your plan at two sizes for a better estimate. Fitting a method is a "
+        "job of its own and is not included.",
         "To spread the work: [Run on several machines](how-to/run-on-several-machines.md).",
     ))  # fmt: skip
