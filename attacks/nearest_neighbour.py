@@ -62,10 +62,9 @@ class NearestNeighbour(Attack):
     def __post_init__(self) -> None:
         one_of(("pixels", "features"), space=self.space)
         at_least(1, steps=self.steps)
-        if self.space == "features":
-            from bench.nets.convolutional_networks import LEAST_WIDTH
+        from bench.nets.convolutional_networks import LEAST_WIDTH
 
-            at_least(LEAST_WIDTH, width=self.width)
+        at_least(LEAST_WIDTH, width=self.width)
 
     @property
     def needs_public(self) -> bool:

@@ -118,7 +118,7 @@ def room_pages(introduction: str) -> list[Page]:
 def _modules(room: str) -> list[str]:
     """The modules of a room, by dotted name."""
     folder = ROOT / room.replace(".", "/")
-    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
+    files = sorted(folder.rglob("*.py")) if (folder / "__init__.py").is_file() else [folder.with_suffix(".py")]
     return [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
 
 
@@ -130,5 +130,6 @@ def _directive(module: str) -> str:
 def _summary(room: str) -> str:
     """The first paragraph of a room's docstring."""
     path = ROOT / room.replace(".", "/")
-    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    source = package if package.is_file() else path.with_suffix(".py")
     return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]

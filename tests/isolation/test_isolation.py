@@ -65,6 +65,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 import torch
 from bench.pairs.score_matrices import CosineScores
+from bench.randomness import Secret
 from bench.types import *
 from methods.dp_simple import *
 
@@ -101,6 +102,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 import torch
+from bench.randomness import Secret
 from bench.types import *
 from methods.dp_simple import *
 
@@ -164,6 +166,7 @@ CHOOSY = """
 from dataclasses import dataclass, replace
 from typing import ClassVar
 import torch
+from bench.randomness import Secret
 from bench.types import *
 from methods.dp_simple import *
 
@@ -323,6 +326,7 @@ import os, signal, sys, time, threading, subprocess
 from dataclasses import dataclass
 from typing import ClassVar
 import torch
+from bench.randomness import Secret
 from bench.types import *
 
 @dataclass(frozen=True)
@@ -520,7 +524,7 @@ def test_plugins_from_outside_are_never_imported_by_the_judge(tmp_path: Path) ->
     assert not hasattr(bench.runs.judge, "PATCHED")
     assert str(chosen) == f"{path}:Spy[canary=other]"
     assert (chosen.plugin.name, chosen.plugin.scores) == ("spy", "pairs")
-    with pytest.raises(RuntimeError, match="must not be run in the judge's process"):
+    with pytest.raises(RuntimeError, match="must not run in the judge's process"):
         chosen.plugin.fit(None, 0)  # type: ignore[arg-type]
 
 
