@@ -8,6 +8,7 @@ from attacks.absolute_correlation import AbsoluteCorrelation
 from attacks.contrastive import Contrastive
 from attacks.leverage import Leverage
 from attacks.moments import Moments
+from attacks.nearest_neighbour import NearestNeighbour
 from attacks.relational import Relational
 
 
@@ -28,6 +29,7 @@ from attacks.relational import Relational
         (Moments, {"steps": 0}, "steps must be at least 1, got 0"),
         (Moments, {"batch": 1}, "batch must be at least 2, got 1"),
         (Moments, {"learning_rate": 0.0}, "learning_rate must be positive"),
+        (NearestNeighbour, {"width": 1}, "width must be at least"),
         (Relational, {"keys": 1}, "keys must be at least 2, got 1"),
         (Relational, {"held_out": 0}, "held_out must be at least 1, got 0"),
         (Relational, {"reading": "tea leaves"}, "got 'tea leaves'"),
