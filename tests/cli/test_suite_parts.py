@@ -126,7 +126,7 @@ def test_absent_data_are_named_once_and_the_rest_goes_on(tmp_path: Path, capsys:
 def test_a_run_whose_data_are_all_absent_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = ["run", "--method", "identity", "--dataset", "mnist", "--skip-absent", "--data-root", str(tmp_path)]
     assert main([*told, "--results", str(tmp_path / "r")]) == 2
-    assert "none of the data sets is here" in capsys.readouterr().err
+    assert "none of the data sets is on this machine" in capsys.readouterr().err
 
 
 def test_what_two_parts_share_is_run_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
