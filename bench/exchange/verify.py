@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.exchange.bundle_tiers import Again, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
 from bench.exchange.check import DONE
 from bench.exchange.recheck_fit import Refitted, recheck_fit
-from bench.isolation import find_isolation
+from bench.isolation import require_sandbox
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import verdict
@@ -65,8 +65,11 @@ def verify(
 
     Raises:
         BundleError: It is no bundle, or was altered.
-        UsageError: No trusted key signed it, or the verdict would replace one that is worth more.
+        UsageError: No trusted key signed it, the verdict would replace one that is worth more, or something is to be
+            measured and sandboxes do not work here.
     """
+    if sealed or rerun is not None:
+        require_sandbox("--seal" if sealed else "--rerun")
     bundle = Bundle.open(path)
     if place.results.trusted is not None and bundle.signer not in place.results.trusted:
         raise UsageError(f"{path} is signed by {bundle.signer or 'no key'}, and by none of the --trusted keys")
@@ -152,7 +155,7 @@ def _run_spec(records: Sequence[Record]) -> RunSpec:
         attacks=tuple(dict.fromkeys(each.attack for _, each in planned if each.attack is not None)),
         metrics=tuple(dict.fromkeys(name for _, each in planned for name in each.metrics)), evaluators=(),
         controls=False, device=cell.device, jobs=jobs, timeout=None,
-        memory=int(usable_memory() / jobs), overwrite="failed", isolation=find_isolation("auto"),
+        memory=int(usable_memory() / jobs), overwrite="failed", isolation="sandbox",
         keep_releases=False,
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.room import DiedError
 from bench.isolation.room_folder import remove_unused
 from bench.isolation.rpc_codec import OutsideError, RefusedError
-from bench.isolation.tenant import find_isolation, tenant
+from bench.isolation.tenant import check_confined, find_isolation, require_sandbox, tenant
 
 __all__ = [
     "DiedError",
@@ -24,7 +24,9 @@ __all__ = [
     "RemoteKey",
     "RemoteMethod",
     "RemoteScheme",
+    "check_confined",
     "find_isolation",
     "remove_unused",
+    "require_sandbox",
     "tenant",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -10,12 +11,15 @@ from typing import Any, Literal, cast, get_args
 from bench.memory.memory_budget import Budget
 from bench.plugins.configured import Configured
 from bench.plugins.groups import Group
-from bench.plugins.spec import UsageError
-from bench.plugins.third_party import files_of, is_outside
+from bench.plugins.spec import PluginSpec, UsageError
+from bench.plugins.third_party import UNCONFINED, files_of, is_outside
 from bench.sandbox import Isolation, python, why_not
 
 VARIABLE = "BENCH_ISOLATION"
-"""Environment variable: the level that `auto` stands for."""
+"""Environment variable: the level that `auto` stands for, unless a plug-in of another author would go unconfined."""
+
+
+INSTALL = "install bubblewrap (`apt-get install bubblewrap`)"
 
 
 def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
@@ -35,8 +39,47 @@ def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
     if reason is None:
         return "sandbox"
     if wish == "sandbox":
-        raise UsageError(f"--isolation sandbox: {reason}; install bubblewrap, or use --isolation processes")
+        raise UsageError(f"--isolation sandbox: {reason}; {INSTALL}, or use --isolation processes")
     return "processes"
+
+
+def require_sandbox(purpose: str) -> Isolation:
+    """`sandbox`, whatever the environment wishes.
+
+    Args:
+        purpose: What needs it, for the message.
+
+    Raises:
+        UsageError: Sandboxes do not work here.
+    """
+    if (reason := why_not()) is not None:
+        raise UsageError(f"{purpose} needs a sandbox, for it runs code of other authors: {reason}; {INSTALL}")
+    return "sandbox"
+
+
+def check_confined(
+    isolation: Isolation, wish: Literal["auto", Isolation], plugins: Iterable[tuple[Group, PluginSpec]]
+) -> None:
+    """Check that plug-ins of other authors have a sandbox, or that the user does without.
+
+    Args:
+        isolation: The level that the wish led to.
+        wish: The level that was asked for on the command line.
+        plugins: Methods and attacks.
+
+    Raises:
+        UsageError: One of another author would run in a process with this user's rights, which was not asked for.
+    """
+    UNCONFINED.set(wish == "processes")
+    if isolation != "processes" or wish == "processes":
+        return
+    reason = why_not() or f"{VARIABLE} is processes"
+    for group, spec in plugins:
+        if is_outside(group, spec):
+            raise UsageError(
+                f"{spec.shown} is by another author and has no sandbox here ({reason}), so that it could read the run "
+                f"secret and your files: {INSTALL}, or accept that by --isolation processes"
+            )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,8 @@ from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Sc
 from bench.wire.message import Reader, WireError
 from bench.wire.text import line
 
+UNCONFINED: ContextVar[bool] = ContextVar("UNCONFINED", default=False)
+"""True once the user has accepted that code of other authors runs without a sandbox."""
 SAID: Mapping[Group, tuple[str, ...]] = {
     "methods": (
         "name", "source", "requires", "claims", "uses_labels", "needs_labels", "needs_public", "equal_classes",
@@ -291,7 +294,13 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
         raise UsageError(f"no such plug-in file: {missing[0]} (expected FILE.py:CLASS)")
     reading, writing = os.pipe()
     command = [sys.executable, "-P", "-m", "bench.plugins.self_description", group, str(spec), preset, str(writing)]
-    sandbox = why_not() is None
+    reason = why_not()
+    sandbox = reason is None
+    if not sandbox and not UNCONFINED.get():
+        raise UsageError(
+            f"{spec.shown} is by another author and has no sandbox here ({reason}), so that it is not even imported: "
+            f"install bubblewrap, or accept that by `--isolation processes` of `bench run`"
+        )
     if sandbox:
         command = confined(command, folder=None, files=files, device="cpu")
     process = subprocess.Popen(

@@ -17,9 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from bench.data.raw_files import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
-from bench.isolation import find_isolation
+from bench.isolation import check_confined, find_isolation
 from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
+from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, expected, options, parse, text
 from bench.results.disk_errors import unread
 from bench.results.record_parts import MOST
@@ -124,10 +125,12 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
     choices = _choices(told)
     first_choice, preset = choices[0], choices[0].preset
     asked = told.get("attacks", "all")
-    isolation = find_isolation(told.get("isolation", "auto"))
+    wish = told.get("isolation", "auto")
+    isolation = find_isolation(wish)
+    check_confined(isolation, wish, _named(told, asked))
     here = isolation == "none"  # then plug-ins from outside run in the judge's own process
-    wish = told.get("device", "auto")
-    device = wish if not request.local and wish != "auto" else device_type(wish)
+    place = told.get("device", "auto")
+    device = place if not request.local and place != "auto" else device_type(place)
     jobs = told.get("jobs") or usual_jobs(device)
     memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
     attacks = _attacks(asked, preset, on_features=first_choice.features is not None, here=here)
@@ -152,6 +155,18 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
         isolation=isolation,
         skip_absent=told.get("skip_absent", False),
     )
+
+
+def _named(told: Mapping[str, Any], attacks: Sequence[Written] | Words) -> Iterator[tuple[Group, PluginSpec]]:
+    """The methods and attacks of a request."""
+    for spec in _specs(told.get("methods", ())):
+        yield "methods", spec
+    if not isinstance(attacks, str):
+        named = _specs(attacks)
+    else:
+        named = tuple(PluginSpec(name) for name in registry.entries("attacks")) if attacks == "all" else ()
+    for spec in named:
+        yield "attacks", spec
 
 
 def check_side(size: int | None) -> None:

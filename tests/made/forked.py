@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,6 +74,7 @@ def quicken(put: Callable[[str, object], None]) -> None:
     put("bench.isolation.room.subprocess", quick)
     put("bench.plugins.third_party.subprocess", quick)
     put("bench.plugins.third_party.why_not", lambda: "described by a test that is not about it")
+    put("bench.plugins.third_party.UNCONFINED", ContextVar("accepted", default=True))
     put("bench.conformance.isolated_check.multiprocessing", SimpleNamespace(get_context=lambda method: _context()))
 
 
