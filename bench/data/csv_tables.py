@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.contract.source import DataError
+from bench.data.declared_size import open_gzip
 from bench.data.raw_files import impostor
 from bench.data.subjects import spelling
 
@@ -110,7 +111,7 @@ def _read(
 ) -> tuple[list[str], list[int], dict[str, list[str]]]:
     """Header, line numbers of rows, and the chosen columns, without blank lines."""
     with (
-        gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+        io.TextIOWrapper(open_gzip(path), encoding="utf-8-sig", newline="")
         if path.suffix == ".gz"
         else path.open(encoding="utf-8-sig", newline="")
     ) as file:

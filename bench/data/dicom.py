@@ -14,6 +14,7 @@ is guessed from brightness, for one mapping has to hold for all images of a set.
 
 from __future__ import annotations
 
+import struct
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -24,14 +25,20 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from bench.contract.source import DataError
+from bench.data.declared_size import FREE, check_declared
 
 if TYPE_CHECKING:
     from pydicom import FileDataset
+    from pydicom.dataset import FileMetaDataset
 
 _MARK = slice(128, 132)
+_FRAMES = frozenset({*range(0xC0, 0xD0), 0xF7}) - {0xC4, 0xC8, 0xCC}  # markers of JPEG and JPEG-LS
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _SHAPES = ("IDENTITY", "INVERSE")  # of what MONOCHROME2 and MONOCHROME1 mean
 _ALLOCATED = (8, 16)
+_META_LENGTH = 12  # bytes of the element that holds the length of the others
+DEFLATED = 100
+"""Bytes that a byte of a deflated DICOM file may stand for: radiographs are packed to a third."""
 _UNUSED = 3  # bits of the range, from which on an image has at most 32 of 256 greys
 _MAY_BE_BLANK = (
     "NumberOfFrames",
@@ -63,14 +70,16 @@ def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
     """
     from pydicom import dcmread  # only if there are such files: it takes a third of a second
     from pydicom.errors import BytesLengthException, InvalidDicomError
+    from pydicom.filereader import read_file_meta_info
 
     damage = (
         AttributeError, KeyError, TypeError, ValueError, IndexError, EOFError, ArithmeticError, RuntimeError,
-        zlib.error, BytesLengthException,
+        zlib.error, BytesLengthException, struct.error, MemoryError,
     )  # fmt: skip
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of values that the standard would write otherwise
+            _check_packed(path, read_file_meta_info(path))
             file = dcmread(path)
             _open_groups(file)
             for name in _MAY_BE_BLANK:
@@ -91,14 +100,37 @@ def _open_groups(file: FileDataset) -> None:
         file.update({element.tag: element for element in item})
 
 
+def _check_packed(path: Path, meta: FileMetaDataset) -> None:
+    """Raise DataError for a deflated file that unpacks to too much.
+
+    pydicom unpacks all of it at once.
+    """
+    from pydicom.uid import DeflatedExplicitVRLittleEndian
+
+    if meta.get("TransferSyntaxUID") != DeflatedExplicitVRLittleEndian:
+        return
+    with path.open("rb") as file:
+        file.seek(_MARK.stop + _META_LENGTH + int(meta.FileMetaInformationGroupLength))
+        packed = file.read()
+    bound = max(FREE, DEFLATED * len(packed))
+    stream = zlib.decompressobj(-zlib.MAX_WBITS)
+    stream.decompress(packed, bound)
+    if stream.unconsumed_tail:
+        raise RefusedError(f"DICOM: unpacks to more than {bound} bytes, from the {len(packed)} that it holds")
+
+
 def _check(file: FileDataset, pixels: int) -> None:
     kind = str(file.get("PhotometricInterpretation", "nothing"))
     if kind not in _GREY or int(file.get("SamplesPerPixel", 1)) != 1:
         raise RefusedError(f"DICOM: expected grey values ({' or '.join(_GREY)}), found {kind:.20}")
     if int(file.get("NumberOfFrames", 1) or 1) > 1:
         raise RefusedError("DICOM: several frames in one file: store one frame in a file")
-    if int(file.Rows) * int(file.Columns) > pixels:
+    declared = int(file.Rows) * int(file.Columns)
+    if declared > pixels:
         raise RefusedError(f"more than {pixels} pixels: if the image is correct, raise --max-pixels")
+    if "PixelData" not in file:  # a URL of the pixels (PS3.3, C.7.6.3.1.4.1) is not followed
+        raise RefusedError("DICOM: no pixels in the file itself")
+    _check_pixels(file, declared)
     if int(file.BitsAllocated) not in _ALLOCATED:
         raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
     if not 0 < int(file.BitsStored) <= int(file.BitsAllocated):
@@ -108,6 +140,35 @@ def _check(file: FileDataset, pixels: int) -> None:
             f"DICOM: expected the {int(file.BitsStored)} stored bits to be the lowest, found {int(file.HighBit)} as "
             f"the highest: convert the file"
         )
+
+
+def _check_pixels(file: FileDataset, declared: int) -> None:
+    """Raise DataError if the pixels in a file are not as many as declared."""
+    noun, content = "DICOM: an image, of its rows and columns,", file.PixelData
+    if not file.file_meta.TransferSyntaxUID.is_compressed:
+        check_declared(declared * int(file.BitsAllocated) // 8, held=len(content), noun=noun, ratio=1)
+        return
+    from pydicom.encaps import generate_frames
+
+    check_declared(declared, held=len(content), noun=noun)
+    frame = next(generate_frames(content, number_of_frames=1))
+    sides, stated = _packed_sides(frame), (int(file.Rows), int(file.Columns))
+    if sides not in (None, stated):  # a decoder makes room for what the stream says
+        raise RefusedError(f"DICOM: rows and columns are {stated}, and {sides} in the packed pixels")
+
+
+def _packed_sides(frame: bytes) -> tuple[int, int] | None:
+    """Rows and columns that a JPEG or JPEG 2000 stream states, or None."""
+    if (at := frame.find(_SIZES)) >= 0:  # T.800, A.5.1
+        right, bottom, left, top = struct.unpack_from(">4I", frame, at + len(_SIZES) + 4)
+        return bottom - top, right - left
+    at = 2
+    while frame[:2] == b"\xff\xd8" and len(frame) >= at + 9 and frame[at] == 0xFF:
+        if frame[at + 1] in _FRAMES:  # T.81, B.2.2; T.87, C.2.2
+            rows, columns = struct.unpack_from(">2H", frame, at + 5)
+            return rows, columns
+        at += 1 if frame[at + 1] == 0xFF else 2 + int.from_bytes(frame[at + 2 : at + 4])
+    return None
 
 
 def _stored(file: FileDataset) -> np.ndarray:

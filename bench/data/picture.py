@@ -20,10 +20,12 @@ import numpy as np
 from PIL import Image, ImageFile, UnidentifiedImageError
 
 from bench.contract.source import DataError
+from bench.data.declared_size import check_declared
 from bench.data.dicom import RefusedError, eight_bits, how_stored, is_dicom, read_dicom
 from bench.data.raw_files import impostor
 
 PIXELS = 100_000_000  # most pixels of one file unless said otherwise: ten times a large radiograph
+_PIXELS = "an image, of one byte a pixel,"
 _MODES = {1: "L", 3: "RGB"}
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM", "GIF", "JPEG2000")  # no other decoder sees a file
 _DICOM = (".dcm", ".dicom")
@@ -105,9 +107,10 @@ def coloured(path: Path) -> bool:
         with _opened(path) as image:
             if image.mode in ("1", "L", "LA") or image.width * image.height > PIXELS:
                 return False
+            check_declared(image.width * image.height, held=path.stat().st_size, noun=_PIXELS)
             image.draft("RGB", (_SEEN, _SEEN))
             small = np.asarray(image.convert("RGB").resize((_SEEN, _SEEN), Image.Resampling.BILINEAR), dtype=np.int64)
-    except _BROKEN:
+    except (DataError, *_BROKEN):
         return False
     return bool((small.max(axis=2) - small.min(axis=2)).mean() > _TINT)
 
@@ -115,6 +118,7 @@ def coloured(path: Path) -> bool:
 def _read(image: ImageFile.ImageFile, path: Path, reading: Reading) -> Picture:
     if image.width * image.height > reading.pixels:
         raise RefusedError(f"more than {reading.pixels} pixels: if the image is correct, raise --max-pixels")
+    check_declared(image.width * image.height, held=path.stat().st_size, noun=_PIXELS)
     if image.mode == "LAB":
         raise RefusedError("colours as LAB are not read: store RGB")
     notes, whole = list[str](), image.size

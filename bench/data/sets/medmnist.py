@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.array_files import read_array
+from bench.data.array_files import read_member
 from bench.data.csv_tables import read_list
 from bench.data.raw_files import downloading, impostor, locate, stamp_files
 from bench.data.verification import near_identical
@@ -151,7 +151,7 @@ class MedMNIST(Source):
         try:
             with zipfile.ZipFile(path) as file:
                 return {
-                    f"{part}_{what}": _member(file, f"{part}_{what}.npy")
+                    f"{part}_{what}": read_member(file, f"{part}_{what}.npy")
                     for part in PARTS
                     for what in ("images", "labels")
                 }
@@ -201,11 +201,6 @@ class MedMNIST(Source):
         if len(names) == 2:
             return names[1:], marks.astype(np.float32)
         return names, np.eye(len(names), dtype=np.float32)[marks[:, 0]]
-
-
-def _member(file: zipfile.ZipFile, name: str) -> np.ndarray:
-    with file.open(name) as member:
-        return read_array(member, file.getinfo(name).file_size)
 
 
 def _list_beside(path: Path) -> Path:
