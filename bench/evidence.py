@@ -338,6 +338,7 @@ PROMISES: Mapping[str, str] = {
     "labels": "rows hidden in labels",
     "links": "links withheld",
     "replay": "does otherwise when its key is used again",
+    "faces": "does otherwise when called as by an attacker",
 }
 """Promises of a method, and the verdict on a method that breaks one."""
 

@@ -24,6 +24,7 @@ class Constant(Method):
     role: ClassVar[Role | None] = "forgets its rows"
     source: ClassVar[str] = "reference row: the mean of the public rows, again and again"
     needs_public: ClassVar[bool] = False
+    encodes_labels: ClassVar[bool] = True
 
     def fit(self, public: Dataset, seed: int) -> ConstantScheme:
         """The mean of the public rows; zeros if there are none."""

@@ -83,6 +83,7 @@ class CVAE(Method):
     needs_public: ClassVar[bool] = False
     claims: ClassVar[str] = "no formal guarantee; the least and greatest private number of every feature are given away"
     needs_labels: ClassVar[bool] = True
+    uses_subjects: ClassVar[bool] = True
     flattens: ClassVar[bool] = False  # images, on the way in, and gives them their shape again
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"epochs": 50}, "paper": {"beta": PAPER_BETA}}
 

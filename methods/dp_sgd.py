@@ -69,6 +69,7 @@ class DPSGD(Method):
     name: ClassVar[str] = "dp-sgd"
     source: ClassVar[str] = "Abadi et al. 2016, Algorithm 1, through Opacus; the baseline of the CADP paper, figure 4"
     claims: ClassVar[str] = "(epsilon, delta)-differential privacy per image, of the published classifier"
+    needs_labels: ClassVar[bool] = True
     unlearned: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "epochs", "batch", "learning_rate", "clip_norm", "optimiser"}
     )

@@ -44,6 +44,7 @@ class HiddenControl(Method):
     role: ClassVar[Role | None] = "keeps nothing, in secret"
     source: ClassVar[str] = "reference row: one-time pad, a network of each row's own, or shuffled columns"
     needs_public: ClassVar[bool] = False
+    encodes_labels: ClassVar[bool] = True
 
     def fit(self, public: Dataset, seed: int) -> HiddenControlScheme:
         """The range of numbers: [0, 1], or a public table's columns' ranges."""

@@ -54,6 +54,7 @@ class InstaHide(Method):
 
     name: ClassVar[str] = "instahide"
     source: ClassVar[str] = "Huang et al. 2020, inside-dataset, and the authors' code; k as in Yala et al. 2022 (Syfer)"
+    encodes_labels: ClassVar[bool] = True
 
     k: int = 3
     largest: float = 0.65

@@ -26,6 +26,7 @@ class Noise(Method):
     role: ClassVar[Role | None] = "keeps nothing"
     source: ClassVar[str] = "reference row: standard Gaussian noise"
     needs_public: ClassVar[bool] = False
+    encodes_labels: ClassVar[bool] = True
 
     def fit(self, public: Dataset, seed: int) -> NoiseScheme:
         """Nothing to learn."""

@@ -78,6 +78,7 @@ class KeyedEncoder(Method):
     """
 
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.2"
+    encodes_labels: ClassVar[bool] = True
     equal_classes: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = SIZES
     sides: ClassVar[Mapping[str, int]] = {"paper": 64}

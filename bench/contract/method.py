@@ -110,6 +110,9 @@ class Method(Plugin):
     wants to know, then reach his model as they are.
     `needs_labels` says that only the release does (rows grouped or modelled class by class). Attackers of both see the
     labels too, for without them they could not simulate a release.
+    `encodes_labels` says that only released labels do (permuted, mixed or shuffled). `uses_subjects` says that the
+    release depends on who is shown. A method of another author gets labels and subjects only if it says so; if it says
+    nothing of labels it releases none, and the judge adds the raw ones by its links.
     `equal_classes` says that it takes labels of exclusive classes only where these are equally frequent: a random
     surplus of them is withheld for it.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
@@ -125,6 +128,8 @@ class Method(Plugin):
 
     uses_labels: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = False
+    encodes_labels: ClassVar[bool] = False
+    uses_subjects: ClassVar[bool] = False
     equal_classes: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()
     sides: ClassVar[Mapping[str, int]] = {}

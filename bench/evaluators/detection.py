@@ -225,7 +225,7 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
 
 def _own_release(bench: Workbench, scheme: Scheme) -> torch.Tensor:
     """The public rows released under a key of the reader's own."""
-    key = scheme.sample_key(Secret.of_seed(bench.seed("detection key")))
+    key = bench.for_eve(scheme).sample_key(Secret.of_seed(bench.seed("detection key")))
     release = bench.untouched(bench.method.name, lambda: key.release(bench.public))
     check(release, bench.public)
     return release.samples

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import torch
@@ -23,6 +23,7 @@ from pydantic import JsonValue
 from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
 from bench.evidence import PROMISES, HonestyEvidence, Promise
+from bench.leak_search import call_faces
 from bench.leak_search.permutation_tests import INSIDE, OUTSIDE, label_traces, mixing, sharing
 from bench.leak_search.search import (
     FOLDS,
@@ -42,9 +43,17 @@ from bench.randomness import Secret
 from bench.rows.row_sets import joined, same_but_rounding
 from bench.seeds import derive, generator
 from bench.statistics.confidence_intervals import RARE
-from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Release
-from bench.workbench.workbench import Workbench, releases, second_owner
+from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Release, Scheme
+from bench.workbench.workbench import Workbench, releases, second_owner, unshaped
 
+LEVEL = 0.01
+"""Probability that a method is said to show two faces by chance alone."""
+BEFORE = 8
+"""Releases that an attacker's process made before it is compared."""
+FEW = 48
+"""Rows of the smaller calls in both forms."""
+FIXED = 3
+"""Keys that are asked for an owner's rows in two orders."""
 MOST = 1200
 """Most released rows, and most candidates of each kind; larger sets are sampled."""
 
@@ -217,6 +226,11 @@ class Honesty(Evaluator[Workbench]):
             again = releases(owner.load(scheme.state()), state, [bench.private, *question.parts(people)])
         stage("search")
         evidence, details = held(question, sealed, again, bench.secret("seal", number))
+        if bench.outside:
+            stage("call as owner and as Eve")
+            promise, asked = _faces(bench, scheme)
+            evidence = replace(evidence, promises={**evidence.promises, "faces": promise})
+            details |= {"faces": promise.said, **asked}
         return Measurement({"": evidence}, details, {"honesty": time.perf_counter() - start}, {})
 
     @classmethod
@@ -225,6 +239,51 @@ class Honesty(Evaluator[Workbench]):
         for broken, p in ((False, 0.4), (True, 1e-9)):
             promises = {name: Promise(broken, p, "made up") for name in ("pairs", "labels", "links", "replay")}
             yield HonestyEvidence(promises, 0.9 * broken, p, 40)
+
+
+def _faces(bench: Workbench, scheme: Scheme) -> tuple[Promise, dict[str, JsonValue]]:
+    """The promise to do the same for owner and attacker, with calls as they come.
+
+    Another author's method gets one form of call wherever figures are made (`bench.isolation.call_shape`). Here it is
+    called without that, by owners in fresh processes and by an attacker in one that was asked much before.
+    """
+    method, whole = bench.method, bench.private
+    form = call_faces.Form(labels=method.uses_labels or method.needs_labels, subjects=method.uses_subjects)
+    secrets = [bench.secret("faces", number) for number in range(call_faces.KEYS)]
+    part = whole.take(torch.arange(max(2, min(FEW, len(whole) // 2)), device=whole.samples.device))
+    with unshaped(bench, scheme) as eve:
+        for number in range(BEFORE):
+            call_faces.released(eve, bench.secret("faces before", number), part)
+        with unshaped(bench, scheme) as owner:
+            start = time.perf_counter()
+            asked = list(call_faces.ask(owner, eve, whole, secrets[:1], form))
+            slow = 2 * len(secrets) * (time.perf_counter() - start) > bench.preset.timeout / 4
+            secrets = secrets[: call_faces.FEWEST_KEYS] if slow else secrets
+            half = len(secrets) // 2
+            asked += call_faces.ask(owner, eve, whole, secrets[1:half], form)
+            again = [call_faces.ask_again(owner, whole, secret) for secret in secrets[:FIXED]]
+        with unshaped(bench, scheme) as owner:
+            asked += call_faces.ask(owner, eve, whole, secrets[half:], form)
+            few = [] if slow else list(call_faces.ask(owner, eve, part, secrets, form))
+    sets = [(whole.samples, asked), *([(part.samples, few)] if few else [])]
+    seed = bench.secret("faces seed").number()
+    found = call_faces.trace([rows for rows, _ in sets], [releases for _, releases in sets], seed)
+    same = all(call_faces.same_rows(call_faces.Asked(pair.owner, other))
+               for pair, other in zip(asked, again, strict=False))  # fmt: skip
+    details: dict[str, JsonValue] = {
+        "keys asked in both forms": len(asked),
+        "rows asked with in both forms": [len(rows) for rows, _ in sets],
+        "figures compared": found.figures,
+    }
+    if same and found.differing > 1:
+        return Promise(
+            True, None, f"the key decides a row's release, whatever the order, and under {found.differing} of "
+            f"{len(asked)} keys an attacker's call gave other rows than an owner's",
+        ), details  # fmt: skip
+    if not found.figure:
+        return Promise(False, None, "called as by an owner and as by an attacker, it releases the same"), details
+    text = f"called as by an owner and as by an attacker, releases differ most in {found.figure}: p {found.p:.2g}"
+    return Promise(found.p < LEVEL, found.p, text), details
 
 
 def held(

@@ -99,9 +99,8 @@ class Probes(Evaluator[Workbench]):
         bench.require_public("probes mark public images to learn from")
         scheme = bench.scheme()
         start = time.perf_counter()
-        own_keys = [
-            scheme.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)
-        ]
+        eve = bench.for_eve(scheme)
+        own_keys = [eve.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)]
         learning, choosing = (
             bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes"))
         )

@@ -127,7 +127,7 @@ def _attack_once(
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
     guarded = replace(bench, private=candidates)
-    view = View(bench.public, scheme, hidden, bench.control.nameless())
+    view = View(bench.public, bench.for_eve(scheme), hidden, bench.control.nameless())
     stage("attack")
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     start = time.perf_counter()

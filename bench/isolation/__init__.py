@@ -9,6 +9,7 @@ plug-in itself.
 
 __figures__ = False
 
+from bench.isolation.call_shape import CallShape, CellRows
 from bench.isolation.remote_attack import RemoteAttack
 from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.room import DiedError
@@ -17,6 +18,8 @@ from bench.isolation.rpc_codec import OutsideError, RefusedError
 from bench.isolation.tenant import check_confined, find_isolation, require_sandbox, tenant
 
 __all__ = [
+    "CallShape",
+    "CellRows",
     "DiedError",
     "OutsideError",
     "RefusedError",

@@ -4,50 +4,58 @@ A method's code in Eve's process could change her results, and would know that E
 scheme than the owner's. So her calls go to the judge, who passes them on to a room like the owner's. Methods of this
 project are loaded in her process.
 
-A process may still guess the caller by the number of calls. So Eve's refusals and a sample of her releases are repeated
+The judge gives every caller's rows one form (`bench.isolation.call_shape`). A process may still guess the caller by
+the number of calls. So Eve's refusals and a sample of her releases are repeated
 in a fresh process that gets no other call, as with an owner. The k-th release is repeated with probability 1/k: a
 method that cheats from the m-th of N releases on escapes with probability (m - 1)/N.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from random import SystemRandom
-from typing import cast
+from typing import Any
 
 import torch
 
 from bench.contract.seal import ContractError
-from bench.isolation.remote_method import MadeBy, Part, RemoteKey, RemoteMethod, RemoteScheme
+from bench.isolation.remote_method import Part, RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.rpc_codec import Generators, Handle, Line, UnlikeError, Value
-from bench.randomness import Secret
 from bench.rows.row_sets import same_but_rounding
-from bench.types import Dataset, Generator, NotApplicable, Release, State
+from bench.types import Dataset, Generator, NotApplicable, Release
+
+FIRST = 1 << 32
+"""The first number of an object of Eve's: no room numbers its own so high."""
 
 
 class MethodProxy:
-    """The judge's end: passes Eve's calls on to the method's room.
+    """The judge's end: passes Eve's calls on to the method's rooms.
+
+    Her keys are keys as the judge has them, so that the method gets the calls of an owner. Another process answers what
+    an owner never asks (the mechanism, a generator), so that none that releases knows that Eve asks.
 
     Args:
-        scheme: As the judge holds it.
+        scheme: As the judge holds it, with the rows that complete her calls.
         pairs: Eve matches pairs, so a release without links counts as a refusal.
     """
 
     def __init__(self, scheme: RemoteScheme, *, pairs: bool) -> None:
+        method = scheme.method
         self._pairs = pairs
-        self._scheme = RemoteMethod(scheme.method, scheme.method.tenant).load(scheme.learned)
-        self._handles: dict[int, Handle] = {}
-        self._keys: dict[int, RemoteKey] = {}
-        self._rows: dict[int, Dataset] = {}
-        self._released: dict[int, tuple[RemoteKey, Dataset]] = {}
+        self._scheme = replace(method.again().load(scheme.learned), cell=scheme.cell)
+        self._beside = method.again().load(scheme.learned)
+        self._objects: dict[int, object] = {}
+        self._numbers = itertools.count(FIRST)
         self._fetched = 0
         self.refused = False
         """True if the method has refused Eve something since her last release."""
 
     def generator(self, state: Mapping[str, torch.Tensor]) -> Generator:
         """A release's generator, by its state."""
-        return self._scheme.load_generator(state)
+        return self._beside.load_generator(state)
 
     def ask(self, target: int | None, name: str, values: Sequence[Value]) -> Value:
         """Pass a call on. Raises as `bench.isolation.room.Room.ask` does.
@@ -57,48 +65,74 @@ class MethodProxy:
         """
         if target is None and name not in ("load", "hold"):
             raise ContractError(f"an attack may use the scheme that it knows, and not ask its method for {name}")
-        handle = None if target is None else self._known(target)
-        arguments = [self._known(value.number) if isinstance(value, Handle) else value for value in values]
+        callee = None if target is None else self._known(target)
+        given = [self._known(value.number) if isinstance(value, Handle) else value for value in values]
         try:
-            result = self._scheme.method.line().ask(handle, name, *arguments, generator=self.generator)
-        except NotApplicable as refusal:
+            result, kind = self._asked(callee, name, given)
+        except NotApplicable:
             self.refused = True
-            if name == "release" and target in self._keys:
-                self._ask_again(self._keys[target], self._given(values[0]), refusal)
             raise
-        if isinstance(result, Handle):
-            self._handles[result.number] = result
-            self._note(result.number, target, name, values)
-        if isinstance(result, Release) and target in self._released:
-            self.refused = self._pairs and not (result.links is not None and len(result.links))
-            self._fetched += 1
-            if SystemRandom().randrange(self._fetched) == 0:
-                self._ask_again(*self._released[target], result)
-        return result
+        return result if kind is None else self._kept(result, kind)
+
+    def _asked(self, callee: object, name: str, values: Sequence[Any]) -> tuple[Any, str | None]:
+        """The result of a call, and its kind if it stays here."""
+        if callee is None:
+            return (values[0], "Dataset") if name == "hold" else (self._scheme, "Scheme")
+        if isinstance(callee, Release) and name == "fetch":
+            self.refused = self._pairs and not (callee.links is not None and len(callee.links))
+            return callee, None
+        if isinstance(callee, RemoteKey):
+            return self._asked_of_key(callee, name, values)
+        if isinstance(callee, RemoteScheme):
+            if name in ("sample_key", "load_key"):
+                return getattr(callee, name)(values[0]), "Key"
+            callee = self._beside.handle()
+        if callable(callee) and name == "call":
+            return callee(*values), None
+        if not isinstance(callee, Handle):
+            raise ContractError(f"{name} of a {type(callee).__name__} may not be called")
+        result = self._beside.ask(callee, name, *values)
+        return result, result.kind if isinstance(result, Handle) else None
+
+    def _asked_of_key(self, key: RemoteKey, name: str, values: Sequence[Any]) -> tuple[Any, str | None]:
+        if name == "release":
+            return self._released(key, values[0]), "Release"
+        if name == "own":
+            return list(key.own()), None
+        if name == "classifier":
+            classify = key.classifier(values[0])
+            return classify, None if classify is None else "Classifier"
+        if name in ("query", "decode", "state"):
+            return getattr(key, name)(*values), None
+        raise ContractError(f"{name} of a key may not be called")
+
+    def _released(self, key: RemoteKey, rows: Dataset) -> Release:
+        """A release for Eve, repeated in a fresh process if chance wants it."""
+        try:
+            found = key.release(rows)
+        except NotApplicable as refusal:
+            self._ask_again(key, rows, refusal)
+            raise
+        self._fetched += 1
+        if SystemRandom().randrange(self._fetched) == 0:
+            self._ask_again(key, rows, found)
+        return found
+
+    def _kept(self, result: object, kind: str) -> Handle:
+        number = next(self._numbers)
+        self._objects[number] = result
+        return Handle(number, kind)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Drop objects that Eve no longer uses."""
         for number in numbers:
-            for objects in (self._handles, self._keys, self._rows, self._released):
-                objects.pop(number, None)
-
-    def _note(self, number: int, target: int | None, name: str, values: Sequence[Value]) -> None:
-        """Keep the origin of a release while Eve may fetch it."""
-        if name == "hold":
-            self._rows[number] = cast(Dataset, values[0])
-        elif name in ("sample_key", "load_key"):
-            made_by: MadeBy = "sample_key" if name == "sample_key" else "load_key"
-            self._keys[number] = RemoteKey(self._scheme, made_by, cast("Secret | State", values[0]))
-        elif name == "release" and target in self._keys:
-            self._released[number] = self._keys[target], self._given(values[0])
-
-    def _given(self, rows: Value) -> Dataset:
-        return self._rows[rows.number] if isinstance(rows, Handle) else cast(Dataset, rows)
+            self._objects.pop(number, None)
 
     def _ask_again(self, key: RemoteKey, rows: Dataset, first: Release | NotApplicable) -> None:
         """Raise UnlikeError if a fresh process releases or refuses otherwise."""
-        with closing(RemoteMethod(self._scheme.method, self._scheme.method.tenant)) as method:
-            fresh = RemoteKey(method.load(self._scheme.learned), key.made_by, key.of)
+        with closing(self._scheme.method.again()) as method:
+            scheme = replace(method.load(self._scheme.learned), cell=self._scheme.cell)
+            fresh = RemoteKey(scheme, key.made_by, key.of)
             again: Release | NotApplicable
             try:
                 again = fresh.release(rows)
@@ -111,15 +145,15 @@ class MethodProxy:
                 )
 
     def close(self) -> None:
-        """End the process."""
-        for objects in (self._handles, self._keys, self._rows, self._released):
-            objects.clear()
+        """End the processes."""
+        self._objects.clear()
         self._scheme.method.close()
+        self._beside.method.close()
 
-    def _known(self, number: int) -> Handle:
-        if number not in self._handles:
+    def _known(self, number: int) -> object:
+        if number not in self._objects:
             raise ContractError("an attack asked for an object that it was not given")
-        return self._handles[number]
+        return self._objects[number]
 
 
 def _alike(first: Release | NotApplicable, again: Release | NotApplicable) -> bool:
@@ -143,7 +177,7 @@ class KnownMethod(RemoteMethod):
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._rooms, self._held, self.own = {}, None, None
+        self._rooms, self._held, self.own, self.shape = {}, None, None, None
 
     def line(self, part: Part = "release") -> Line:
         """The connection to the judge."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, cast
 
@@ -11,6 +11,7 @@ import torch
 
 from bench.checkpoint import checkpoint_folder
 from bench.contract.seal import ContractError
+from bench.isolation.call_shape import Call, CallShape, CellRows, UnlinkedError
 from bench.isolation.room import Room
 from bench.isolation.room_folder import KeptTraining
 from bench.isolation.rpc_codec import Handle, Learned, Line, RefusedError, Value, handle_of, notes, tensor, tensors
@@ -82,7 +83,10 @@ class RemoteMechanism(Mechanism):
         return tensor(self._ask("stopped", observed), "stopped numbers")
 
 
-SAID = ("name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels", "equal_classes")
+SAID = (
+    "name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels", "encodes_labels",
+    "uses_subjects", "equal_classes",
+)  # fmt: skip
 """Attributes of a method that its proxy repeats."""
 
 
@@ -93,20 +97,40 @@ MadeBy = Literal["sample_key", "load_key"]
 """What of a scheme makes a key."""
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Rows kept in a method's process, and the call that they are; None if they are shown as they came."""
+
+    given: Dataset
+    cell: CellRows | None
+    line: Line
+    handle: Handle
+    call: Call | None
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRelease:
+    """A release that stays in the owner's process, and the call that it answers."""
+
+    handle: Handle
+    call: Call | None
+
+
 class RemoteMethod(Method):
     """The method `plugin`, whose work is done in rooms opened on demand.
 
     Args:
         plugin: The method as built here, for what it says of itself.
         tenant: The room to work in.
+        shape: The form of its calls; None for methods of this project, which get rows as they are.
     """
 
-    def __init__(self, plugin: Method, tenant: Tenant) -> None:
+    def __init__(self, plugin: Method, tenant: Tenant, shape: CallShape | None = None) -> None:
         for name in SAID:
             setattr(self, name, getattr(plugin, name))
-        self.tenant = tenant
+        self.tenant, self.shape = tenant, shape
         self._rooms: dict[Part, Room] = {}
-        self._held: tuple[Dataset, Line, Handle] | None = None
+        self._held: Held | None = None
         self.own: Sequence[str] | None = None  # of keys, once known (`RemoteScheme.own`)
 
     def room(self, part: Part = "release") -> Room:
@@ -136,13 +160,25 @@ class RemoteMethod(Method):
             room.close()
         self._rooms.clear()
 
-    def hold(self, rows: Dataset) -> Handle:
+    def again(self, *, shaped: bool = True) -> RemoteMethod:
+        """The same method in rooms of its own, called in the form of this one or with rows as they come."""
+        method = RemoteMethod(self, self.tenant, self.shape if shaped else None)
+        method.own = self.own
+        return method
+
+    def hold(self, rows: Dataset, cell: CellRows | None = None) -> Held:
         """Rows kept in the owner's process; the same rows are sent once."""
-        line = self.line()
-        if self._held is None or self._held[0] is not rows or self._held[1] is not line:
-            self._held = None  # those before go first
-            self._held = (rows, line, handle_of(line.ask(None, "hold", rows), "Dataset"))
-        return self._held[2]
+        line, last = self.line(), self._held
+        if last is not None and last.line is line and last.given is rows and last.cell is cell:
+            return last
+        call = None if self.shape is None else self.shape.call(rows, cell)
+        shown = rows if call is None else call.shown
+        if last is not None and last.line is line and last.call is not None and last.call.shown is shown:
+            self._held = replace(last, given=rows, cell=cell, call=call)
+        else:
+            self._held = last = None  # those before go first
+            self._held = Held(rows, cell, line, handle_of(line.ask(None, "hold", shown), "Dataset"), call)
+        return self._held
 
     def fit(self, public: Dataset, seed: int) -> RemoteScheme:
         """Fit in a process that sees public rows only and never releases."""
@@ -164,10 +200,12 @@ class RemoteScheme(Scheme):
     Args:
         method: Its method.
         learned: Its state.
+        cell: Rows by which calls of another author's method are completed, as for an attacker; None for the owner's.
     """
 
     method: RemoteMethod
     learned: State
+    cell: CellRows | None = None
     _handles: dict[Line, Handle] = field(default_factory=dict)
 
     def state(self) -> State:
@@ -182,7 +220,8 @@ class RemoteScheme(Scheme):
 
     def sample_key(self, secret: Secret) -> RemoteKey:
         """A key of the owner's process."""
-        return RemoteKey(self, "sample_key", secret)
+        shape = self.method.shape
+        return RemoteKey(self, "sample_key", secret if shape is None else shape.key_secret(secret))
 
     def load_key(self, state: State) -> RemoteKey:
         """A key of the owner's process."""
@@ -217,7 +256,7 @@ class RemoteScheme(Scheme):
 
         A key that leaves something as it is need not be asked for it, nor have a process for it.
         """
-        key = self._ask("sample_key", Secret.of_seed(0, "no key of anybody's"))
+        key = self._ask("sample_key", self.sample_key(Secret.of_seed(0, "no key of anybody's")).of)
         return _names(self._ask("own", target=handle_of(key, "Key")))
 
     def handle(self, part: Part = "release") -> Handle:
@@ -268,40 +307,49 @@ class RemoteKey(Key):
 
     def release(self, private: Dataset) -> Release:
         """The release from the owner's process, not yet checked."""
-        return self.fetch(self.kept_release(private))
-
-    def kept_release(self, private: Dataset) -> Handle:
-        """A release that stays in the owner's process until it is fetched."""
-        handle = self.scheme.method.hold(private)
         try:
-            return handle_of(self.scheme.ask(self.handle(), "release", handle), "Release")
+            return self.fetch(self.kept_release(private))
+        except UnlinkedError:
+            return RemoteKey(replace(self.scheme, cell=None), self.made_by, self.of).release(private)
+
+    def hold(self, private: Dataset) -> Held:
+        """Rows kept in the owner's process, as its method gets them."""
+        return self.scheme.method.hold(private, self.scheme.cell)
+
+    def kept_release(self, private: Dataset) -> KeptRelease:
+        """A release that stays in the owner's process until it is fetched."""
+        held = self.hold(private)
+        try:
+            return KeptRelease(handle_of(self.scheme.ask(self.handle(), "release", held.handle), "Release"), held.call)
         except NotApplicable as reason:  # of rows that are released for the sake of one attack alone, too
             raise RefusedError(str(reason)) from None
 
-    def fetch(self, kept: Handle) -> Release:
-        """A release that was kept."""
-        found = self.scheme.ask(kept, "fetch")
+    def fetch(self, kept: KeptRelease) -> Release:
+        """A release that was kept, of the rows given and in their order."""
+        found = self.scheme.ask(kept.handle, "fetch")
         if not isinstance(found, Release):
             raise ContractError(f"a key must release a Release, got {type(found).__name__}")
-        return found
+        return found if kept.call is None else kept.call.returned(found)
 
     def query(self, samples: torch.Tensor) -> torch.Tensor:
         """Encoded samples; unchanged if the key does not override `query`."""
-        if "query" not in self._own("query"):
+        if "query" not in self.own("query"):
             return samples
         return tensor(self.scheme.ask(self.handle("query"), "query", samples, part="query"), "a query")
 
     def decode(self, scores: torch.Tensor) -> torch.Tensor:
         """Decoded scores; unchanged if the key does not override `decode`."""
-        if "decode" not in self._own("decode"):
+        if "decode" not in self.own("decode"):
             return scores
         return tensor(self.scheme.ask(self.handle("decode"), "decode", scores, part="decode"), "decoded predictions")
 
     def classifier(self, private: Dataset) -> Classifier | None:
         """The classifier of the owner's process, or None."""
-        if "classifier" not in self._own("release"):
+        if "classifier" not in self.own("release"):
             return None
-        answer = self.scheme.ask(self.handle(), "classifier", private)
+        shape = self.scheme.method.shape
+        rows = private if shape is None else shape.call(private, self.scheme.cell).shown
+        answer = self.scheme.ask(self.handle(), "classifier", rows)
         if answer is None:
             return None
         handle = handle_of(answer, "Classifier")
@@ -311,7 +359,7 @@ class RemoteKey(Key):
         """The secret."""
         return tensors(self.scheme.ask(self.handle(), "state"))
 
-    def _own(self, part: Part) -> Sequence[str]:
+    def own(self, part: Part = "release") -> Sequence[str]:
         """As `RemoteScheme.own`, asked of this key if not known yet."""
         if self.scheme.method.own is None:
             self.handle(part)

@@ -36,8 +36,8 @@ UNCONFINED: ContextVar[bool] = ContextVar("UNCONFINED", default=False)
 """True once the user has accepted that code of other authors runs without a sandbox."""
 SAID: Mapping[Group, tuple[str, ...]] = {
     "methods": (
-        "name", "source", "requires", "claims", "uses_labels", "needs_labels", "needs_public", "equal_classes",
-        "unlearned", "sides",
+        "name", "source", "requires", "claims", "uses_labels", "needs_labels", "encodes_labels", "uses_subjects",
+        "needs_public", "equal_classes", "unlearned", "sides",
     ),
     "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "needs_public"),
 }  # fmt: skip
@@ -48,8 +48,10 @@ LONGEST_NAME = 60
 MOST_SIDE = 4096
 """Pixels: a whole data set is prepared at what a method of another author says."""
 KINDS: Mapping[str, type] = {
-    **dict.fromkeys(("uses_labels", "needs_labels", "needs_public", "equal_classes"), bool), "unlearned": list,
-    "sides": dict,
+    **dict.fromkeys(
+        ("uses_labels", "needs_labels", "encodes_labels", "uses_subjects", "needs_public", "equal_classes"), bool
+    ),
+    "unlearned": list, "sides": dict,
 }  # fmt: skip
 """What is said that is no text."""
 

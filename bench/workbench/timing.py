@@ -19,7 +19,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.isolation import RemoteKey
-from bench.isolation.rpc_codec import Handle
+from bench.isolation.remote_method import KeptRelease
 from bench.memory.memory_budget import at_most
 from bench.memory.rows import rows_at
 from bench.nets.convolutional_networks import resnet18
@@ -124,8 +124,8 @@ def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Cal
     """
     if isinstance(key, RemoteKey):
         key.handle()
-        key.scheme.method.hold(private)
-        return partial(key.kept_release, private), lambda kept: key.fetch(cast(Handle, kept))
+        key.hold(private)
+        return partial(key.kept_release, private), lambda kept: key.fetch(cast(KeptRelease, kept))
     return partial(key.release, private), lambda made: cast(Release, made)
 
 

@@ -20,11 +20,11 @@ from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.scorable import balance, balanced_rows, of_equal_classes
 from bench.determinism import exact
 from bench.features.feature_space import Space
-from bench.isolation import RemoteMethod, RemoteScheme, tenant
+from bench.isolation import CallShape, CellRows, RemoteKey, RemoteMethod, RemoteScheme, tenant
 from bench.plugins.code_digest import plugin_digest
 from bench.plugins.configured import to_fit
 from bench.plugins.spec import parameters
-from bench.plugins.third_party import StandIn
+from bench.plugins.third_party import StandIn, is_outside
 from bench.progress import stage
 from bench.randomness import Secret
 from bench.results.records import DatasetRecord
@@ -39,6 +39,7 @@ from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 
 T = TypeVar("T")
+AnyScheme = TypeVar("AnyScheme", bound=Scheme)
 
 
 def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, *, apart: bool) -> None:
@@ -59,7 +60,9 @@ def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
     rooms = tenant(
         cell.method, device=cell.device, sandbox=isolation == "sandbox", folder=place.results.rooms, memory=place.memory
     )
-    return RemoteMethod(cell.method.plugin, rooms)
+    plugin = cell.method.plugin
+    outside = is_outside("methods", cell.method.spec)
+    return RemoteMethod(plugin, rooms, CallShape.of(plugin, place.results.keep_secret()) if outside else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +126,11 @@ class Workbench:
         return isinstance(self.method, RemoteMethod)
 
     @property
+    def outside(self) -> bool:
+        """If the method is another author's, whose calls all have one form."""
+        return isinstance(self.method, RemoteMethod) and self.method.shape is not None
+
+    @property
     def process(self) -> int:
         """The number of the process in which the method works."""
         return self.method.room().process if isinstance(self.method, RemoteMethod) else os.getpid()
@@ -175,6 +183,22 @@ class Workbench:
             self.method.own = cast("list[str] | None", artefact.notes.get("own"))
         scheme = self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
         return scheme, float(cast(float, artefact.notes["seconds"]))
+
+    def for_eve(self, scheme: AnyScheme) -> AnyScheme:
+        """The scheme as Eve knows it.
+
+        Her calls to another author's method are completed by rows of this cell to the owner's number.
+        """
+        shape = self.method.shape if isinstance(self.method, RemoteMethod) else None
+        if shape is None or not isinstance(scheme, RemoteScheme):
+            return scheme
+        parts = {"control": self.control, "test": self.test, "public": self.public}
+        others = [part if name == "control" else self.as_owned(part, name) for name, part in parts.items()]
+        return replace(scheme, cell=CellRows(self.private, others, shape.secret))
+
+    def completing(self, key: Key) -> Key:
+        """The key with its calls completed as Eve's are, for rows that no owner releases."""
+        return replace(key, scheme=self.for_eve(key.scheme)) if isinstance(key, RemoteKey) else key
 
     def findings_apart(self) -> list[Self]:
         """This cell cut to one finding's labelled, balanced rows, in turn.
@@ -311,8 +335,17 @@ def second_owner(bench: Workbench) -> Iterator[Method]:
             rooms = bench.method.tenant
         else:
             rooms = tenant(chosen, device=bench.cell.device, sandbox=False, folder=Path(folder), memory=memory)
-        with closing(RemoteMethod(chosen.plugin, rooms)) as method:
+        shape = bench.method.shape if isinstance(bench.method, RemoteMethod) else None
+        with closing(RemoteMethod(chosen.plugin, rooms, shape)) as method:
             yield method
+
+
+@contextmanager
+def unshaped(bench: Workbench, scheme: Scheme) -> Iterator[Scheme]:
+    """The scheme of another author's method in a room of its own, called with rows as they come."""
+    assert isinstance(bench.method, RemoteMethod)
+    with closing(bench.method.again(shaped=False)) as method:
+        yield method.load(scheme.state())
 
 
 def releases(scheme: Scheme, key: State, parts: Sequence[Dataset]) -> list[Release | NotApplicable]:

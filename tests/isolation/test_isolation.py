@@ -31,6 +31,7 @@ from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import confined, why_not
 from bench.types import Dataset, Method, NotApplicable
 from bench.wire.message import send
+from bench.workbench import workbench
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.workbench import Workbench
 
@@ -89,6 +90,7 @@ def test_a_method_from_outside_never_works_in_eves_process(
     path, muted = tmp_path / "muting.py", tmp_path / "muted"
     path.write_text(MUTING, encoding="utf-8")
     muted.touch()
+    monkeypatch.setattr(workbench, "is_outside", lambda *_: False)  # rows as they are, which a scheme beside her gets
     apart = evaluated(tmp_path / "apart", f"{path}:Muting[scale=3]", attack, "processes")
     assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
     muted.unlink()
@@ -167,6 +169,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 import torch
 from bench.randomness import Secret
+from bench.rows.row_sets import joined
 from bench.types import *
 from methods.dp_simple import *
 
@@ -185,8 +188,8 @@ def sample_key(self, secret):
     return type(kind.__name__, (kind,), {"release": release})(**vars(found))
 
 def release(self, private):
-    if len(private) not in (9, 160):
-        raise NotApplicable("too few rows of one kind")
+    if len(private) not in (160, 169):
+        raise NotApplicable("too many rows of one kind")
     made = paired(private.samples, private.labels)
     return made if len(private) == 160 else replace(made, links=None)
 
@@ -201,7 +204,8 @@ class Unfit(Attack):
     knowledge: ClassVar[str] = "nothing"
     def fit(self, view, seed):
         rows = int(self.asks) if self.asks.isdigit() else 160
-        view.scheme.sample_key(Secret.of_seed(seed)).release(view.candidates.take(torch.arange(rows)))
+        asked = joined(replace(view.candidates, labels=view.control.labels[:1].expand(160, -1)), view.control)
+        view.scheme.sample_key(Secret.of_seed(seed)).release(asked.take(torch.arange(rows)))
         if self.asks == "mechanism":
             view.scheme.mechanism()
         raise NotApplicable("it reads tables")
@@ -212,11 +216,12 @@ class Unfit(Attack):
 @pytest.mark.parametrize(
     ("attack", "refused", "said"),
     [
-        ("Unfit[asks=8]", True, "too few rows of one kind"),
-        ("Unfit[asks=9]", True, "it reads tables"),  # by its word, since its release shows no one
+        ("Unfit[asks=168]", True, "too many rows of one kind"),
+        ("Unfit[asks=8]", False, "it reads tables"),  # completed to as many rows as the owner has
+        ("Unfit[asks=169]", True, "it reads tables"),  # by its word, since its release shows no one
         ("Unfit[asks=mechanism]", True, "it has none for you"),
         ("Unfit[asks=160]", False, "it reads tables"),
-        ("contrastive-labels", True, "too few rows of one kind"),  # rows that are released for this attack alone
+        ("contrastive-labels", True, "too many rows of one kind"),  # rows that are released for this attack alone
     ],
 )
 def test_an_attack_that_a_method_refuses_something_is_told_apart(
