@@ -10,6 +10,7 @@ __figures__ = False
 import contextlib
 import csv
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from bench.proc_view import kept_file, mask
+from bench.seccomp_filter import architecture, program
 from bench.shadowing import HOME, PACKAGES
 
 Isolation = Literal["sandbox", "processes", "none"]
@@ -42,7 +45,9 @@ ROOM = "/room"
 NVIDIA = ("/dev/nvidia*", "/dev/nvidia-caps/*")
 
 
-def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Path], device: str) -> list[str]:
+def confined(
+    command: Sequence[str], *, folder: Path | None, files: Sequence[Path], device: str, hidden: Sequence[Path] = ()
+) -> list[str]:
     """`command` within a sandbox.
 
     Args:
@@ -50,11 +55,12 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
         folder: Holds `in`, which the process may read, `out` and `kept`, which it may write; None for none of them.
         files: What else it may read: the plug-in's own files and folders.
         device: "cpu" or "cuda", which brings the accelerator's device files.
+        hidden: Folders below those shown that are empty in it.
     """
     assert BWRAP is not None
     line = [
         BWRAP, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox",
-        "--proc", "/proc", "--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp",
+        "--proc", "/proc", *mask(), "--dev", "/dev", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp",
         "--size", str(SHARED_BYTES), "--tmpfs", "/dev/shm", "--clearenv",
     ]  # fmt: skip
     for name, value in environment(sandbox=True).items():
@@ -71,6 +77,8 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
         line += ["--tmpfs", parent]
     for path in shown:
         line += ["--ro-bind", str(path), str(path)]
+    for path in hidden:
+        line += ["--tmpfs", str(path), "--remount-ro", str(path)]
     if device == "cuda":
         for pattern in NVIDIA:
             for found in sorted(Path("/").glob(pattern[1:])):
@@ -82,7 +90,25 @@ def confined(command: Sequence[str], *, folder: Path | None, files: Sequence[Pat
             line += ["--bind", str(folder / name), f"{ROOM}/{name}"]
     for parent in [*parents, "/dev", "/"]:
         line += ["--remount-ro", parent]
-    return [*line, "--chdir", "/tmp", "--", *command]
+    return [*_filtered(line), "--chdir", "/tmp", "--", *command]
+
+
+def _filtered(line: list[str]) -> list[str]:
+    """A line of bubblewrap, with the filter of system calls if there is one.
+
+    Bubblewrap reads it from a descriptor, which the shell opens.
+    """
+    if (here := architecture()) is None:
+        return line
+    file = kept_file("filter", program(here))
+    return ["/bin/sh", "-c", 'exec 9<"$0" "$@"', str(file), *line, "--seccomp", "9"]
+
+
+def why_whispers() -> str | None:
+    """The reason why sandboxes here can signal each other at will, or None."""
+    if architecture() is None:
+        return f"no filter of system calls is written for {platform.machine()}"
+    return None
 
 
 def environment(*, sandbox: bool) -> dict[str, str]:
@@ -119,6 +145,22 @@ def python() -> Iterator[Path]:
         yield from _installed(entry)
     for package in PACKAGES:
         yield HOME / package
+
+
+DATA = (
+    "sklearn/datasets/data", "sklearn/datasets/images", "sklearn/datasets/descr", "sklearn/datasets/tests",
+    "skimage/data", "statsmodels/datasets", "matplotlib/mpl-data/sample_data", "pydicom/data/test_files", "medmnist",
+)  # fmt: skip
+"""Folders of packages that hold data sets."""
+OURS = ("bench/data", "leaderboard")
+"""Folders of this project with readers, generators and results: a method needs none of them."""
+
+
+def data_folders() -> Iterator[Path]:
+    """Folders with data, generators of data, and results, which code of other authors must not look rows up in."""
+    yield from (HOME / folder for folder in OURS)
+    shown = [*dict.fromkeys(Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")), *_path()]
+    yield from (place / folder for place in shown for folder in DATA if (place / folder).is_dir())
 
 
 def _path() -> list[Path]:

@@ -144,7 +144,7 @@ def _check(file: FileDataset, pixels: int) -> None:
 
 def _check_pixels(file: FileDataset, declared: int) -> None:
     """Raise DataError if the pixels in a file are not as many as declared."""
-    noun, content = "DICOM: an image, of its rows and columns,", file.PixelData
+    noun, content = "a damaged DICOM file: an image, of its rows and columns,", file.PixelData
     if not file.file_meta.TransferSyntaxUID.is_compressed:
         check_declared(declared * int(file.BitsAllocated) // 8, held=len(content), noun=noun, ratio=1)
         return

@@ -84,9 +84,10 @@ def learn(
             f"{tuple(release.samples.shape[1:])}"
         )
     stage("utility")
+    control, test = (queried(bench, key, part) for part in (bench.control, bench.test))  # before the first decoding
     bob = model_selection.train_bob(
         release,
-        queried(bench, key, bench.control),
+        control,
         cast(torch.Tensor, bench.control.labels),
         exclusive=bench.private.exclusive,
         plan=plan,
@@ -95,7 +96,6 @@ def learn(
         shortlist=shortlist,
     )
     stage("predict")
-    test = queried(bench, key, bench.test)
     scores, outsider = (
         None if model is None else key.decode(model.predict(test)).float().cpu() for model in (bob.model, bob.outsider)
     )

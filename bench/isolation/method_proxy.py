@@ -22,7 +22,8 @@ from typing import Any
 import torch
 
 from bench.contract.seal import ContractError
-from bench.isolation.remote_method import Part, RemoteKey, RemoteMethod, RemoteScheme
+from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
+from bench.isolation.room_groups import Part
 from bench.isolation.rpc_codec import Generators, Handle, Line, UnlikeError, Value
 from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release

@@ -40,6 +40,7 @@ class RemoteAttack(Attack):
     def close(self) -> None:
         """End its process, and that of the method which ran for it."""
         self.room.close()
+        self.tenant.rooms.rest()
         if self._proxy is not None:
             self._proxy.close()
 
@@ -51,6 +52,7 @@ class RemoteAttack(Attack):
             self.close()
             self.room = Room(self.tenant)
         self._used = True
+        self.tenant.rooms.enter("release")  # before it knows a private row
         learned = view.scheme.travelling
         self._proxy = self.room.proxy = (
             MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None

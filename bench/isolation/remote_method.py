@@ -14,6 +14,7 @@ from bench.contract.seal import ContractError
 from bench.isolation.call_shape import Call, CallShape, CellRows, UnlinkedError
 from bench.isolation.room import Room
 from bench.isolation.room_folder import KeptTraining
+from bench.isolation.room_groups import Part
 from bench.isolation.rpc_codec import Handle, Learned, Line, RefusedError, Value, handle_of, notes, tensor, tensors
 from bench.isolation.tenant import Tenant
 from bench.plugins.spec import parse
@@ -90,9 +91,6 @@ SAID = (
 """Attributes of a method that its proxy repeats."""
 
 
-Part = Literal["fit", "release", "query", "decode"]
-"""What a process is for: none that has fitted releases, that which has seen private rows encodes no query, and neither
-decodes predictions."""
 MadeBy = Literal["sample_key", "load_key"]
 """What of a scheme makes a key."""
 
@@ -119,6 +117,8 @@ class KeptRelease:
 class RemoteMethod(Method):
     """The method `plugin`, whose work is done in rooms opened on demand.
 
+    None that has fitted releases, that which has seen private rows encodes no query, and neither decodes predictions.
+
     Args:
         plugin: The method as built here, for what it says of itself.
         tenant: The room to work in.
@@ -138,7 +138,7 @@ class RemoteMethod(Method):
         if part != "fit":
             self._end_fitting()
         if part not in self._rooms or not self._rooms[part].open:
-            self._rooms[part] = Room(self.tenant)
+            self._rooms[part] = self.tenant.rooms.open(part, lambda: Room(self.tenant))
         return self._rooms[part]
 
     def line(self, part: Part = "release") -> Line:
@@ -159,6 +159,7 @@ class RemoteMethod(Method):
         for room in self._rooms.values():
             room.close()
         self._rooms.clear()
+        self.tenant.rooms.rest()
 
     def again(self, *, shaped: bool = True) -> RemoteMethod:
         """The same method in rooms of its own, called in the form of this one or with rows as they come."""

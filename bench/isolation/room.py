@@ -44,6 +44,8 @@ TENSOR_BYTES = 1 << 34
 LOOK_SECONDS = 1.0
 LINGER_SECONDS = 5.0
 PROGRESS_CHARACTERS = 200
+ERRORS = 2  # the descriptor that plug-ins print to
+PART_BYTES, MOST_CHUNKS = 1 << 16, 16
 # Most of a process's start is the import of torch, an eighth faster without garbage collection.
 START = "import gc; gc.disable(); from bench.isolation.plugin_host import main; main()"
 
@@ -68,19 +70,23 @@ class Room:
             tenant.device, str(torch.get_num_threads()), str(requests), str(replies), place, str(tenant.memory or 0),
         ]  # fmt: skip
         if tenant.sandbox:
-            command = confined(command, folder=self._folder, files=tenant.files, device=tenant.device)
+            command = confined(
+                command, folder=self._folder, files=tenant.files, device=tenant.device, hidden=tenant.hidden
+            )
+        self._output, prints = os.pipe()  # of its own: rooms could read and count what others write into a shared log
         try:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=(requests, replies), cwd=self._folder,
-                env=environment(sandbox=tenant.sandbox), start_new_session=not tenant.sandbox,
-            )  # fmt: skip
+            with os.fdopen(prints, "wb", buffering=0) as printer:
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=printer, stderr=printer, pass_fds=(requests, replies),
+                    cwd=self._folder, env=environment(sandbox=tenant.sandbox), start_new_session=not tenant.sandbox,
+                )  # fmt: skip
         finally:
             for end in (theirs, answers, requests, replies):
                 os.close(end)
         self._reader = Reader(self._read, MESSAGE_BYTES)
         self._numbers = itertools.count()
         self._forgotten: list[int] = []
-        self.open = True
+        self.open = self._prints = True
         self.proxy: CallBack | None = None
 
     @property
@@ -146,6 +152,10 @@ class Room:
         self.open = False
         os.close(self._write)
         end(self._process)
+        for _ in range(MOST_CHUNKS):
+            if not self._pass_output(0.0):
+                break
+        os.close(self._output)
         os.close(self._read)
         remove(self._folder)
         os.close(self._lock)
@@ -162,7 +172,7 @@ class Room:
     def _wait(self, number: int, training: KeptTraining | None) -> dict[str, JsonValue]:
         """The answer with that number; progress is passed on meanwhile."""
         while True:
-            select.select([self._read], [], [], LOOK_SECONDS)
+            self._pass_output(LOOK_SECONDS)
             self._check_files(number)
             if training is not None:
                 training.take(self._folder / "kept")
@@ -175,6 +185,21 @@ class Room:
                     self._answer(self.proxy, message, number)
                 else:
                     raise WireError("not-json", "an answer came to no question")
+
+    def _pass_output(self, seconds: float) -> bool:
+        """Print a part of what the process prints; True if there was some.
+
+        Waits that long for some, or for an answer.
+        """
+        ready, _, _ = select.select([self._read, *([self._output] if self._prints else [])], [], [], seconds)
+        if self._output not in ready:
+            return False
+        part = os.read(self._output, PART_BYTES)
+        self._prints = part != b""
+        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # the judge's own output is closed, or full
+            os.write(ERRORS, part)
+        return self._prints
 
     def _answer(self, proxy: CallBack, message: Mapping[str, JsonValue], number: int) -> None:
         """Answer a call that the process makes during question `number`."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from bench.isolation.room_groups import RoomGroup
 from bench.memory.memory_budget import Budget
 from bench.plugins.configured import Configured
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import UNCONFINED, files_of, is_outside
-from bench.sandbox import Isolation, python, why_not
+from bench.sandbox import Isolation, data_folders, python, why_not
 
 VARIABLE = "BENCH_ISOLATION"
 """Environment variable: the level that `auto` stands for, unless a plug-in of another author would go unconfined."""
@@ -93,6 +94,8 @@ class Tenant:
         files: Its code and weights, and those of a method whose scheme it loads.
         folder: The folder of all rooms; only its owner can enter it.
         memory: Bytes that a job may hold, all of its processes together; None for no bound.
+        rooms: Its living rooms.
+        hidden: Folders of data that its sandbox does not show: another author's plug-in could look rows up in them.
     """
 
     group: Group
@@ -103,6 +106,8 @@ class Tenant:
     files: tuple[Path, ...]
     folder: Path
     memory: int | None = None
+    rooms: RoomGroup = field(default_factory=lambda: RoomGroup(None), compare=False)
+    hidden: tuple[Path, ...] = ()
 
     @property
     def budget(self) -> Budget | None:
@@ -129,4 +134,8 @@ def tenant(
         raise UsageError(
             f"the results lie in {overlaps[0]}, which holds Python and is shown to every plug-in: move them"
         )
-    return Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)
+    made = Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)
+    if not is_outside(chosen.group, chosen.spec):
+        return made
+    rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"))
+    return replace(made, rooms=rooms, hidden=tuple(data_folders()))

@@ -1,0 +1,122 @@
+"""Rooms of other authors' methods that know private rows live while no room of another part does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from bench.isolation import RemoteMethod, tenant
+from bench.isolation.room_groups import RoomGroup
+from bench.plugins.configured import configure
+from bench.types import Dataset
+
+ENCODING = """
+from dataclasses import dataclass
+from typing import ClassVar
+from bench.types import Key, Method, Release, Scheme, paired
+
+@dataclass(frozen=True)
+class Shift(Method):
+    name: ClassVar[str] = "shift"
+    source: ClassVar[str] = "a test"
+    def fit(self, public, seed): return Shifting()
+    def load(self, state): return Shifting()
+
+class Shifting(Scheme):
+    def sample_key(self, secret): return ShiftKey(secret.number() % 5)
+    def load_key(self, state): return ShiftKey(int(state["by"]))
+
+class ShiftKey(Key):
+    def __init__(self, by): self.by = by
+    def release(self, private): return paired(private.samples + self.by, private.labels)
+    def query(self, samples): print("queried", flush=True); return samples + self.by
+    def decode(self, scores): return scores.flip(1)
+    def state(self): return {}
+"""
+
+
+@dataclass
+class Made:
+    """As much of a room as a group knows."""
+
+    open: bool = True
+
+    def close(self) -> None:
+        self.open = False
+
+
+def opened(group: RoomGroup, part: str) -> Made:
+    return group.open(part, Made)  # type: ignore[arg-type]
+
+
+def test_a_room_of_another_part_ends_those_before_it(tmp_path: Path) -> None:
+    group = RoomGroup(tmp_path)
+    first, second = opened(group, "release"), opened(group, "release")
+    assert (first.open, second.open) == (True, True)
+    query = opened(group, "query")
+    assert (first.open, second.open, query.open) == (False, False, True)
+    opened(group, "decode")
+    assert not query.open
+
+
+def test_methods_of_this_project_need_no_turns() -> None:
+    group = RoomGroup(None)
+    rooms = [opened(group, part) for part in ("release", "query", "decode")]
+    assert all(room.open for room in rooms)
+
+
+@pytest.mark.parametrize("part", ["fit", "query", "decode"])
+def test_jobs_of_one_machine_wait_for_each_other_but_for_rooms_of_one_part(tmp_path: Path, part: str) -> None:
+    one, same, other = RoomGroup(tmp_path), RoomGroup(tmp_path), RoomGroup(tmp_path)
+    first = opened(one, "release")
+    opened(same, "release")  # at once
+    got: list[Made] = []
+    waiting = threading.Thread(target=lambda: got.append(opened(other, part)), daemon=True)
+    waiting.start()
+    same.leave()
+    one.rest()
+    assert first.open  # an open room is no reason to let others in
+    assert not got
+    first.close()
+    one.rest()
+    waiting.join(60)
+    assert len(got) == 1
+
+
+def test_a_killed_job_keeps_no_other_waiting(tmp_path: Path) -> None:
+    code = "from pathlib import Path\nfrom bench.isolation.room_groups import RoomGroup\nimport time\n"
+    code += f"RoomGroup(Path({str(tmp_path)!r})).enter('release'); print('entered', flush=True); time.sleep(600)"
+    job = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert job.stdout is not None
+    assert job.stdout.readline() == "entered\n"
+    job.kill()
+    job.wait()
+    RoomGroup(tmp_path).enter("query")
+
+
+def test_the_rooms_of_a_method_take_turns_and_its_output_is_passed_on(
+    tmp_path: Path, quick_rooms: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shift.py").write_text(ENCODING)
+    chosen = configure("methods", f"{tmp_path / 'shift.py'}:Shift", "smoke")
+    rows = Dataset("made", torch.rand(20, 1, 4, 4), torch.rand(20, 1).round(), None, ("a",), exclusive=False,
+                   shareable=True)  # fmt: skip
+    rooms = tenant(chosen, device="cpu", sandbox=False, folder=tmp_path / "folder" / "rooms")
+    with closing(RemoteMethod(chosen.plugin, rooms)) as method:
+        key = method.load({}).load_key({"by": torch.tensor(3)})
+        for _ in range(2):  # rooms that ended are opened again, and know the same key
+            assert key.release(rows).samples.equal(rows.samples + 3)
+            release = method.room("release")
+            assert key.query(rows.samples).equal(rows.samples + 3)
+            assert not release.open
+            query = method.room("query")
+            assert key.decode(torch.eye(2)).equal(torch.eye(2).flip(1))
+            assert not query.open
+    assert capfd.readouterr().err.count("queried") == 2
