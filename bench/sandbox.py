@@ -152,6 +152,7 @@ DATA = (
     "skimage/data", "statsmodels/datasets", "matplotlib/mpl-data/sample_data", "pydicom/data/test_files", "medmnist",
 )  # fmt: skip
 """Folders of packages that hold data sets."""
+PACKAGED = ("lib*/python*/site-packages", "lib/python*/dist-packages", "local/lib/python*/dist-packages")
 OURS = ("bench/data", "leaderboard")
 """Folders of this project with readers, generators and results: a method needs none of them."""
 
@@ -159,8 +160,11 @@ OURS = ("bench/data", "leaderboard")
 def data_folders() -> Iterator[Path]:
     """Folders with data, generators of data, and results, which code of other authors must not look rows up in."""
     yield from (HOME / folder for folder in OURS)
-    shown = [*dict.fromkeys(Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")), *_path()]
-    yield from (place / folder for place in shown for folder in DATA if (place / folder).is_dir())
+    shown = [*python(), Path("/usr"), *_path()]
+    packages = dict.fromkeys(
+        [*shown, *(found for place in shown for pattern in PACKAGED for found in place.glob(pattern))]
+    )
+    yield from (place / folder for place in packages for folder in DATA if (place / folder).is_dir())
 
 
 def _path() -> list[Path]:
