@@ -13,7 +13,6 @@ from bench import sandbox
     ("script", "seconds", "reason"),
     [
         (None, 60.0, "the program bwrap (of the package bubblewrap) is not installed"),
-        ("no program", 60.0, "bwrap cannot be run (OSError)"),
         ("#!/bin/sh\necho no user namespaces >&2\nexit 1\n", 60.0, "bwrap fails here: no user namespaces"),
         ("#!/bin/sh\nexec sleep 1000\n", 0.5, "bwrap cannot be run (TimeoutExpired)"),
         ("#!/bin/sh\n", 60.0, None),
@@ -28,3 +27,12 @@ def test_a_sandbox_that_does_not_work_says_why(
     monkeypatch.setattr(sandbox, "BWRAP", None if script is None else str(program))
     monkeypatch.setattr(sandbox, "SECONDS", seconds)
     assert sandbox.why_not.__wrapped__() == reason
+
+
+def test_a_file_that_is_no_program_is_named_by_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text("")
+    monkeypatch.setattr(sandbox, "BWRAP", str(program))
+    reason = str(sandbox.why_not.__wrapped__())
+    assert reason.startswith("bwrap fails here: ")
+    assert str(program) in reason

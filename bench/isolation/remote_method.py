@@ -12,6 +12,7 @@ import torch
 from bench.checkpoint import checkpoint_folder
 from bench.contract.seal import ContractError
 from bench.isolation.call_shape import Call, CallShape, CellRows, UnlinkedError
+from bench.isolation.query_noise import noisy
 from bench.isolation.room import Room
 from bench.isolation.room_folder import KeptTraining
 from bench.isolation.room_groups import Part
@@ -336,7 +337,13 @@ class RemoteKey(Key):
         """Encoded samples; unchanged if the key does not override `query`."""
         if "query" not in self.own("query"):
             return samples
-        return tensor(self.scheme.ask(self.handle("query"), "query", samples, part="query"), "a query")
+        rows = self._for_bob(samples)
+        return tensor(self.scheme.ask(self.handle("query"), "query", rows, part="query"), "a query")
+
+    def _for_bob(self, samples: torch.Tensor) -> torch.Tensor:
+        """Rows of Bob's as the method gets them: with noise if it is another author's."""
+        shape = self.scheme.method.shape
+        return samples if shape is None else noisy(samples, shape.secret)
 
     def decode(self, scores: torch.Tensor) -> torch.Tensor:
         """Decoded scores; unchanged if the key does not override `decode`."""
@@ -354,7 +361,7 @@ class RemoteKey(Key):
         if answer is None:
             return None
         handle = handle_of(answer, "Classifier")
-        return lambda rows: tensor(self.scheme.ask(handle, "call", rows), "a classifier's scores")
+        return lambda rows: tensor(self.scheme.ask(handle, "call", self._for_bob(rows)), "a classifier's scores")
 
     def state(self) -> State:
         """The secret."""
