@@ -11,7 +11,7 @@ from bench.contract.preset import PRESETS
 from bench.data.sets.synth_cxr import CLINIC, WARD, SynthCXR, SynthMIMIC, SynthNIH
 from bench.data.splits import SHARES
 from bench.data.synthetic.anatomy import FINDINGS, Person, Study, count_studies, draw_person, draw_study
-from bench.data.synthetic.attenuation import chest, place
+from bench.data.synthetic.attenuation import chest, place, sample
 from bench.data.synthetic.film import attenuation, draw
 
 
@@ -226,3 +226,12 @@ def test_presets_draw_enough_for_their_rows_and_not_much_more(name):
     preset, drawn = PRESETS[name], SynthCXR.presets[name]["images"]
     needed = max(preset.private / SHARES["private"], preset.public)
     assert needed <= drawn <= 1.25 * needed
+
+
+def test_a_grid_of_values_spans_the_film_by_column_and_row() -> None:
+    grid = np.arange(20, dtype=np.float32).reshape(4, 5)[:, :4].copy()  # rows 0 5 10 15, columns 0 1 2 3
+    nodes = np.linspace(-1.3, 1.3, 4, dtype=np.float32)
+    x, y = np.meshgrid(nodes, nodes)
+    np.testing.assert_allclose(sample(grid, x, y), grid, atol=0.02)
+    halfway = sample(grid, np.float32([0.0]), np.float32([nodes[1]]))
+    np.testing.assert_allclose(halfway, [6.5], atol=0.02)

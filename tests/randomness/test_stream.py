@@ -72,6 +72,10 @@ def test_integers_are_uniform(below: int) -> None:
     assert stats.chisquare(counts.numpy()).pvalue > LEAST_P
 
 
+def test_integers_below_one_are_zeros() -> None:
+    assert SECRET.stream("one").integers(1, 3).tolist() == [0, 0, 0]
+
+
 def test_permutations_are_uniform() -> None:
     stream = SECRET.stream("permutations")
     codes = [tuple(stream.permutation(3).tolist()) for _ in range(6_000)]
