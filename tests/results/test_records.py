@@ -25,7 +25,7 @@ from bench.results.records import (
 )
 from bench.results.results import Results
 from bench.runs.judge import judge
-from bench.types import PrivacyClaim, Score, column_of
+from bench.types import CAVEAT, PrivacyClaim, Score, column_of
 from metrics.guesswork import Guesswork
 
 
@@ -38,6 +38,11 @@ def test_a_record_survives_writing_and_reading() -> None:
     made = record()
     assert loads(dumps(made), "x.json") == proved(made)
     assert list(json.loads(dumps(made))) == sorted(json.loads(dumps(made)))
+
+
+def test_the_caveat_of_a_scheme_is_the_records() -> None:
+    assert record(scheme={CAVEAT: "briefly trained", "epochs": 3}).caveat == "briefly trained"
+    assert record(scheme={"epochs": 3}).caveat == record(scheme={CAVEAT: 3}).caveat == ""
 
 
 @pytest.mark.parametrize(
