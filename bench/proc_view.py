@@ -1,4 +1,4 @@
-"""The files of /proc that a sandbox shows, without counters of the whole machine.
+"""The /proc of sandboxes, without counters of the whole machine.
 
 No namespace bounds these counters (memory, load, open files, interrupts): one process can move them, and another read
 them. Files that libraries need stand here with values that never change; all other files outside a process's own folder
@@ -60,7 +60,7 @@ def _total() -> int:
 
 
 def _kept(name: str, text: str) -> Path:
-    """A file of that text outside the sandbox, written if it is not there."""
+    """A file of that text outside the sandbox."""
     return kept_file(f"proc-{name}" if text else "empty", text.encode())
 
 

@@ -94,7 +94,7 @@ def confined(
 
 
 def _filtered(line: list[str]) -> list[str]:
-    """A line of bubblewrap, with the filter of system calls if there is one.
+    """A line of bubblewrap, with any filter of system calls.
 
     Bubblewrap reads it from a descriptor, which the shell opens.
     """
@@ -105,7 +105,7 @@ def _filtered(line: list[str]) -> list[str]:
 
 
 def why_whispers() -> str | None:
-    """The reason why sandboxes here can signal each other at will, or None."""
+    """The reason why sandboxes can signal each other here, or None."""
     if architecture() is None:
         return f"no filter of system calls is written for {platform.machine()}"
     return None
@@ -158,7 +158,10 @@ OURS = ("bench/data", "leaderboard")
 
 
 def data_folders() -> Iterator[Path]:
-    """Folders with data, generators of data, and results, which code of other authors must not look rows up in."""
+    """Folders with data, generators and results.
+
+    Code of other authors could look rows up in them.
+    """
     yield from (HOME / folder for folder in OURS)
     shown = [*python(), Path("/usr"), *_path()]
     packages = dict.fromkeys(

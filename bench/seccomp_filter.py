@@ -1,4 +1,4 @@
-"""Filter of system calls for sandboxes, as a program of the kernel's packet filter.
+"""Filter of system calls for sandboxes (seccomp).
 
 Two processes that see the same read-only file can signal each other by locks on it, by watching it, and by many other
 calls whose effects no namespace bounds. The filter refuses these calls with EPERM, as if they were not permitted to
@@ -129,7 +129,7 @@ _INSTRUCTION = struct.Struct("=HBBI")
 
 
 def architecture() -> Architecture | None:
-    """That of this machine, if the filter is written for it and for this Python."""
+    """This machine's, if the filter is written for it; else None."""
     return ARCHITECTURES.get(platform.machine()) if struct.calcsize("P") == 8 else None
 
 

@@ -14,12 +14,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from pydantic import JsonValue
 
 from bench.contract.metric import GROUPS
+from bench.plugins import registry
 from bench.plugins.registry import HOME
-from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, Status
+from bench.plugins.spec import UsageError, parse
+from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord, Status
+from bench.types import Source
 from bench.workbench.inputs import COMMITMENT, is_code
 from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
 from leaderboard.entries import Column, Entry, columns, entry, number, reason
@@ -31,6 +35,8 @@ KIND = "honesty"
 """The evaluator that checks a method's promises."""
 FIGURE = "broken-promises"
 """The metric whose parts name the promises that a method breaks."""
+UTILITY = "utility-auc"
+LOOKED_UP = "others can have these images and labels: a method could carry them, and look test images up"
 MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even if no row has a figure
 FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
 SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
@@ -51,6 +57,8 @@ class Row:
         audited: The claim beside what an audit has shown; None without a claim.
         earlier: Evaluators whose records earlier code computed.
         records: Everything the row was made of, by evaluator name.
+        public_model: The utility of a classifier of public data alone on the same data; None if it was not measured.
+        looked_up: Why its utility may come from looking test images up; empty if it cannot.
         trusted: Whether it is the board's own, or a verifier measured some of it again: until then, a row that others
             handed in has no effect on any other row.
         unverified: The parts of it that only its author vouches for, in a few words each.
@@ -77,6 +85,8 @@ class Row:
     throughput_machine: str
     earlier: frozenset[str]
     records: tuple[Record, ...] = field(repr=False)
+    public_model: ScoreRecord | None = None
+    looked_up: str = ""
     trusted: bool = True
     unverified: tuple[str, ...] = ()
 
@@ -140,8 +150,29 @@ def rows(
         mine = sorted(cells[key], key=lambda record: record.evaluator)
         near = [other for place in sorted({_place(record) for record in mine}) for other in controls.get(place, ())]
         panels = panel(mine, near, reached, theirs), membership_panel(mine, near, theirs)
-        board.append(_row(key[0], mine, *panels, shown, earlier))
+        row = _row(key[0], mine, *panels, shown, earlier)
+        board.append(replace(row, public_model=_public_model(near), looked_up=looked_up(mine[0])))
     return board
+
+
+def _public_model(references: Iterable[Record]) -> ScoreRecord | None:
+    """The utility of the reference method that sees public rows only."""
+    scores = (record.scores.get(UTILITY) for record in references if record.method.role == "sees public rows only")
+    return next((score for score in scores if score is not None), None)
+
+
+def looked_up(record: Record) -> str:
+    """The reason why test images may be looked up; else empty.
+
+    A plug-in of this project carries no data.
+    """
+    if record.method.origin == HOME:
+        return ""
+    try:
+        source = cast("type[Source]", registry.load("datasets", parse(str(record.choice.get("dataset"))).name))
+    except UsageError:
+        return LOOKED_UP
+    return LOOKED_UP if source.obtainable else ""
 
 
 def _place(record: Record) -> str:

@@ -223,6 +223,14 @@ class BoardRow(RowName):
         main("Utility", "AUC on real test images of a model trained on the release, with its 95 % interval", BOARD, 70,
              better="higher", first="down", aside=False),
     ]  # fmt: skip
+    public_model: Annotated[
+        float | None,
+        Shown("Public model", "Utility AUC of a classifier of public data alone, on the same data", places=FACTS,
+              order=72),
+    ]  # fmt: skip
+    looked_up: Annotated[
+        str, Shown("Can be looked up", "Why utility may come from test images that the method carries", FACTS, order=74)
+    ]
     utility_rank: Annotated[
         Rank,
         main("Rank by utility", "Range of ranks by utility, from paired tests on the same people and keys, corrected "
@@ -395,6 +403,7 @@ def _board_row(
         preset=row.preset, seed=row.seed, keys=row.keys, tier=tier.word, unverified=list(row.unverified),
         created=row.created, verdict=verdict, sign=SIGNS[verdict], sentence=sentence, trusted=row.trusted,
         reference=first.method.role or "", applies=any(one.status != "not-applicable" for one in row.records),
+        public_model=None if row.public_model is None else row.public_model.value, looked_up=row.looked_up,
         utility=utility, utility_rank=ranks.get(utility), privacy=privacy, privacy_rank=ranks.get(privacy),
         person=person, claim_kind=_claim_kind(row), claimed=_bound(claim, claim.epsilon if claim else None),
         derived=_bound(claim, claim.derived if claim else None), delta=claim.delta if claim else None,

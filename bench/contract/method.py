@@ -16,7 +16,14 @@ from bench.randomness import Secret
 Classifier: TypeAlias = (
     "Callable[[torch.Tensor], torch.Tensor]"  # raw rows (n, ...) to scores (n, k), higher is likelier
 )
-Role = Literal["hides nothing", "keeps nothing", "keeps nothing, in secret", "remembers its rows", "forgets its rows"]
+Role = Literal[
+    "hides nothing",
+    "keeps nothing",
+    "keeps nothing, in secret",
+    "remembers its rows",
+    "forgets its rows",
+    "sees public rows only",
+]
 CAVEAT = "caveat"  # the note that tables show beside the method's name: what a reader must not overlook
 
 

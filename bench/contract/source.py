@@ -107,7 +107,8 @@ class Source(ABC):
     subjects is set aside. `origin` names the collection the images come from: two sources of one origin may hold the
     same images and are never used against each other. `default_size` is the side in pixels images are resized to;
     None keeps images as they are found (for sets whose images all have one size, and for tables). `confidential` names
-    parameters that never enter a record (paths).
+    parameters that never enter a record (paths). `obtainable` says if others can have its images with their labels, by
+    an agreement or without: a method can carry them, and look test images up.
     """
 
     name: ClassVar[str]
@@ -120,6 +121,7 @@ class Source(ABC):
     obtain: ClassVar[str]
     default_size: ClassVar[int | None]
     confidential: ClassVar[frozenset[str]] = frozenset()
+    obtainable: ClassVar[bool] = True
 
     @property
     def columns(self) -> tuple[str, ...]:

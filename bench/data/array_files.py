@@ -56,7 +56,7 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
 
 
 def read_member(archive: ZipFile, name: str) -> np.ndarray:
-    """Read an array of an .npz file; raises as `read_array`, KeyError without it."""
+    """Read an .npz member; raises as `read_array`, or KeyError."""
     info = archive.getinfo(name)
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
         raise DataError(f"{name} packed by method {info.compress_type}, expected deflate or none")
@@ -116,7 +116,7 @@ def hdf5_images(path: Path, *, n: int, channels: int, size: int | None) -> Store
 
 
 def _check_stored(stored: Hdf5Dataset, size: int) -> None:
-    """Raise DataError unless all of an array lies in its file of `size` bytes."""
+    """Raise DataError unless an array lies in its file of `size` bytes."""
     if stored.is_virtual or stored.external is not None:
         raise DataError("expected images in the file itself, found an array that is made of other files")
     if not 0 < math.prod(stored.shape[1:3]) <= PIXELS:

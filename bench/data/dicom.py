@@ -143,7 +143,7 @@ def _check(file: FileDataset, pixels: int) -> None:
 
 
 def _check_pixels(file: FileDataset, declared: int) -> None:
-    """Raise DataError if the pixels in a file are not as many as declared."""
+    """Raise DataError for other pixels than a file declares."""
     noun, content = "a damaged DICOM file: an image, of its rows and columns,", file.PixelData
     if not file.file_meta.TransferSyntaxUID.is_compressed:
         check_declared(declared * int(file.BitsAllocated) // 8, held=len(content), noun=noun, ratio=1)
@@ -158,7 +158,7 @@ def _check_pixels(file: FileDataset, declared: int) -> None:
 
 
 def _packed_sides(frame: bytes) -> tuple[int, int] | None:
-    """Rows and columns that a JPEG or JPEG 2000 stream states, or None."""
+    """Rows and columns of a JPEG or JPEG 2000 stream, or None."""
     if (at := frame.find(_SIZES)) >= 0:  # T.800, A.5.1
         right, bottom, left, top = struct.unpack_from(">4I", frame, at + len(_SIZES) + 4)
         return bottom - top, right - left

@@ -18,7 +18,7 @@ WIDTH = 0.98
 
 
 def noisy(samples: torch.Tensor, secret: Secret) -> torch.Tensor:
-    """Rows (n, ...) with noise that depends on all of them and on the secret.
+    """Rows (n, ...) with noise of their content and the secret.
 
     Args:
         samples: Images (n, c, h, w) in [0, 1], which stay in it, or a table (n, d).

@@ -341,7 +341,7 @@ class RemoteKey(Key):
         return tensor(self.scheme.ask(self.handle("query"), "query", rows, part="query"), "a query")
 
     def _for_bob(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows of Bob's as the method gets them: with noise if it is another author's."""
+        """Bob's rows as the method gets them; another author's with noise."""
         shape = self.scheme.method.shape
         return samples if shape is None else noisy(samples, shape.secret)
 

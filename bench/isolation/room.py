@@ -187,7 +187,7 @@ class Room:
                     raise WireError("not-json", "an answer came to no question")
 
     def _pass_output(self, seconds: float) -> bool:
-        """Print a part of what the process prints; True if there was some.
+        """Pass on a part of the printed output; True if any.
 
         Waits that long for some, or for an answer.
         """

@@ -1,4 +1,4 @@
-"""Groups of rooms of other authors' plug-ins, of which only one has living rooms at a time.
+"""Groups of rooms of other authors, one alive at a time.
 
 A room that has seen private rows could tell one that encodes queries or decodes predictions what it has learned, by
 whatever two processes of one machine share (group mutual exclusion; Joung, PODC 1998). Within a job, opening a room
@@ -48,7 +48,7 @@ class RoomGroup:
         self._rooms: list[Living] = []
 
     def open(self, part: Part, make: Callable[[], AnyRoom]) -> AnyRoom:
-        """A new room; those of other parts end first, and other jobs' are waited for."""
+        """A new room, after those of other parts have ended."""
         self.enter(part)
         room = make()
         if self._folder is not None:
@@ -86,7 +86,7 @@ class RoomGroup:
 
 
 def _entered(folder: Path, part: Part) -> int | None:
-    """A shared lock of that part, or None if another part is locked."""
+    """A shared lock of that part; None if another is locked."""
     gate = _opened(folder / "gate")
     fcntl.flock(gate, fcntl.LOCK_EX)
     others: list[int] = []

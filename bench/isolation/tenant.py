@@ -61,7 +61,7 @@ def require_sandbox(purpose: str) -> Isolation:
 def check_confined(
     isolation: Isolation, wish: Literal["auto", Isolation], plugins: Iterable[tuple[Group, PluginSpec]]
 ) -> None:
-    """Check that plug-ins of other authors have a sandbox, or that the user does without.
+    """Check that plug-ins of other authors may run at this level.
 
     Args:
         isolation: The level that the wish led to.

@@ -127,6 +127,7 @@ class Folder(Source):
     public: ClassVar[str] = "folder"
     origin: ClassVar[str] = "folder"
     shareable: ClassVar[bool] = False
+    obtainable: ClassVar[bool] = False
     licence: ClassVar[str] = "the user's"
     obtain: ClassVar[str] = (
         "Give folder:PATH a folder with one sub-folder of images per class, or a CSV (PATH/labels.csv or PATH itself) "

@@ -1,0 +1,64 @@
+"""What a classifier of public data alone gives stands beside utility, and what may be looked up is marked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from made.board_records import plugin, record, utility
+from made.whole_rows import HOLDING, controls, kept, keyed, whole
+
+from bench.plugins import registry
+from bench.results.records import Record
+from leaderboard.board import Row, rows
+from leaderboard.intake import intake
+from leaderboard.site import files
+
+ROLE = "sees public rows only"
+
+
+def public_model(value: float = 0.79) -> Record:
+    method = plugin("public-model", {}).model_copy(update={"role": ROLE})
+    return keyed(record("public-model", "utility", {"utility-auc": utility(value)}, kind="utility"), method=method)
+
+
+def outside(name: str = "theirs", data: str = "synth-cxr") -> Record:
+    method = plugin(name, {}).model_copy(update={"origin": "their-package"})
+    made = record(name, "utility", {"utility-auc": utility(0.9)}, kind="utility")
+    return keyed(made, method=method, choice={**made.choice, "dataset": data})
+
+
+def row_of(found: list[Row], method: str) -> Row:
+    (one,) = (row for row in found if row.method == method)
+    return one
+
+
+def test_a_row_knows_what_public_data_alone_give_on_the_same_data() -> None:
+    mine = record("mosaic", "utility", {"utility-auc": utility(0.8)}, kind="utility")
+    later = record("mosaic", "utility", {"utility-auc": utility(0.8)}, kind="utility", seed=1)
+    found = rows([mine, later, public_model()])
+    known = {row.seed: row.public_model for row in found if row.method == "mosaic"}
+    assert known[0] is not None
+    assert known[0].value == 0.79
+    assert known[1] is None  # other data
+
+
+def test_only_other_authors_methods_may_look_up_and_only_what_others_can_have() -> None:
+    ours = record("mosaic", "utility", {"utility-auc": utility(0.8)}, kind="utility")
+    found = rows([ours, outside(), outside("private", "folder"), outside("unknown", "no-such-set")])
+    assert row_of(found, "mosaic").looked_up == ""
+    assert "look test images up" in row_of(found, "theirs").looked_up
+    assert "look test images up" in row_of(found, "unknown").looked_up
+    assert row_of(found, "private").looked_up == ""
+
+
+def test_the_board_and_the_page_of_a_row_show_both(tmp_path: Path) -> None:
+    pages = files(intake(kept(tmp_path, *controls(HOLDING), *whole("blur", useful=0.7), public_model(), outside())))
+    board = re.sub(r"\s+", " ", str(pages["index.html"].make()))
+    assert "public model 0.790" in board
+    assert board.count("can be looked up") == 1
+
+
+def test_every_data_set_but_the_users_own_can_be_had_by_others() -> None:
+    kept = {name for name in registry.own("datasets") if not registry.load("datasets", name).obtainable}  # type: ignore[attr-defined]
+    assert kept == {"folder"}
