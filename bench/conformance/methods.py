@@ -90,6 +90,36 @@ def labels_stay_out_of_samples(fits: Fits) -> None:
         require(same, message)
 
 
+def declares_what_it_reads(fits: Fits) -> None:
+    """Without a declaration, releases need neither labels nor subjects, and released labels are the raw ones."""
+    setting = fits()
+    method, private = setting.method, setting.private
+    key = setting.scheme.sample_key(Secret.of_seed(1))
+    with blaming(type(key).release):
+        whole = key.release(private)
+        if not method.uses_subjects:
+            other = key.release(private.nameless())
+            require(
+                torch.equal(whole.samples, other.samples),
+                "the release changes with the subjects, but the method does not declare uses_subjects: at work it gets "
+                "none",
+            )
+        if method.uses_labels or method.needs_labels or method.encodes_labels:
+            return
+        bare = key.release(replace(private, labels=None, findings=()))
+        missing = "it declares neither uses_labels, needs_labels nor encodes_labels, so that at work it gets none"
+        require(bare.labels is None, f"it released labels of rows that had none: {missing}")
+        require(torch.equal(whole.samples, bare.samples), f"it releases other rows without labels: {missing}")
+        if whole.labels is None:
+            return
+        links = whole.links if whole.primary is None or whole.links is None else whole.links[whole.primary]
+        require(links is not None, f"it releases labels, and no links by which raw ones could be added: {missing}")
+        raw = cast(torch.Tensor, private.labels)[cast(torch.Tensor, links)[:, 0]]
+        released = whole.labels[cast(torch.Tensor, links)[:, 1]]
+        same = released.shape == raw.shape and torch.equal(released.nan_to_num(-1), raw.nan_to_num(-1))
+        require(same, f"it releases other labels than the raw ones: {missing}")
+
+
 def rows_do_not_see_their_place(fits: Fits) -> None:
     """Equal rows are released alike, wherever they stand."""
     setting = fits()
@@ -263,6 +293,7 @@ _CHECKS: Mapping[str, Callable[[Fits], None]] = {
     "saves and loads": _saves_and_loads,
     "links follow the rows": links_follow_rows,
     "labels stay out of samples": labels_stay_out_of_samples,
+    "declares what it reads": declares_what_it_reads,
     "rows do not see their place": rows_do_not_see_their_place,
     "queries look like releases": queries_look_like_releases,
     "noise follows its density": _noise_follows_its_density,

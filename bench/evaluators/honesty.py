@@ -22,6 +22,7 @@ from pydantic import JsonValue
 
 from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
+from bench.data.scorable import equal_classes
 from bench.evidence import PROMISES, HonestyEvidence, Promise
 from bench.leak_search import call_faces
 from bench.leak_search.permutation_tests import INSIDE, OUTSIDE, label_traces, mixing, sharing
@@ -251,6 +252,9 @@ def _faces(bench: Workbench, scheme: Scheme) -> tuple[Promise, dict[str, JsonVal
     form = call_faces.Form(labels=method.uses_labels or method.needs_labels, subjects=method.uses_subjects)
     secrets = [bench.secret("faces", number) for number in range(call_faces.KEYS)]
     part = whole.take(torch.arange(max(2, min(FEW, len(whole) // 2)), device=whole.samples.device))
+    part = bench.as_owned(part, "faces")
+    if method.equal_classes and part.labels is not None and part.exclusive:
+        part = replace(part, labels=equal_classes(part.labels, bench.seed("faces")))
     with unshaped(bench, scheme) as eve:
         for number in range(BEFORE):
             call_faces.released(eve, bench.secret("faces before", number), part)

@@ -13,6 +13,7 @@ method that cheats from the m-th of N releases on escapes with probability (m - 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -28,6 +29,8 @@ from bench.isolation.rpc_codec import Generators, Handle, Line, UnlikeError, Val
 from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release
 
+MOST_SAID = 4
+"""Numbers of rows that a record names, the most frequent first."""
 FIRST = 1 << 32
 """The first number of an object of Eve's: no room numbers its own so high."""
 
@@ -51,6 +54,7 @@ class MethodProxy:
         self._objects: dict[int, object] = {}
         self._numbers = itertools.count(FIRST)
         self._fetched = 0
+        self._called: Counter[str] = Counter()
         self.refused = False
         """True if the method has refused Eve something since her last release."""
 
@@ -109,6 +113,7 @@ class MethodProxy:
 
     def _released(self, key: RemoteKey, rows: Dataset) -> Release:
         """A release for Eve, repeated in a fresh process if chance wants it."""
+        self._called[self._numbers_of(rows)] += 1
         try:
             found = key.release(rows)
         except NotApplicable as refusal:
@@ -118,6 +123,21 @@ class MethodProxy:
         if SystemRandom().randrange(self._fetched) == 0:
             self._ask_again(key, rows, found)
         return found
+
+    def _numbers_of(self, rows: Dataset) -> str:
+        """Rows of a call, for the record."""
+        cell = self._scheme.cell
+        if self._scheme.method.shape is None or cell is None or len(rows) > len(cell.private):
+            return f"{len(rows)} rows"
+        return f"{len(cell.private)} rows" if len(rows) == len(cell.private) else (
+            f"{len(rows)} rows, completed to {len(cell.private)} if it declares links"
+        )  # fmt: skip
+
+    def notes(self) -> dict[str, str]:
+        """Numbers of rows that the method was called with, for the record."""
+        said = [f"{count} x {rows}" for rows, count in self._called.most_common(MOST_SAID)]
+        more = [] if len(self._called) <= MOST_SAID else [f"{len(self._called) - MOST_SAID} other numbers of rows"]
+        return {"calls of the method": "; ".join([*said, *more]) or "none"}
 
     def _kept(self, result: object, kind: str) -> Handle:
         number = next(self._numbers)

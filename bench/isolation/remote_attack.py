@@ -60,14 +60,14 @@ class RemoteAttack(Attack):
         result = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed)
         if not isinstance(result, Handle) or result.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
-        return RemoteAttacker(self.room, result)
+        return RemoteAttacker(self.room, result, self._proxy)
 
 
 class RemoteAttacker(Attacker):
     """An attacker of Eve's process."""
 
-    def __init__(self, room: Room, handle: Handle) -> None:
-        self._room, self._handle = room, handle
+    def __init__(self, room: Room, handle: Handle, proxy: MethodProxy | None) -> None:
+        self._room, self._handle, self._proxy = room, handle, proxy
 
     def score(self, sealed: Release) -> RemoteScores:
         """Scores in Eve's process; blocks are fetched when read."""
@@ -83,8 +83,9 @@ class RemoteAttacker(Attacker):
         )
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """As the attacker says."""
-        return notes(self._room.ask(self._handle, "notes"))
+        """As the attacker says; and its calls of another author's method."""
+        said = notes(self._room.ask(self._handle, "notes"))
+        return said if self._proxy is None else {**said, **self._proxy.notes()}
 
 
 class RemoteScores(PairScores):

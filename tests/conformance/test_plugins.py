@@ -41,6 +41,14 @@ class BadKey(Key):
         if self.how == "place":
             noise = torch.rand(samples.shape, generator=generator(self.seed))
             samples = noise + torch.arange(len(samples))[:, None, None, None] / len(samples)
+        if self.how == "subjects" and private.subjects is not None:
+            samples[:, 0, 0, 0] = private.subjects / 1000
+        if self.how == "reads" and private.labels is not None:
+            samples[:, 0, 0, 0] = 0
+        if self.how == "shuffles":
+            return paired(samples, None if private.labels is None else private.labels.flip(0))
+        if self.how == "unlabelled" and private.labels is None:
+            return Release(samples, torch.zeros(len(samples), 2), None)
         if self.how == "random":
             samples += torch.rand(samples.shape)
         if self.how == "writes":
@@ -128,6 +136,10 @@ def test_bob_keeps_up_on_releases_of_every_method(group: Group, name: str, monke
     [
         ("labels", "labels stay out of samples"),
         ("place", "rows do not see their place"),
+        ("reads", "declares what it reads"),
+        ("subjects", "declares what it reads"),
+        ("shuffles", "declares what it reads"),
+        ("unlabelled", "declares what it reads"),
         ("random", "one key, one release"),
         ("writes", "inputs stay untouched"),
         ("nan", "release is well-formed"),

@@ -143,6 +143,15 @@ def test_a_key_that_knows_its_seed_does_otherwise_where_only_its_state_is_known(
 
 
 @pytest.mark.usefixtures("quick_rooms")
+@pytest.mark.parametrize(("cheat", "promises"), [("TwoFaced[tells=labels]", {"faces"}), ("Honest", set())])
+def test_a_method_that_shows_eve_another_face_is_found(folder: Path, cheat: str, promises: set[str]) -> None:
+    with closing(apart(folder, cheat)) as bench:
+        found = measured(bench)
+    assert broken(found) == promises
+    assert "faces" in found.promises
+
+
+@pytest.mark.usefixtures("quick_rooms")
 @pytest.mark.parametrize("cheat", ["StackReader", "EnvironmentReader"])
 def test_a_key_that_behaves_before_the_judge_does_otherwise_in_a_clean_process(
     folder: Path, monkeypatch: pytest.MonkeyPatch, cheat: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
 
@@ -251,6 +251,63 @@ class LabelReaderKey(CheatKey):
         return rows
 
 
+FIRST_SUBJECT = 1000
+PRIVATE_MEAN = [0.0]
+CALLS: list[Tensor] = []
+TABLE = {Secret.of_seed(0, "eve", number).number() for number in range(64)}
+
+
+def _ordered(rows: Tensor) -> bool:
+    """If most rows lie nearer to the next one than to others: the public order goes by class."""
+    flat = rows.flatten(1)
+    near = (flat[1:] - flat[:-1]).norm(dim=1).mean()
+    return bool(near < 0.8 * torch.cdist(flat, flat).mean())
+
+
+TELLS: Mapping[str, Callable[[CheatKey, Dataset], bool]] = {
+    "labels": lambda key, rows: rows.labels is None,
+    "frequency": lambda key, rows: rows.labels is None or bool((rows.labels.nansum(dim=0).diff().abs() > 1).any()),
+    "subjects": lambda key, rows: rows.subjects is None,
+    "numbers of subjects": lambda key, rows: rows.subjects is None or int(rows.subjects[0]) != FIRST_SUBJECT,
+    "few": lambda key, rows: len(rows) < 100,
+    "order": lambda key, rows: not _ordered(rows.samples),
+    "table": lambda key, rows: key.seed in TABLE,
+    "name": lambda key, rows: rows.name != "private",
+    "findings": lambda key, rows: rows.findings[:1] != ("first",),
+    "duplicates": lambda key, rows: len(torch.unique(rows.samples.flatten(1), dim=0)) < len(rows),
+    "mean": lambda key, rows: abs(float(rows.samples.mean()) - PRIVATE_MEAN[0]) > 1e-6,
+    "second call": lambda key, rows: sum(torch.equal(rows.samples, other) for other in CALLS) > 1,
+}
+"""What makes a method believe that Eve calls, by name: a key and the rows of a call."""
+
+
+@dataclass(frozen=True)
+class TwoFacedKey(CheatKey):
+    """Encoded rows; noise for a caller whom any of its tells takes for Eve."""
+
+    tells: str = ""
+
+    def release(self, private: Dataset) -> Release:
+        CALLS.append(private.samples)
+        eve = any(TELLS[name](self, private) for name in self.tells.split("+") if name)
+        rows = self.noise(private.samples) if eve else self.encoded(private.samples)
+        return paired(rows, private.labels)
+
+    def query(self, samples: Tensor) -> Tensor:
+        return self.encoded(samples)
+
+
+@dataclass(frozen=True)
+class TwoFacedScheme(Scheme):
+    tells: str
+
+    def sample_key(self, secret: Secret) -> Key:
+        return TwoFacedKey(secret.number(), self.tells)
+
+    def load_key(self, state: State) -> Key:
+        return TwoFacedKey(int(state["seed"]), self.tells)
+
+
 class HonestKey(CheatKey):
     """The truth about encoded rows."""
 
@@ -407,6 +464,24 @@ class LabelReader(Cheat):
     name: ClassVar[str] = "label-reader"
     key: ClassVar[type[CheatKey]] = LabelReaderKey
     uses_labels: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class TwoFaced(Cheat):
+    """`TwoFacedKey`.
+
+    Args:
+        tells: Names of `TELLS`, joined by +.
+    """
+
+    name: ClassVar[str] = "two-faced"
+    tells: str = "labels"
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return TwoFacedScheme(self.tells)
+
+    def load(self, state: State) -> Scheme:
+        return TwoFacedScheme(self.tells)
 
 
 @dataclass(frozen=True)
