@@ -428,12 +428,13 @@ def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
 
 
 def submit(
-    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False
-) -> tuple[Path, Sequence[Finding]]:
+    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False,
+    disclose_to: Path | None = None,
+) -> tuple[Path, Sequence[Finding]]:  # fmt: skip
     """Pack a results folder into a bundle (`bench.exchange.submit`)."""
     from bench.exchange import submit as room
 
-    return room.submit(results, out, signer=signer, disclose=disclose)
+    return room.submit(results, out, signer=signer, disclose=disclose, disclose_to=disclose_to)
 
 
 def verify(
@@ -442,10 +443,10 @@ def verify(
 ) -> Verification:  # fmt: skip
     """Judge a bundle again and write the verdict (`bench.exchange.verify`)."""
     from bench.exchange import verify as room
-    from bench.results.run_secret import given
+    from bench.exchange.disclosed_secrets import Disclosed
 
-    key = given(secret) if secret else None
-    return room.verify(bundle, place, secret=key, rerun=rerun, sealed=sealed, signer=signer, out=out)
+    apart = Disclosed.read(secret) if secret else None
+    return room.verify(bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out)
 
 
 def verify_folder(results: Results) -> list[tuple[str, str]]:

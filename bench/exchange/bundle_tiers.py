@@ -14,21 +14,23 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from bench.exchange.check import Checked, Finding, check
+from bench.exchange.disclosed_secrets import Disclosed
 from bench.exchange.evidence_check import differences, evidence_of, order_follows
 from bench.exchange.recheck_fit import Refitted, disagreement, misfits
 from bench.exchange.submit import misplaced
 from bench.plugins import registry
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
-from bench.results.bundle import SECRET, Bundle
+from bench.results.bundle import SECRETS, Bundle
 from bench.results.evidence_file import EvidenceError
 from bench.results.records import Record
 from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
 
 NO_EVIDENCE = "its evidence is not in the bundle; --rerun may draw it and measure it again"
-Again = Callable[[Sequence[Record], Secret], Mapping[str, Record]]
-"""Measures records again under a secret (`bench.exchange.verify.run_again` in a folder of its own)."""
+UNDISCLOSED = "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`)"
+Again = Callable[[Sequence[Record], Mapping[str, Secret]], Mapping[str, Record]]
+"""Measures records again under their cells' secrets (`bench.exchange.verify.run_again` in a folder of its own)."""
 Recheck = Callable[[Record], Refitted | None]
 """Fits a record's method again (`bench.exchange.recheck_fit.recheck_fit`); None if that is impossible here."""
 
@@ -56,6 +58,7 @@ class _Cell:
     ordered: set[bool] = field(default_factory=set)
     drawn: list[str] = field(default_factory=list)
     refitted: bool = False
+    secret: Secret | None = None
 
     @property
     def reference(self) -> bool:
@@ -84,34 +87,34 @@ def checked_bundle(bundle: Bundle) -> Checked | Verified:
 
 
 def assign_tiers(
-    bundle: Bundle, *, secret: Secret | None = None, rerun: int = 0, again: Again | None = None,
+    bundle: Bundle, *, secrets: Disclosed | None = None, rerun: int = 0, again: Again | None = None,
     recheck: Recheck | None = None,
 ) -> Verified:  # fmt: skip
     """Check a bundle and give each record its tier.
 
     Args:
         bundle: The bundle.
-        secret: The run secret if its author sent it separately; None takes the bundle's own.
+        secrets: Those of its cells if the author sent them separately; None takes the bundle's own.
         rerun: Random measurements of every cell to make again, each with its controls.
         again: Makes them; None opens no data, and then no "not applicable" is tried again either.
         recheck: Fits methods again, to check claims and caveats; None opens no data.
 
     Raises:
-        BundleError: Its run secret is malformed.
+        BundleError: Its secrets are malformed.
     """
     checked = checked_bundle(bundle)
     if isinstance(checked, Verified):
         return checked
-    secret = secret or bundle.secret
+    secrets = secrets or Disclosed.in_bundle(bundle)
     try:
-        tiers, refitted = _tiers(bundle, checked, secret, rerun=rerun, again=again, recheck=recheck)
+        tiers, refitted = _tiers(bundle, checked, secrets, rerun=rerun, again=again, recheck=recheck)
     except _Refused as refusal:
         return Verified((refusal.finding,), checked.findings)
     return Verified((), checked.findings, verdict_on(bundle.sha256, checked.records.values(), tiers, refitted))
 
 
 def _tiers(
-    bundle: Bundle, checked: Checked, secret: Secret | None, *, rerun: int, again: Again | None,
+    bundle: Bundle, checked: Checked, secrets: Disclosed, *, rerun: int, again: Again | None,
     recheck: Recheck | None,
 ) -> tuple[dict[str, Judged], set[str]]:  # fmt: skip
     """The tier of each record by digest, and the refitted cells."""
@@ -119,24 +122,25 @@ def _tiers(
     held: dict[str, str] = {}  # by name, why a record stays self-reported
     for finding in checked.findings:
         held.setdefault(finding.name, f"{finding.kind}: {finding.reason}")
-    if secret is None:
-        reason = "keys cannot be derived without the run secret (`bench leaderboard submit --disclose`)"
-        return {str(record.digest): _self_reported(record, held.get(name, reason)) for name, record in
-                records.items()}, set()  # fmt: skip
     cells: dict[str, _Cell] = {}
     for name, record in records.items():
-        if record.inputs.get(COMMITMENT) != secret.commitment():
-            raise _Refused(SECRET, f"{name} was made under another run secret than the one that is disclosed")
-        cells.setdefault(record.cell, _Cell()).records[name] = record
+        cell = cells.setdefault(record.cell, _Cell())
+        cell.records[name] = record
+        if (secret := secrets.of(record)) is None:
+            held.setdefault(name, UNDISCLOSED)
+        elif record.dataset is not None and record.inputs.get(COMMITMENT) != secret.commitment():
+            raise _Refused(SECRETS, f"{name} was made under another secret than the one that is disclosed")
+        else:
+            cell.secret = secret
         if (reason := held.get(record.cell, "")) != "":
             held.setdefault(name, reason)
     for cell in cells.values():
         for name, record in cell.records.items():
-            if name not in held and record.status == "ok" and not _replayed(bundle, name, record, cell, secret):
+            if name not in held and record.status == "ok" and not _replayed(bundle, name, record, cell):
                 held[name] = NO_EVIDENCE
         if recheck is not None:
             _fit_again(cell, held, recheck)
-    _measure_again(cells, held, secret, rerun, again)
+    _measure_again(cells, held, rerun, again)
     tiers = {
         str(record.digest): _tier(record, cell, held.get(name))
         for cell in cells.values()
@@ -145,7 +149,7 @@ def _tiers(
     return tiers, {name for name, cell in cells.items() if cell.refitted}
 
 
-def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Secret) -> bool:
+def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell) -> bool:
     """Judge a record's evidence again. Returns False if it has none."""
     content = bundle.results.evidence(record)
     if content is None:
@@ -156,7 +160,8 @@ def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Se
         raise _Refused(name, f"its evidence cannot be read: {error}") from error
     if apart := list(differences(record, evidence)):
         raise _Refused(name, f"its figures do not follow from its evidence: {'; '.join(apart)}")
-    if (follows := order_follows(record, evidence, secret)) is not None:
+    assert cell.secret is not None
+    if (follows := order_follows(record, evidence, cell.secret)) is not None:
         cell.ordered.add(follows)
     return True
 
@@ -172,9 +177,7 @@ def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
     cell.refitted = True
 
 
-def _measure_again(
-    cells: Mapping[str, _Cell], held: dict[str, str], secret: Secret, rerun: int, again: Again | None
-) -> None:
+def _measure_again(cells: Mapping[str, _Cell], held: dict[str, str], rerun: int, again: Again | None) -> None:
     """Measure random records, their controls, and "not applicable" ones again."""
     sample: dict[str, Record] = {}
     for cell in cells.values():
@@ -193,7 +196,8 @@ def _measure_again(
             _draw_controls(cell, [other for other in cells.values() if other.reference], held)
     for cell in cells.values():
         sample |= {name: cell.records[name] for name in cell.drawn}
-    measured = again(list(sample.values()), secret) if sample else {}
+    secrets_of = {name: cell.secret for name, cell in cells.items() if cell.secret is not None}
+    measured = again(list(sample.values()), secrets_of) if sample else {}
     for name, record in sample.items():
         if (reason := disagreement(record, measured.get(f"{record.cell}/{record.evaluator}"))) is not None:
             raise _Refused(name, f"measured again under its own secret, it comes out otherwise: {reason}")

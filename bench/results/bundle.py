@@ -4,7 +4,8 @@ A zip file of plain JSON, text, PNG and safetensors, read without unpacking it: 
 - `manifest.json`: every other file with its hash, under one digest and, if its author signed, one signature.
 - `cells/...`: records, pictures and evidence, as in a results folder.
 - `environment.json`: the machine and its versions; `requirements.lock`: every package with its version.
-- `run-secret`: the secret behind the keys of the records, if its author discloses it.
+- `cell-secrets.json`: the secret of each cell, if its author discloses them. Bundles of earlier versions hold the run
+  secret of all of them, `run-secret`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from bench.randomness import SECRET_BYTES, Secret
-from bench.results import signed_json
+from bench.results import cell_secrets, signed_json
 from bench.results.atomic_file import write_atomically
 from bench.results.record_parts import Part
 from bench.results.results import Results
@@ -129,7 +130,8 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 KIND = "bundle"
 MANIFEST, ENVIRONMENT, LOCK, SECRET = "manifest.json", "environment.json", "requirements.lock", "run-secret"
-PARTS = frozenset({ENVIRONMENT, LOCK, SECRET})
+SECRETS = "cell-secrets.json"
+PARTS = frozenset({ENVIRONMENT, LOCK, SECRET, SECRETS})
 MOST_BYTES = 1 << 30
 ENDING = ".bundle.zip"
 
@@ -202,8 +204,18 @@ class Bundle:
         return Results(Path(self.path.name), _Inside(self.files))
 
     @property
+    def secrets(self) -> dict[str, Secret]:
+        """The secrets of cells that its author disclosed, by cell. Raises BundleError."""
+        if (content := self.files.get(SECRETS)) is None:
+            return {}
+        try:
+            return cell_secrets.loads(content)
+        except AlteredError as error:
+            raise BundleError(f"{self.path}: {SECRETS}: {error}") from error
+
+    @property
     def secret(self) -> Secret | None:
-        """The run secret that its author disclosed. Raises BundleError."""
+        """The run secret that a bundle of an earlier version discloses. Raises BundleError."""
         if (text := self.files.get(SECRET)) is None:
             return None
         content = of_hex(text)

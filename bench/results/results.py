@@ -17,9 +17,11 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret, store
 from bench.results.atomic_file import PRIVATE, Folder, Storage, make_folder
+from bench.results.cell_secrets import CellSecrets
 from bench.results.journal import Journal
 from bench.results.process_id import machine
 from bench.results.records import NewerRecordError, Record, RecordError, Status, dumps, loads, proved
+from bench.results.run_secret import RunSecret
 from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
@@ -111,6 +113,7 @@ def evidence_name(record: Record) -> str:
 
 RECORDS, PICTURES = "cells/*/*/*.json", "cells/*/*/*.png"
 SECRET = f"{PRIVATE}run-secret"
+CELL_SECRETS = f"{PRIVATE}cell-secrets.json"
 
 
 @dataclass(frozen=True)
@@ -159,8 +162,8 @@ class Results:
         make_folder(folder, mode=0o700)
         return folder / f"{content_key({'cell': cell})}.lock"
 
-    def keep_secret(self, wanted: Secret | None = None) -> Secret:
-        """The secret of all runs here: `wanted`, or fresh on first use.
+    def keep_secret(self, wanted: Secret | RunSecret | None = None) -> RunSecret:
+        """The run secret of this folder: `wanted`, or fresh on first use.
 
         Raises UsageError if the folder has another than the one that is wanted, or that a run began under: below a
         mount that was cut off lies an empty folder, and what a job did there under a secret of its own would be wrong.
@@ -173,7 +176,12 @@ class Results:
     def commitment(self) -> str | None:
         """The commitment to the run secret; None before the first run."""
         found = run_secret.kept(self.secret_file)
-        return None if found is None else found.commitment()
+        return None if found is None else found.root.commitment()
+
+    @property
+    def cell_secrets(self) -> CellSecrets:
+        """Secrets of cells that were measured under another folder's run secret."""
+        return CellSecrets(self.root / CELL_SECRETS)
 
     @property
     def secret_file(self) -> Path:

@@ -34,7 +34,7 @@ from bench.sandbox import Isolation
 from bench.seeds import derive
 from bench.types import Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
 from bench.workbench.cell import Cell
-from bench.workbench.inputs import fit_inputs, release_inputs
+from bench.workbench.inputs import cell_secret, fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 
@@ -47,7 +47,7 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
 
     They can be made again from the scheme.
     """
-    commitment = results.keep_secret().commitment()
+    commitment = cell_secret(results, cell, data).commitment()
     for number in range(keys):
         for drawn in (False, True):
             results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, drawn=drawn))
@@ -71,7 +71,8 @@ class Workbench:
 
     `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
     is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
-    surplus was withheld; None where none was. `run_secret` is what all that Eve must not know is derived from.
+    surplus was withheld; None where none was. `run_secret` is the
+    cell's own, from which all that Eve must not know is derived.
     `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these names; it
     is empty where nothing is known. No data set carries it, so that no method and no attack is given it. `withheld`
     says what became of labels where the method asks for equal classes; empty where nothing did.
@@ -105,8 +106,9 @@ class Workbench:
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
             public=splits.public.to(device), private=splits.private.to(device),
             control=splits.control.to(device), test=splits.test.to(device), record=record,
-            store=replace(place.results.store, budget=place.budget), run_secret=place.results.keep_secret(),
-            space=space, natural=None if splits.natural is None else splits.natural.to(device),
+            store=replace(place.results.store, budget=place.budget),
+            run_secret=cell_secret(place.results, cell, record), space=space,
+            natural=None if splits.natural is None else splits.natural.to(device),
             attributes=splits.attributes, withheld=withheld,
         )  # fmt: skip
 

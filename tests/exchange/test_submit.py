@@ -46,7 +46,7 @@ def test_the_same_folder_packs_to_the_same_bytes(handed: Handed, tmp_path: Path)
     again = tmp_path / "again.zip"
     assert submit(handed.results, again, disclose=True) == (again, ())
     assert Bundle.open(again).sha256 == handed.bundle.sha256
-    assert {"environment.json", "requirements.lock", "run-secret"} < {*handed.bundle.files}
+    assert {"environment.json", "requirements.lock", "cell-secrets.json"} < {*handed.bundle.files}
 
 
 def test_the_secret_stays_at_home_unless_it_is_disclosed(handed: Handed, tmp_path: Path) -> None:
@@ -54,8 +54,9 @@ def test_the_secret_stays_at_home_unless_it_is_disclosed(handed: Handed, tmp_pat
     assert submit(handed.results, tmp_path / "a.zip", signer=key) == (tmp_path / "a.zip", ())
     bundle = Bundle.open(tmp_path / "a.zip")
     assert bundle.secret is None
+    assert bundle.secrets == {}
     assert bundle.signer == key.public
-    assert handed.results.keep_secret().content not in (tmp_path / "a.zip").read_bytes()
+    assert handed.results.keep_secret().root.content not in (tmp_path / "a.zip").read_bytes()
 
 
 def test_the_lock_file_names_every_package_at_its_version() -> None:

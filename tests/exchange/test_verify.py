@@ -14,16 +14,19 @@ from made import submissions
 from made.submissions import METHOD, Handed, forged, found_of, judged, packed, tiers
 
 from bench.evidence import PairEvidence
+from bench.exchange.disclosed_secrets import Disclosed
 from bench.exchange.evidence_check import evidence_of
 from bench.exchange.verify import seal
 from bench.plugins import registry
 from bench.plugins.code_digest import code_digest
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
+from bench.results import cell_secrets
 from bench.results.bundle import BundleError
 from bench.results.evidence_file import pack
 from bench.results.records import Record, evidence_record, score_record
 from bench.results.results import evidence_name
+from bench.results.run_secret import RunSecret
 from bench.results.verdict import Tier
 from bench.runs.judge import judge
 from bench.workbench.inputs import COMMITMENT
@@ -69,9 +72,10 @@ def test_an_honest_bundle_is_replayed_and_measured_again(handed: Handed) -> None
 
 
 def test_without_its_secret_it_stays_the_authors_word(handed: Handed) -> None:
-    bare = forged(handed, {}, **{"run-secret": None})
+    bare = forged(handed, {}, **{"cell-secrets": None})
     assert set(tiers(judged(bare)).values()) == {"self-reported"}
-    assert set(tiers(judged(bare, secret=handed.results.keep_secret())).values()) == {"replayed"}
+    for apart in (Disclosed(handed.bundle.secrets), Disclosed(root=handed.results.keep_secret().root)):
+        assert set(tiers(judged(bare, secrets=apart)).values()) == {"replayed"}
 
 
 NOT_THE_EVIDENCE = "its figures do not follow from its evidence: reid-auc"
@@ -179,7 +183,7 @@ def test_what_belongs_to_no_record_is_refused_by_name(
     handed: Handed, name: str, content: bytes | None, said: str
 ) -> None:
     bundle = forged(handed, {}, **{name: content})
-    for found in (judged(bundle), seal(bundle, Secret.of_seed(1), again(handed))[0]):
+    for found in (judged(bundle), seal(bundle, RunSecret(Secret.of_seed(1)), again(handed))[0]):
         assert said in refusal(found)
         assert [finding.name for finding in found.refused] == [name]
 
@@ -230,9 +234,10 @@ def test_a_made_up_order_does_not_follow_from_the_secret(handed: Handed) -> None
 
 def test_another_secret_is_refused_and_written_into_the_records_fits_nothing(handed: Handed) -> None:
     other = Secret.of_seed(7, "another")
-    text = {"run-secret": f"{other.content.hex()}\n".encode()}
-    assert "another run secret" in refusal(judged(forged(handed, {}, **text)))
-    assert "another run secret" in refusal(judged(handed.bundle, secret=other))
+    text = {"cell-secrets.json": cell_secrets.dumps(dict.fromkeys(handed.bundle.secrets, other))}
+    assert "another secret" in refusal(judged(forged(handed, {}, **text)))
+    for apart in (Disclosed(root=other), Disclosed(dict.fromkeys(handed.bundle.secrets, other))):
+        assert "another secret" in refusal(judged(handed.bundle, secrets=apart))
 
     def change(record: dict[str, Any]) -> None:
         put(record, "inputs", COMMITMENT, value=other.commitment())
@@ -240,6 +245,8 @@ def test_another_secret_is_refused_and_written_into_the_records_fits_nothing(han
     assert set(tiers(judged(forged(handed, {".json": change}, **text))).values()) == {"self-reported"}
     with pytest.raises(BundleError, match="hex digits"):
         judged(forged(handed, {}, **{"run-secret": b"none"}))
+    with pytest.raises(BundleError, match="it is no JSON"):
+        judged(forged(handed, {}, **{"cell-secrets.json": b"none"}))
 
 
 def test_records_of_another_method_renamed_do_not_pass(handed: Handed) -> None:
@@ -253,10 +260,13 @@ def test_records_of_another_method_renamed_do_not_pass(handed: Handed) -> None:
 
     def change(record: dict[str, Any]) -> None:
         record |= {"method": told["method"], "cell": told["cell"]}
-        record["inputs"] |= {each: told["inputs"][each] for each in ("method", "method code", "method parameters")}
+        record["inputs"] |= {each: told["inputs"][each] for each in copied}
 
+    copied = ["method", "method code", "method parameters"]
     renamed = replace(handed, bundle=replace(handed.bundle, files=files))
     ends = {f"{there.cell}/{end}": change for end in (NEAREST, CHANCE)}
+    assert "another secret" in refusal(judged(forged(renamed, ends)))
+    copied += [COMMITMENT]
     found = judged(forged(renamed, ends))
     assert set(tiers(found).values()) == {"self-reported"}
 
@@ -274,7 +284,7 @@ def test_code_that_is_not_installed_here_keeps_records_at_their_authors_word(han
 
 def test_sealed_are_the_verifiers_own_records_and_never_an_authors(handed: Handed) -> None:
     """Keys that an author picked (of many secrets the luckiest) reach re-run at most: sealed keys he never held."""
-    mine = Secret.of_seed(3, "the verifier's")
+    mine = RunSecret(Secret.of_seed(3, "the verifier's"))
     found, apart = seal(handed.bundle, mine, again(handed))
     assert {each.tier for each in found_of(found)} == {Tier.SEALED}
     authors = {record.digest for _, record in handed.bundle.results.records() if isinstance(record, Record)}
@@ -289,7 +299,7 @@ def test_sealed_needs_a_sandbox(handed: Handed) -> None:
         return {"a/b": own(handed, NEAREST).model_copy(update={"isolation": "processes"})}
 
     with pytest.raises(UsageError, match="without a sandbox"):
-        seal(handed.bundle, Secret.of_seed(3), open_ones)
+        seal(handed.bundle, RunSecret(Secret.of_seed(3)), open_ones)
 
 
 def test_a_figure_of_another_metric_is_refused(handed: Handed) -> None:
@@ -331,5 +341,5 @@ def test_sealed_without_an_attack_is_the_authors_choice(handed: Handed) -> None:
     mine = own(handed, CHANCE)
     without = forged(handed, {}, **{f"cells/{target(handed)}": None})
     made = mine.model_copy(update={"isolation": "sandbox"})
-    found, _ = seal(without, Secret.of_seed(3), lambda *_: {f"{mine.cell}/{mine.evaluator}": made})
+    found, _ = seal(without, RunSecret(Secret.of_seed(3)), lambda *_: {f"{mine.cell}/{mine.evaluator}": made})
     assert set(tiers(found).values()) == {"self-reported"}

@@ -14,9 +14,10 @@ from bench.randomness import Secret
 from bench.results.process_id import machine
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
+from bench.results.run_secret import RunSecret
 from bench.results.signed_json import content_key
 from bench.results.store import Artefact
-from bench.workbench.inputs import COMMITMENT
+from bench.workbench.inputs import COMMITMENT, record_identity
 from made.board_records import auc, dataset, keyed, record
 
 PNG = b"\x89PNG\r\n\x1a\n a picture"
@@ -71,10 +72,17 @@ def folder(root: Path, *, count: int = 6) -> Results:
     return results
 
 
+def cell_of(made: Record, secret: Secret) -> Secret:
+    """The secret of a record's cell under a run secret."""
+    identity = record_identity(made)
+    assert identity is not None
+    return RunSecret(secret).of_cell(identity)
+
+
 def under(made: Record, secret: Secret) -> Record:
     """The record as made under a run secret."""
     again = keyed(made)
-    told = {**again.inputs, COMMITMENT: secret.commitment()}
+    told = {**again.inputs, COMMITMENT: cell_of(made, secret).commitment()}
     return again.model_copy(update={"inputs": told, "key": content_key(told)})
 
 

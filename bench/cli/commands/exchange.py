@@ -36,20 +36,29 @@ def submit(
     sign: Annotated[Path | None, switch("sign it with this key (see `bench keys new`)", metavar="FILE")] = None,
     disclose: Annotated[
         bool,
-        switch("add the run secret, so that others can derive the keys and check the evidence; its holder can undo the "
-               "folder's releases"),
+        switch("add the secret of each cell, so that others can derive its keys and check the evidence; its holder can "
+               "undo the releases of these cells, and of no others"),
     ] = False,
+    disclose_to: Annotated[
+        Path | None,
+        switch("write these secrets into a new file, for a verifier alone (verify --secret FILE)", name="--disclose-to",
+               metavar="FILE"),
+    ] = None,
 ) -> int:  # fmt: skip
     """Pack a results folder into a bundle; 1 if it has faults."""
     signer = SigningKey.read(sign) if sign else None
-    path, findings = boards.submit(Results(folder.resolve()), out, signer=signer, disclose=disclose)
+    path, findings = boards.submit(
+        Results(folder.resolve()), out, signer=signer, disclose=disclose, disclose_to=disclose_to
+    )
     if findings:
         to_stderr(summary(findings), MOST_SHOWN)
         print(f"nothing was packed: {len(findings)} {'fault' if len(findings) == 1 else 'faults'}", file=sys.stderr)
         return 1
     print(f"{path} ({path.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")
-    if not disclose:
-        print("Without its run secret its keys cannot be derived: it stays self-reported (--disclose adds it)")
+    if disclose_to is not None:
+        print(f"Secrets of its cells, for a verifier: {disclose_to}")
+    elif not disclose:
+        print("Without its cells' secrets keys cannot be derived: it stays self-reported (--disclose adds them)")
     print(f"Try it: bench leaderboard verify {shlex.quote(str(path))}")
     print("Submit it: a pull request that adds it to leaderboard/submissions/, whose README says how")
     return 0
@@ -107,7 +116,9 @@ def verify(
     results: Annotated[Path | None, switch("folder of the records (default: results)", metavar="DIR")] = None,
     trusted: Trusted = (),
     secret: Annotated[
-        Path | None, switch("the run secret, if the bundle has none", metavar="FILE", group=BUNDLE)
+        Path | None,
+        switch("secrets of its cells (of --disclose-to), or a run secret, if it has none", metavar="FILE",
+               group=BUNDLE),
     ] = None,
     rerun: Annotated[
         int | None,
