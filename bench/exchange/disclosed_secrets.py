@@ -1,4 +1,4 @@
-"""Secrets of cells that an author discloses, in a bundle or to a verifier alone."""
+"""Disclosed secrets of cells, in a bundle or to a verifier alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Disclosed:
 
     @classmethod
     def read(cls, path: Path) -> Disclosed:
-        """Those in a file of `bench leaderboard submit --disclose-to`, or a run secret. Raises UsageError."""
+        """Those in a file of `--disclose-to`, or a run secret. Raises UsageError."""
         try:
             return cls(cell_secrets.loads(path.read_bytes()))
         except (AlteredError, OSError):
@@ -47,7 +47,7 @@ class Disclosed:
         return bool(self.cells) or self.root is not None
 
     def of(self, record: Record) -> Secret | None:
-        """The secret of a record's cell; None if none is disclosed, or its cell cannot be built here."""
+        """The secret of a record's cell; None if it is not disclosed."""
         if record.cell in self.cells or self.root is None:
             return self.cells.get(record.cell)
         if record.inputs.get(COMMITMENT) == self.root.commitment():  # by an earlier version
@@ -57,7 +57,7 @@ class Disclosed:
 
 
 def secret_of_cell(results: Results, record: Record) -> Secret | None:
-    """The secret of a record's cell in a results folder, which others may have.
+    """The secret of a record's cell, which may be disclosed, or None.
 
     None if it is not here, or is the run secret of a folder of an earlier version, behind more than this cell.
     """
@@ -71,7 +71,7 @@ def secret_of_cell(results: Results, record: Record) -> Secret | None:
 
 
 def disclosable(results: Results, records: Mapping[str, Record]) -> tuple[dict[str, Secret], list[str]]:
-    """The secrets of the records' cells, and names of records whose secret cannot be disclosed."""
+    """The secrets of the records' cells, and names of records without."""
     found: dict[str, Secret] = {}
     without: list[str] = []
     for name, record in records.items():
@@ -85,7 +85,7 @@ def disclosable(results: Results, records: Mapping[str, Record]) -> tuple[dict[s
 
 
 def write(path: Path, secrets: Mapping[str, Secret]) -> None:
-    """Write secrets of cells into a new file that its owner alone can read. Raises UsageError."""
+    """Write secrets into a new file, for its owner alone. Raises UsageError."""
     try:
         write_new(path, cell_secrets.dumps(secrets), mode=0o600)
     except FileExistsError as error:
@@ -93,7 +93,7 @@ def write(path: Path, secrets: Mapping[str, Secret]) -> None:
 
 
 def keep_cell_secrets(results: Results, records: Sequence[Record], secrets: Mapping[str, Secret]) -> None:
-    """Have a results folder measure these records under the secrets of their cells."""
+    """Keep secrets, under which a folder then measures these records."""
     identities = {record.cell: record_identity(record) for record in records if record.cell in secrets}
     results.cell_secrets.add(
         {content_key(identity): secrets[cell] for cell, identity in identities.items() if identity is not None}
@@ -107,7 +107,7 @@ def is_under(results: Results, record: Record) -> bool:
 
 
 def knows(secret: RunSecret, record: Record) -> bool:
-    """True if a record's cell was measured under this run secret, or a child of it."""
+    """True if a record is under this run secret or its child."""
     identity = record_identity(record)
     possible = [secret.root, *([] if identity is None else [secret.of_cell(identity)])]
     return record.inputs.get(COMMITMENT) in {each.commitment() for each in possible}

@@ -18,7 +18,7 @@ from bench.exchange.foreign_folder import ArtefactFolder, RecordFile, artefact_f
 from bench.plugins.spec import UsageError
 from bench.results import run_secret
 from bench.results.journal import AlteredWarning, Journal
-from bench.results.records import NewerRecordError, Record, RecordError
+from bench.results.records import NewerRecordError, Record, RecordError, is_no_past_time
 from bench.results.results import Results, cell_and_evaluator
 from bench.results.run_secret import RunSecret
 from bench.results.signed_json import AlteredError
@@ -162,7 +162,7 @@ def _check(sources: Sequence[Results], into: Results) -> None:
 def _secret(
     sources: Sequence[Results], into: Results, secret_of: Results | None
 ) -> tuple[Results, RunSecret] | None:  # fmt: skip
-    """The run secret for the joined folder, and its origin; None leaves it its own."""
+    """The joined folder's run secret and its origin; None for its own."""
     if secret_of is not None:
         if (secret := run_secret.kept(secret_of.secret_file)) is None:
             raise UsageError(f"there is no run secret in {secret_of.root}")
@@ -174,7 +174,7 @@ def _secret(
 
 
 def _bring_secrets(into: Results, offers: Iterable[Offer]) -> None:
-    """Keep the secrets of cells that were measured under another run secret than the folder's."""
+    """Keep the secrets of cells from other run secrets."""
     for cell, offer in {cell_and_evaluator(offer.file.name)[0]: offer for offer in offers}.items():
         with suppress(RecordError, OSError):  # a run has replaced it meanwhile
             record = into.record(cell, cell_and_evaluator(offer.file.name)[1])
@@ -187,7 +187,12 @@ def _offers(sources: Sequence[Results], outcomes: Outcomes) -> Iterator[Offer]:
     for source in sources:
         for file in record_files(source):
             try:
-                yield Offer.of(file.read().record, file)
+                record = file.read().record
+                if is_no_past_time(record.created):
+                    raise RecordError(
+                        f"it says that it was made at {record.created!a:.40}, which is no time of the past"
+                    )
+                yield Offer.of(record, file)
             except RecordError as error:
                 outcomes.add("record", file.name, "refused", f"in {source.root}: {error}")
 

@@ -65,6 +65,8 @@ def submit(
     files[bundle.LOCK] = lock().encode()
     if disclose:
         files[bundle.SECRETS] = cell_secrets.dumps(secrets)
+    if results.draw_file.exists():
+        files[bundle.DRAW] = results.draw_file.read_bytes()
     if disclose_to is not None:
         disclosed_secrets.write(disclose_to, secrets)
     bundle.pack(out, files, f"veil-bench {version('veil-bench')}", signer)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.exchange.bundle_tiers import Verified, assign_tiers, checked_bundle, repeatable, verdict_on
+from bench.exchange.bundle_tiers import Board, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
 from bench.exchange.check import DONE
 from bench.exchange.disclosed_secrets import Disclosed, keep_cell_secrets, knows
 from bench.exchange.recheck_fit import Refitted, recheck_fit
@@ -52,7 +52,7 @@ class Verification:
 
 def verify(
     path: Path, place: Place, *, secrets: Disclosed | None = None, rerun: int | None = None, sealed: bool = False,
-    signer: SigningKey | None = None, out: Path | None = None,
+    signer: SigningKey | None = None, out: Path | None = None, board: Board | None = None,
 ) -> Verification:  # fmt: skip
     """Verify a bundle, and write its verdict unless it is refused.
 
@@ -64,6 +64,7 @@ def verify(
         sealed: Measure everything again under the secret of the verifier's results folder, in a sandbox.
         signer: Signs the verdict.
         out: The verdict's file; None puts it beside the bundle.
+        board: The register that a draw must be of; None takes the draw's word.
 
     Raises:
         BundleError: It is no bundle, or was altered.
@@ -76,20 +77,21 @@ def verify(
     if place.results.trusted is not None and bundle.signer not in place.results.trusted:
         raise UsageError(f"{path} is signed by {bundle.signer or 'no key'}, and by none of the --trusted keys")
     out = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
-    _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.REPLAYED, signer)
+    _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.ARITHMETIC_CHECKED, signer)
     differences: list[str] = []
     absent: set[str] = set()
     if sealed:
         own = place.results.keep_secret()
         verified, differences = seal(bundle, own, lambda records: run_again(records, place))
     elif rerun is None:
-        verified = assign_tiers(bundle, secrets=secrets)
+        verified = assign_tiers(bundle, secrets=secrets, board=board)
     else:
         with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
             # Measuring takes the author's secrets, and fitting any: each has a results folder of its own.
             measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
             verified = assign_tiers(
-                bundle, secrets=secrets, rerun=rerun, again=lambda records, own: run_again(records, measuring, own),
+                bundle, secrets=secrets, rerun=rerun, board=board,
+                again=lambda records, own: run_again(records, measuring, own),
                 recheck=lambda record: _recheck(record, fitting, absent),
             )  # fmt: skip
     if verified.verdict is not None:

@@ -1,4 +1,4 @@
-"""A file of secrets of cells, each by the cell that it belongs to.
+"""Files of cells' secrets.
 
 A bundle discloses the secrets of its cells so, and a results folder keeps those of cells that came from another folder.
 """
@@ -44,12 +44,12 @@ def loads(content: bytes) -> dict[str, Secret]:
 
 @dataclass(frozen=True)
 class CellSecrets:
-    """The secrets in a results folder's file, by the key of a cell's identity."""
+    """The secrets in a results folder, by key of the cell's identity."""
 
     path: Path
 
     def read(self) -> dict[str, Secret]:
-        """All of them; empty without a file. Raises UsageError for an altered file."""
+        """All of them; empty without a file. Raises UsageError."""
         try:
             return loads(self.path.read_bytes())
         except FileNotFoundError:

@@ -1,11 +1,11 @@
-"""The run secret: 32 bytes behind all keys of a results folder, and the secret of each cell.
+"""The run secret of a results folder, and the cells' secrets.
 
-The run secret stays in the folder. Every cell works under a child of it (HKDF-Expand, RFC 5869) that is named by the
-cell's whole identity: method, parameters, data with their fingerprints, sizes and device. With a cell's secret one can
-repeat its measurements to the last bit, and undo its releases; it says nothing of other cells. Its commitment
-(`Secret.commitment`) stands in the inputs of the cell's records and releases, without a salt, because 256 bits are too
-many to try. The same cell in two folders with the same run secret has the same keys and the same releases, on purpose:
-several machines of one laboratory measure one row, and each cell differs from all others by its data.
+The run secret is 32 bytes and stays in the folder. Every cell works under a child of it (HKDF-Expand, RFC 5869) that is
+named by the cell's whole identity: method, parameters, data with their fingerprints, sizes and device. With a cell's
+secret one can repeat its measurements to the last bit, and undo its releases; it says nothing of other cells. Its
+commitment (`Secret.commitment`) stands in the inputs of the cell's records and releases, without a salt, because 256
+bits are too many to try. The same cell in two folders with the same run secret has the same keys and the same releases,
+on purpose: several machines of one laboratory measure one row, and each cell differs from all others by its data.
 
 Folders of earlier versions hold a file of another form. All of their cells work under the run secret itself.
 """

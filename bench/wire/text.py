@@ -39,7 +39,9 @@ def plain(text: str, most: int = MOST) -> str:
 
 
 def shown(path: object) -> str:
-    r"""A path of this machine for a terminal, in full: what does not print is escaped.
+    r"""A path of this machine for a terminal, in full.
+
+    Characters that do not print, or turn the direction of reading, are escaped.
 
     >>> shown("results/\u202ecod.exe \x1b[31m/a b")
     'results/\\u202ecod.exe \\x1b[31m/a b'

@@ -84,7 +84,7 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
 
 
 def cell_identity(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
-    """Everything that distinguishes a cell from all others, its data by their fingerprints."""
+    """Everything that distinguishes a cell, with fingerprints of its data."""
     return {**cell.identity(), "data": data.fingerprint, "public data": data.public_fingerprint}
 
 

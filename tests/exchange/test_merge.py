@@ -106,7 +106,7 @@ def test_equally_new_records_are_refused(tmp_path: Path) -> None:
     keep(b, one(seconds={"fit": 2.5}))
     assert "none is the newest" in joined(into, a, b, prefer="newest").reasons("refused")[0]
     keep(b, one(seconds={"fit": 2.5}, created="yesterday"))
-    assert "says no date" in joined(into, a, b, prefer="newest").reasons("refused")[0]
+    assert "no time of the past" in joined(into, a, b, prefer="newest").reasons("refused")[0]
 
 
 def test_what_is_there_and_refused_is_not_overwritten(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_the_command_line_packs_verifies_and_refuses(
     )
     assert main(["leaderboard", "verify", str(bundle), "--sign", str(key), "--trusted", f"{key}.pub"]) == 0
     printed = capsys.readouterr().out
-    assert printed.endswith("Tier: replayed\n")
+    assert printed.endswith("Tier: arithmetic-checked\n")
     assert f"Signed by {SigningKey.read(key).public}\n" in printed
     assert (tmp_path / "mine.verdict.json").is_file()
     make_pair(tmp_path / "other")
@@ -184,9 +184,9 @@ def test_the_command_line_packs_verifies_and_refuses(
     for signer, more in ((SigningKey.read(key), ["--sign", str(key)]), (None, [])):
         verdict.write(sealed(bundle), higher := tmp_path / "higher.verdict.json", signer)
         assert main(["leaderboard", "verify", str(bundle), *more, "--verdict", str(higher)]) == 2
-        assert "says sealed, and the new one replayed at most" in capsys.readouterr().err
+        assert "says sealed, and the new one arithmetic-checked at most" in capsys.readouterr().err
     assert main(["leaderboard", "verify", str(bundle), "--verdict", str(tmp_path)]) == 2
-    assert "cannot be read (Is a directory); write elsewhere" in capsys.readouterr().err
+    assert "cannot be read: expected a file, found a folder; write elsewhere" in capsys.readouterr().err
     assert main(["leaderboard", "verify", str(bundle), "--verdict", str(tmp_path / "b.verdict.json")]) == 0
     assert main(["leaderboard", "verify", str(bundle), "--sign", str(key)]) == 0
     assert main(["leaderboard", "submit", str(handed.results.root), "--out", str(bundle)]) == 2

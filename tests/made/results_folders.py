@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import save
 
 from bench.randomness import Secret
+from bench.results import log_file
 from bench.results.process_id import machine
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
@@ -68,7 +70,9 @@ def folder(root: Path, *, count: int = 6) -> Results:
     results.journal.keep_plan("synth-cxr/c0", "method: m\nevaluators: []\n", None)
     log = results.log("synth-cxr", "c0", "utility")
     log.parent.mkdir(parents=True)
-    log.write_text("a patient's name")
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.write(handle, b"a patient's name")
+    log_file.close(log, handle)
     return results
 
 
