@@ -16,7 +16,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -42,11 +43,23 @@ KEPT_PREFIXES = ("OMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "ATEN_", "NUMB
 SECONDS = 60.0
 ROOM = "/room"
 """The place of exchanged files in a sandbox: their true place would tell whose run it is."""
+NETWORK = (
+    "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki", "/etc/ca-certificates",
+    "/etc/pip.conf", "/etc/xdg/pip", "/etc/uv",
+)  # fmt: skip
+INSTALLERS = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_", "REQUESTS_CA_")
 NVIDIA = ("/dev/nvidia*", "/dev/nvidia-caps/*")
 
 
 def confined(
-    command: Sequence[str], *, folder: Path | None, files: Sequence[Path], device: str, hidden: Sequence[Path] = ()
+    command: Sequence[str],
+    *,
+    folder: Path | None,
+    files: Sequence[Path],
+    device: str,
+    hidden: Sequence[Path] = (),
+    interpreter: Sequence[Path] | None = None,
+    installs: Installs | None = None,
 ) -> list[str]:
     """`command` within a sandbox.
 
@@ -56,6 +69,8 @@ def confined(
         files: What else it may read: the plug-in's own files and folders.
         device: "cpu" or "cuda", which brings the accelerator's device files.
         hidden: Folders below those shown that are empty in it.
+        interpreter: Files of the Python that runs in it, and of its packages; None for those of this process.
+        installs: An installation with network and without the filter of system calls; None for none.
     """
     assert BWRAP is not None
     line = [
@@ -67,7 +82,7 @@ def confined(
         line += ["--setenv", name, value]
     for place in SYSTEM:
         line += ["--ro-bind-try", place, place]
-    shown = dict.fromkeys([*python(), *files])
+    shown = dict.fromkeys([*(python() if interpreter is None else interpreter), *files])
     # A shown file below a scratch folder would stand in writable parents: the topmost of these is made read-only.
     parents = sorted({
         str(scratch / path.relative_to(scratch).parts[0])
@@ -79,6 +94,8 @@ def confined(
         line += ["--ro-bind", str(path), str(path)]
     for path in hidden:
         line += ["--tmpfs", str(path), "--remount-ro", str(path)]
+    if installs is not None:
+        line += [*installs.line()]
     if device == "cuda":
         for pattern in NVIDIA:
             for found in sorted(Path("/").glob(pattern[1:])):
@@ -90,7 +107,7 @@ def confined(
             line += ["--bind", str(folder / name), f"{ROOM}/{name}"]
     for parent in [*parents, "/dev", "/"]:
         line += ["--remount-ro", parent]
-    return [*_filtered(line), "--chdir", "/tmp", "--", *command]
+    return [*(_filtered(line) if installs is None else line), "--chdir", "/tmp", "--", *command]
 
 
 def _filtered(line: list[str]) -> list[str]:
@@ -109,6 +126,35 @@ def why_whispers() -> str | None:
     if architecture() is None:
         return f"no filter of system calls is written for {platform.machine()}"
     return None
+
+
+@dataclass(frozen=True)
+class Installs:
+    """An installation within a sandbox: network, and a folder to write.
+
+    Args:
+        folder: That folder.
+        variables: Environment variables.
+    """
+
+    folder: Path
+    variables: Mapping[str, str]
+
+    def line(self) -> Iterator[str]:
+        """Words for bubblewrap."""
+        yield from ("--share-net", "--bind", str(self.folder), str(self.folder))
+        for name, value in self.variables.items():
+            yield from ("--setenv", name, value)
+        named = [part for value in self.variables.values() for part in value.replace("file://", " ").split()]
+        for place in dict.fromkeys([*NETWORK, *(part for part in named if part.startswith("/"))]):
+            if not self.folder.is_relative_to(place) and not Path(place).is_relative_to(self.folder):
+                yield from ("--ro-bind-try", place, place)
+
+
+def installing(folder: Path, variables: Mapping[str, str]) -> Installs:
+    """An installation into a folder, with the variables of pip and uv."""
+    kept = {name: value for name, value in os.environ.items() if name.upper().startswith(INSTALLERS)}
+    return Installs(folder, {**kept, **variables})
 
 
 def environment(*, sandbox: bool) -> dict[str, str]:
@@ -157,13 +203,17 @@ OURS = ("bench/data", "leaderboard")
 """Folders of this project with readers, generators and results: a method needs none of them."""
 
 
-def data_folders() -> Iterator[Path]:
+def data_folders(interpreter: Sequence[Path] | None = None, *, ours: bool = True) -> Iterator[Path]:
     """Folders with data, generators and results.
 
-    Code of other authors could look rows up in them.
+    Code of other authors must not look rows up in them.
+
+    Args:
+        interpreter: As for `confined`.
+        ours: Folders of this project as well.
     """
-    yield from (HOME / folder for folder in OURS)
-    shown = [*python(), Path("/usr"), *_path()]
+    yield from (HOME / folder for folder in OURS if ours)
+    shown = [*(python() if interpreter is None else interpreter), Path("/usr"), *_path()]
     packages = dict.fromkeys(
         [*shown, *(found for place in shown for pattern in PACKAGED for found in place.glob(pattern))]
     )

@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+# Both load entry points of every installed package when they are imported, and would run other authors' code here.
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
+
 PACKAGES = ("bench", "methods", "attacks", "metrics", "leaderboard")
 HOME = Path(__file__).resolve().parent.parent
 

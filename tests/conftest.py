@@ -21,6 +21,8 @@ from bench.randomness import Secret
 if TYPE_CHECKING:  # few tests need it
     from made.submissions import Handed
 
+os.environ["BENCH_PLUGINS"] = "/dev/null/none"  # no plug-ins that the user has added
+
 # How long an example takes says how busy the machine is, and nothing else.
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -49,7 +51,7 @@ def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: obj
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request) -> Path:
     """A cache and configuration of the test session's own; data roots only for tests that ask for real images."""
     home = tmp_path_factory.getbasetemp() / "home"
-    for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
     if request.node.get_closest_marker("real_data") is None:
         monkeypatch.delenv("BENCH_DATA", raising=False)

@@ -153,22 +153,6 @@ VERBS: dict[str, Verb] = {
         ("bench leaderboard ledger", "bench leaderboard ledger --renew"),
         "leaderboard:ledger",
     ),
-    "leaderboard commit": Verb(
-        "Commit to the code, parameters and data of a run, before the board draws its run secret.",
-        (
-            "bench leaderboard commit --method dp-simple --dataset digits --preset first-look --out mine.json",
-            "bench leaderboard commit --method syfer --dataset mimic --out mine.json --sign me.key",
-        ),
-        "leaderboard:commit",
-    ),
-    "leaderboard draw": Verb(
-        "Answer a commitment with a signed run secret, and enter it in the board's register.",
-        (
-            "bench leaderboard draw mine.json --sign board.key",
-            "bench leaderboard draw mine.json --sign board.key --register draws --days 30",
-        ),
-        "leaderboard:draw",
-    ),
     "leaderboard submit": Verb(
         "Check a results folder and pack it into one bundle.",
         ("bench leaderboard submit results", "bench leaderboard submit results --sign me.key --out mine.bundle.zip"),
@@ -192,6 +176,21 @@ VERBS: dict[str, Verb] = {
         ("bench leaderboard export shared", "bench leaderboard export shared --results results --restricted"),
         "exchange:export",
     ),
+    "plugin add": Verb(
+        "Add methods and attacks of other authors, in an environment of their own that only sandboxes start.",
+        ("bench plugin add ./my-package", "bench plugin add ./old.py 'numpy<1.20' --python python3.8 --name old"),
+        "plugins:add",
+    ),
+    "plugin list": Verb(
+        "List the environments of added plug-ins: plug-ins, interpreter, date and state.",
+        ("bench plugin list", "bench plugin list my-package"),
+        "plugins:list_added",
+    ),
+    "plugin remove": Verb(
+        "Remove an environment and its plug-ins.",
+        ("bench plugin remove my-package", "bench plugin remove old"),
+        "plugins:remove",
+    ),
     "keys new": Verb(
         "Make a key pair that signs records.", ("bench keys new me.key", "bench keys new ~/keys/board.key"), "keys:new"
     ),
@@ -204,6 +203,7 @@ VERBS: dict[str, Verb] = {
 GROUPS = {
     "data": "List, describe, prepare or verify data sets.",
     "leaderboard": "Build the pages, and carry records to other machines or to the board.",
+    "plugin": "Add, list or remove plug-ins of other authors.",
     "keys": "Make or show keys that sign records.",
 }
 

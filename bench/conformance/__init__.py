@@ -24,7 +24,8 @@ from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.registry import heard
 from bench.plugins.spec import PluginSpec, parse
-from bench.plugins.third_party import SAID, believed
+from bench.plugins.third_party import believed
+from bench.room_side import SAID
 from bench.types import NotApplicable
 from bench.wire.text import named
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 
-from bench.plugins.spec import UsageError
+from bench.plugins.environments import Environment
+from bench.plugins.groups import Group
+from bench.plugins.spec import PluginSpec, UsageError, parse
+from bench.plugins.third_party import environment_of, files_of
+from bench.sandbox import confined, why_not
+from bench.sandbox import environment as room_variables
 
 PATIENCE = 60.0  # seconds after which a check that goes on is named
 
@@ -42,11 +49,9 @@ def check_plugin(text: str, device: str) -> Iterator[PluginCheck]:
     Raises:
         UsageError: No plug-in has the name, or the device is not there.
     """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(text, device, theirs))
-    process.start()
-    theirs.close()
+    spec = parse(text)
+    environment = environment_of("methods", spec) or environment_of("attacks", spec)
+    ours, ended = _begun(text, device) if environment is None else _begun_in(environment, spec, device)
     group, begun, done = "methods", "loads", False
     try:
         while not done:
@@ -65,12 +70,46 @@ def check_plugin(text: str, device: str) -> Iterator[PluginCheck]:
             if message["result"] is not None:
                 yield PluginCheck(group, **message["result"])
     finally:
-        process.join()
+        code = ended()
     if not done:
-        assert process.exitcode is not None
-        how = f"signal {-process.exitcode}" if process.exitcode < 0 else f"exit code {process.exitcode}"
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
         detail = f"it ended the process ({how}) without an error: no check could go on"
         yield PluginCheck(group, begun, "failed", detail, "", "", 0.0)
+
+
+def _begun(text: str, device: str) -> tuple[Connection, Callable[[], int]]:
+    """Connection to a process that checks a plug-in, and its exit code."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=work, args=(text, device, theirs))
+    process.start()
+    theirs.close()
+
+    def ended() -> int:
+        process.join()
+        return process.exitcode or 0
+
+    return ours, ended
+
+
+def _begun_in(environment: Environment, spec: PluginSpec, device: str) -> tuple[Connection, Callable[[], int]]:
+    """The same in a room of the plug-in's environment."""
+    group: Group = "methods" if environment_of("methods", spec) is not None else "attacks"
+    environment.check()
+    reading, writing = os.pipe()
+    task = {**environment.task(group, spec, "smoke"), "mode": "check", "device": device, "answer": writing}
+    command, sandbox = environment.command(task), why_not() is None
+    if sandbox:
+        command = confined(
+            command, folder=None, files=tuple(files_of(group, spec)), device="cuda" if device == "cuda" else "cpu",
+            interpreter=environment.interpreter_files,
+        )  # fmt: skip
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, pass_fds=(writing,), env=room_variables(sandbox=sandbox),
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(writing)
+    return Connection(reading, writable=False), process.wait
 
 
 def _wait(ours: Connection, begun: str) -> None:
@@ -83,11 +122,10 @@ def _wait(ours: Connection, begun: str) -> None:
         )
 
 
-def _work(text: str, device: str, pipe: Connection) -> None:
+def work(text: str, device: str, pipe: Connection) -> None:
     """Check, and send each title as it begins and each result."""
     from bench.conformance import conform
     from bench.plugins.catalogue import groups_of
-    from bench.plugins.spec import parse
     from bench.workbench.machine import choose_device
 
     def tell(group: str, begun: str | None, result: dict[str, object] | None = None) -> None:

@@ -24,17 +24,18 @@ from typing import NoReturn, cast
 import torch
 from pydantic import JsonValue
 
+from bench import room_side
 from bench.checkpoint import save_checkpoints
 from bench.contract.seal import ContractError, check
 from bench.determinism import exact, register
 from bench.isolation.method_proxy import JudgeLine, KnownMethod
 from bench.isolation.remote_method import RemoteScheme
-from bench.isolation.rpc_codec import MESSAGE_BYTES, Generators, Handle, Learned, Value, pack, raise_told, told, unpack
+from bench.isolation.rpc_codec import Generators, Handle, Learned, Value, pack, raise_told, told, unpack
 from bench.memory.memory_budget import Budget
 from bench.plugins.configured import configure, to_fit
 from bench.plugins.groups import Group
-from bench.plugins.installation import vetted
 from bench.progress import LOGGER, Forwarder
+from bench.room_side import MESSAGE_BYTES
 from bench.types import (
     Attack,
     Attacker,
@@ -52,21 +53,10 @@ from bench.types import (
 from bench.wire.message import Reader, WireError, send
 from bench.wire.tensor_file import TensorsError, pack_tensors, read_tensor
 
-ASKED: Mapping[type, frozenset[str]] = {
-    Method: frozenset({"fit", "load"}),
-    Scheme: frozenset({"state", "claim", "accounts", "notes", "mechanism", "sample_key", "load_key", "load_generator"}),
-    Key: frozenset({"release", "query", "decode", "classifier", "state", "own"}),
-    Generator: frozenset({"sample"}),
-    Mechanism: frozenset({
-        "exact", "rowwise", "scale", "fence", "locate", "observe", "witnesses", "log_density", "noise", "stopped",
-    }),
-    Attack: frozenset({"fit"}),
-    Attacker: frozenset({"score", "membership", "notes"}),
-    PairScores: frozenset({"shape", "block", "factors"}),
-}  # fmt: skip
+KINDS = (Method, Scheme, Key, Generator, Mechanism, Attack, Attacker, PairScores)
+ASKED: Mapping[type, tuple[str, ...]] = {kind: room_side.ASKED[kind.__name__] for kind in KINDS}
 """Names that may be called, by the type of the contract."""
 EXPECTED = NotApplicable, ContractError, TensorsError, MemoryError
-OWN = ("query", "decode", "classifier")
 
 
 Exchange = Callable[[dict[str, JsonValue]], dict[str, JsonValue]]
@@ -132,7 +122,7 @@ class PluginHost:
             callee: object = to_fit(plugin) if name == "fit" else plugin
         else:
             callee = self._objects[target]
-        allowed = next((names for kind, names in ASKED.items() if isinstance(callee, kind)), frozenset())
+        allowed = next((names for kind, names in ASKED.items() if isinstance(callee, kind)), ())
         if name == "call" and callable(callee):
             return callee(*values)
         if name == "fetch":
@@ -140,7 +130,7 @@ class PluginHost:
         if name not in allowed:
             raise ContractError(f"{name} of a {type(callee).__name__} may not be called")
         if name == "own":  # the functions that a key overrides
-            return [own for own in OWN if getattr(type(callee), own) is not getattr(Key, own)]
+            return [own for own in room_side.OWN if getattr(type(callee), own) is not getattr(Key, own)]
         attribute = getattr(callee, name)
         if name == "block":
             top, bottom, left, right = cast("list[int]", values)
@@ -212,12 +202,11 @@ class PluginHost:
         return self._handle(result, "Release")
 
 
-def main() -> NoReturn:
+def main(arguments: Sequence[str]) -> NoReturn:
     """Answer calls until the judge is gone."""
     gc.freeze()
     gc.enable()
-    group, spec, preset, device, threads, requests, answers, folder, memory = sys.argv[1:]
-    vetted()
+    group, spec, preset, device, threads, requests, answers, folder, memory = arguments
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(int(threads))

@@ -12,7 +12,7 @@ from bench.contract.seal import ContractError
 from bench.isolation.method_proxy import MethodProxy
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.room import Room
-from bench.isolation.rpc_codec import Handle, Value, notes, tensor
+from bench.isolation.rpc_codec import Handle, Learned, Value, notes, tensor
 from bench.isolation.tenant import Tenant
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_blocks import all_products
@@ -53,7 +53,9 @@ class RemoteAttack(Attack):
             self.room = Room(self.tenant)
         self._used = True
         self.tenant.rooms.enter("release")  # before it knows a private row
-        learned = view.scheme.travelling
+        # An environment of another author loads no scheme: its packages could give other figures.
+        alone = self.tenant.environment is not None
+        learned = Learned(None, view.scheme.learned) if alone else view.scheme.travelling
         self._proxy = self.room.proxy = (
             MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
         )

@@ -21,7 +21,6 @@ from pydantic import JsonValue
 from bench.contract.seal import ContractError
 from bench.isolation.room_folder import KeptTraining, new_folder, remove
 from bench.isolation.rpc_codec import (
-    MESSAGE_BYTES,
     CallBack,
     Generators,
     Handle,
@@ -34,7 +33,9 @@ from bench.isolation.rpc_codec import (
     unpack,
 )
 from bench.isolation.tenant import Tenant
+from bench.plugins.spec import parse
 from bench.progress import report, stage
+from bench.room_side import MESSAGE_BYTES
 from bench.sandbox import ROOM, confined, end, environment
 from bench.types import NotApplicable
 from bench.wire.message import Reader, WireError, send
@@ -47,7 +48,7 @@ PROGRESS_CHARACTERS = 200
 ERRORS = 2  # the descriptor that plug-ins print to
 PART_BYTES, MOST_CHUNKS = 1 << 16, 16
 # Most of a process's start is the import of torch, an eighth faster without garbage collection.
-START = "import gc; gc.disable(); from bench.isolation.plugin_host import main; main()"
+START = "import gc, sys; gc.disable(); from bench.isolation.plugin_host import main; main(sys.argv[1:])"
 
 
 class DiedError(Exception):
@@ -65,14 +66,12 @@ class Room:
         # Always the same descriptors and place, so that a process cannot tell a benchmark from a release.
         requests, replies = (fcntl.fcntl(end, fcntl.F_DUPFD, wanted) for end, wanted in ((theirs, 200), (answers, 201)))
         place = ROOM if tenant.sandbox else str(self._folder)
-        command = [
-            sys.executable, "-u", "-P", "-c", START, tenant.group, tenant.spec, tenant.preset,
-            tenant.device, str(torch.get_num_threads()), str(requests), str(replies), place, str(tenant.memory or 0),
-        ]  # fmt: skip
+        command = _command(tenant, requests, replies, place)
         if tenant.sandbox:
             command = confined(
-                command, folder=self._folder, files=tenant.files, device=tenant.device, hidden=tenant.hidden
-            )
+                command, folder=self._folder, files=tenant.files, device=tenant.device, hidden=tenant.hidden,
+                interpreter=tenant.interpreter,
+            )  # fmt: skip
         self._output, prints = os.pipe()  # of its own: rooms could read and count what others write into a shared log
         try:
             with os.fdopen(prints, "wb", buffering=0) as printer:
@@ -274,6 +273,20 @@ class Room:
         cause = signal.Signals(number).name if known else f"exit code {code}"
         hint = " (out of memory?)" if number == signal.SIGKILL else ""
         raise DiedError(f"the plug-in's process died: {cause}{hint}")
+
+
+def _command(tenant: Tenant, requests: int, answers: int, place: str) -> list[str]:
+    """The command of a room, by this interpreter or the plug-in's own."""
+    threads, memory = torch.get_num_threads(), tenant.memory or 0
+    if tenant.environment is None:
+        words = (tenant.group, tenant.spec, tenant.preset, tenant.device, threads, requests, answers, place, memory)
+        return [sys.executable, "-u", "-P", "-c", START, *map(str, words)]
+    task = {
+        **tenant.environment.task(tenant.group, parse(tenant.spec), tenant.preset), "mode": "serve",
+        "device": tenant.device, "threads": threads, "requests": requests, "answers": answers, "folder": place,
+        "memory": memory,
+    }  # fmt: skip
+    return tenant.environment.command(task)
 
 
 def _pass_on(progress: JsonValue) -> None:

@@ -14,11 +14,10 @@ from bench.contract.seal import ContractError, check_labels
 from bench.isolation.room_folder import KeptTraining
 from bench.memory.rows import Rows
 from bench.randomness import Secret
+from bench.room_side import TEXT_CHARACTERS
 from bench.types import Dataset, Generator, NotApplicable, PrivacyClaim, Release
 from bench.wire.tensor_file import TensorsError
 
-MESSAGE_BYTES = 1 << 24
-TEXT_CHARACTERS = 2_000  # of what an error says
 Value = object
 """None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, `Handle`, `Learned`, or a sequence or
 mapping (with text as keys) of such."""

@@ -11,9 +11,11 @@ from typing import Any, Literal, cast, get_args
 from bench.isolation.room_groups import RoomGroup
 from bench.memory.memory_budget import Budget
 from bench.plugins.configured import Configured
+from bench.plugins.environments import Environment
 from bench.plugins.groups import Group
+from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
-from bench.plugins.third_party import UNCONFINED, files_of, is_outside
+from bench.plugins.third_party import environment_of, files_of, is_outside
 from bench.sandbox import Isolation, data_folders, python, why_not
 
 VARIABLE = "BENCH_ISOLATION"
@@ -96,6 +98,7 @@ class Tenant:
         memory: Bytes that a job may hold, all of its processes together; None for no bound.
         rooms: Its living rooms.
         hidden: Folders of data that its sandbox does not show: another author's plug-in could look rows up in them.
+        environment: It is added with; None for this interpreter.
     """
 
     group: Group
@@ -108,6 +111,12 @@ class Tenant:
     memory: int | None = None
     rooms: RoomGroup = field(default_factory=lambda: RoomGroup(None), compare=False)
     hidden: tuple[Path, ...] = ()
+    environment: Environment | None = None
+
+    @property
+    def interpreter(self) -> tuple[Path, ...]:
+        """Files of its Python and packages, which its sandbox shows."""
+        return tuple(python()) if self.environment is None else self.environment.interpreter_files
 
     @property
     def budget(self) -> Budget | None:
@@ -124,18 +133,28 @@ def tenant(
     memory: int | None = None,
 ) -> Tenant:
     """The tenant of a chosen plug-in and of those `beside` it."""
-    loaded = (chosen, *(other for other in beside if not is_outside(other.group, other.spec)))
+    environment = environment_of(chosen.group, chosen.spec)
+    known = () if environment is not None else beside  # a room of its own environment asks the judge for a scheme
+    loaded = (chosen, *(other for other in known if not is_outside(other.group, other.spec)))
     files = dict.fromkeys(path for plugin in loaded for path in files_of(plugin.group, plugin.spec))
     if overlaps := [path for path in files if folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
             f"{chosen.spec.shown} may not be shown {overlaps[0]}, in which the results lie: name files, not that"
         )
-    if overlaps := [path for path in python() if sandbox and folder.resolve().is_relative_to(path.resolve())]:
+    made = Tenant(
+        chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory,
+        environment=environment,
+    )  # fmt: skip
+    if overlaps := [path for path in made.interpreter if sandbox and folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
             f"the results lie in {overlaps[0]}, which holds Python and is shown to every plug-in: move them"
         )
-    made = Tenant(chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory)
     if not is_outside(chosen.group, chosen.spec):
         return made
+    if environment is not None:
+        environment.check()
     rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"))
-    return replace(made, rooms=rooms, hidden=tuple(data_folders()))
+    if environment is None:
+        return replace(made, rooms=rooms, hidden=tuple(data_folders()))
+    hidden = data_folders(environment.package_folders, ours=environment.manifest.shared)
+    return replace(made, rooms=rooms, hidden=tuple(dict.fromkeys(hidden)))

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.plugins import registry
+from bench.plugins.environments import AddedPlugin, read
 from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import PluginSpec, UsageError, plugin_hint
+from bench.plugins.third_party import stand_in
 from bench.types import Metric
 
 Expected = Callable[[str, str], Iterator[str]]
@@ -34,7 +36,7 @@ def listed(group: Group) -> list[Listed]:
     rows = []
     for name, entry in sorted(registry.entries(group).items()):
         error = registry.inspect(entry).error
-        about = "" if error else _about(registry.load(group, name))
+        about = "" if error else added.about if (added := _added(entry)) else _about(registry.load(group, name))
         ready = "ready" if group != "datasets" else "see `bench data list`"  # the files may be absent
         rows.append(Listed(name, about, entry.origin, error or ready))
     return rows
@@ -52,6 +54,10 @@ def described(spec: PluginSpec, preset: str, expected: Expected) -> str:
 
 
 def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) -> Iterator[str]:
+    entry = registry.entries(group).get(spec.name)
+    if entry is not None and (added := _added(entry)) is not None:
+        yield from _described_as_added(entry, added, spec, preset)
+        return
     plugin, cls = spec.name, registry.load(group, spec.name)
     built = None if spec == PluginSpec(spec.name) else registry.build(group, spec, preset)
     yield f"{plugin}  ({registry.noun(group)}, from {registry.origin(group, plugin)})"
@@ -73,6 +79,29 @@ def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) 
         yield from expected(plugin, preset)
     module = inspect.getdoc(inspect.getmodule(cls)) or ""
     yield "\n" + "\n".join(f"  {line}".rstrip() for line in module.splitlines())
+
+
+def _added(entry: registry.Entry) -> AddedPlugin | None:
+    """A plug-in in its environment's manifest; None for this interpreter's."""
+    return None if entry.environment is None else read(entry.environment).plugin(entry.group, entry.name)
+
+
+def _described_as_added(
+    entry: registry.Entry, added: AddedPlugin, spec: PluginSpec, preset: str
+) -> Iterator[str]:  # fmt: skip
+    made = read(str(entry.environment)).manifest
+    yield f"{spec.name}  ({registry.noun(entry.group)}, from {entry.origin} {added.version})".replace(" )", ")")
+    yield f"  {added.about}"
+    plugin = stand_in(entry.group, spec, preset)
+    for name in _SHOWN:
+        if name != "group" and (value := getattr(plugin, name, None)):
+            yield f"  {name}: {value}"
+    yield f"  environment: {entry.environment}, {made.python}, digest {made.digest}"
+    yield f"  added: {made.added}, packages built: {made.built}"
+    yield "  parameters:" if added.kinds else "  parameters: none"
+    for name, kind in added.kinds:
+        yield f"    {name}: {kind} = {getattr(plugin, name, 'required')}"
+    yield "\n" + "\n".join(f"  {line}".rstrip() for line in added.text.splitlines())
 
 
 def groups_of(name: str) -> list[Group]:

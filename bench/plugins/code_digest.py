@@ -6,24 +6,24 @@ normal form (`bench.plugins.normal_form`). Renaming, moving, merging or splittin
 a value. The contract's plain types are among them; if their meaning changes, `bench.workbench.inputs.PROTOCOL` rises.
 Code that finds plug-ins by name depends on all of the project's.
 
-Of methods and attacks of other authors every byte of their package and of their data files counts as well.
+Of methods and attacks of other authors every byte of their file or environment, and of their data files, counts as
+well.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import hashlib
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from bench.plugins import registry
+from bench.plugins.environments import Environment
 from bench.plugins.groups import Group
-from bench.plugins.installation import brought
 from bench.plugins.normal_form import (
     PROJECT,
     WHOLE,
@@ -36,7 +36,7 @@ from bench.plugins.normal_form import (
     package_of,
 )  # fmt: skip
 from bench.plugins.spec import UsageError
-from bench.plugins.third_party import StandIn
+from bench.plugins.third_party import StandIn, environment_of
 from bench.types import Plugin
 
 Root = type | Callable[..., object] | str
@@ -66,7 +66,13 @@ def registered_digest(group: Group, name: str) -> str:
 def plugin_digest(plugin: Plugin) -> str:
     """The digest of a plug-in and of those that it holds."""
     if isinstance(plugin, StandIn):
-        own = third_party_digest(_source(plugin), _data_files(plugin))
+        environment = environment_of(plugin.group, plugin.written)
+        files = _data_files(plugin)
+        own = (
+            third_party_digest(Path(plugin.written.name.rpartition(":")[0]), files)
+            if environment is None
+            else environment_digest(environment, files)
+        )
     else:
         own = code_digest(type(plugin))
     return _joined([own, *(plugin_digest(value) for value in vars(plugin).values() if isinstance(value, Plugin))])
@@ -80,7 +86,7 @@ def definitions(*roots: Root) -> frozenset[str]:
 
 def forget() -> None:
     """Forget all digests: files may have changed."""
-    for function in (_digest_of, definition, locate, module, own_plugins, third_party_digest):
+    for function in (_digest_of, definition, environment_digest, locate, module, own_plugins, third_party_digest):
         function.cache_clear()
     importlib.invalidate_caches()
 
@@ -138,23 +144,32 @@ def _reach(roots: Sequence[Reference]) -> tuple[dict[Reference, int], set[Refere
     return order, silent
 
 
-def _source(plugin: StandIn) -> Path:
-    """The file with the class that a stand-in stands for."""
-    name = plugin.written.name
-    if ".py:" in name:
-        return Path(name.rpartition(":")[0])
-    return _module(registry.entries(plugin.group)[name].target.partition(":")[0]).path
-
-
 def _data_files(plugin: StandIn) -> tuple[Path, ...]:
-    """Files that a stand-in's parameters name, and its installed files."""
+    """Files that a stand-in's parameters name."""
     spec = plugin.written
     values = [spec.argument, *(value for _, value in spec.parameters)]
-    files = [Path(value) for value in values if isinstance(value, str) and Path(value).is_absolute()]
-    if ".py:" not in spec.name:
-        with contextlib.suppress(PackageNotFoundError):
-            files += brought(distribution(registry.entries(plugin.group)[spec.name].origin))
-    return tuple(files)
+    return tuple(Path(value) for value in values if isinstance(value, str) and Path(value).is_absolute())
+
+
+_IMPORTS = re.compile(rb"^\s*(from|import)\s+(%s)\b" % b"|".join(name.encode() for name in PROJECT), re.MULTILINE)
+
+
+@cache
+def environment_digest(environment: Environment, data: tuple[Path, ...] = ()) -> str:
+    """16 hex digits for an environment and its plug-in's data files.
+
+    Definitions of the project that its packages use count as well, if it finds the project's own packages.
+    """
+    manifest = environment.manifest
+    places = [*manifest.sites, *manifest.files] if manifest.shared else []
+    sources = [path for place in places for path in _files(place) if path.suffix == ".py"]
+    using = [path for path in sources if _IMPORTS.search(path.read_bytes())]
+    whole = hashlib.sha256(manifest.digest.encode())
+    whole.update(_digest_of(tuple(Reference(module(path), WHOLE) for path in using)).encode())
+    for name, path in [(path.name, path) for each in data for path in _files(each)]:
+        with path.open("rb") as content:
+            whole.update(hashlib.sha256(name.encode()).digest() + hashlib.file_digest(content, "sha256").digest())
+    return whole.hexdigest()[:16]
 
 
 @cache

@@ -23,8 +23,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import get_type_hints
 
+from bench.plugins import environments
 from bench.plugins.groups import Group
-from bench.plugins.installation import trespass
 from bench.plugins.spec import (
     PluginSpec,
     UsageError,
@@ -50,13 +50,16 @@ KINDS: Mapping[Group, tuple[type, str]] = {
 }
 """What every plug-in of a group derives from, and what it is called."""
 HOME = "veil-bench"
+APART: tuple[Group, ...] = ("methods", "attacks")
+"""Groups whose plug-ins of other authors run in rooms alone."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """A registered plug-in; `error` says why it cannot be used.
 
-    None until it was tried, and while it works.
+    None until it was tried, and while it works. `environment` names the environment that it was added with, which only
+    rooms start.
     """
 
     group: Group
@@ -64,20 +67,33 @@ class Entry:
     target: str
     origin: str
     error: str | None = None
+    environment: str | None = None
+
+
+_inhabited: dict[tuple[Group, str], str] = {}
+
+
+def inhabit(plugins: Mapping[tuple[Group, str], str]) -> None:
+    """Register plug-ins by their targets in a room of their environment."""
+    _inhabited.update(plugins)
+    entries.cache_clear()
 
 
 @cache
 def entries(group: Group) -> Mapping[str, Entry]:
     """Every registered plug-in of a group by name; nothing is imported.
 
+    Methods and attacks of other authors are those of added environments.
+
     A name that two distributions claim stays with this project if it is one of them; otherwise neither gets it. The
     loser is listed under `name (distribution)` with the reason.
     """
     result: dict[str, Entry] = {}
     registered = [
-        Entry(group, point.name, point.value, _origin(point), _trespass(point))
+        Entry(group, point.name, point.value, _origin(point), _beside(group, point))
         for point in entry_points(group=f"bench.{group}")
     ]
+    registered += _added(group)
     for entry in sorted(registered, key=lambda entry: (entry.origin != HOME, entry.origin)):
         rival = result.get(entry.name)
         if rival is None:
@@ -101,9 +117,33 @@ def _origin(point: EntryPoint) -> str:
     return f"another {HOME}" if name == HOME and not ours else name  # a package may call itself as it likes
 
 
-def _trespass(point: EntryPoint) -> str | None:
-    """The reason to refuse another author's package; None if none."""
-    return None if point.dist is None or _origin(point) == HOME else trespass(point.dist) or None
+def _beside(group: Group, point: EntryPoint) -> str | None:
+    """The reason to refuse another author's method or attack, or None."""
+    origin = _origin(point)
+    if origin == HOME or group not in APART:
+        return None
+    return (
+        f"its package {origin} is installed beside the benchmark, where it could change figures: run "
+        f"`bench plugin add {origin}`, and uninstall it here"
+    )
+
+
+def _added(group: Group) -> list[Entry]:
+    """The group's plug-ins of added environments."""
+    if group not in APART:
+        return []
+    if _inhabited:
+        return [Entry(of, name, target, "added") for (of, name), target in _inhabited.items() if of == group]
+    found = []
+    for name, environment in environments.known().items():
+        if not isinstance(environment, environments.Environment):
+            if group == "methods":  # it may be of either kind
+                found.append(Entry(group, f"plug-ins of {name}", "", name, str(environment)))
+            continue
+        for each in environment.manifest.plugins:
+            if each.group == group:
+                found.append(Entry(group, each.name, each.target, each.origin, environment=name))
+    return found
 
 
 @cache
@@ -125,13 +165,18 @@ def load(group: Group, name: str) -> type:
         raise UsageError(f"unknown {noun(group)} {name!r}; {plugin_hint(name, known)}")
     if error := inspect(known[name]).error:
         raise UsageError(f"{noun(group)} {name!r} from {known[name].origin} cannot be used: {error}")
+    if known[name].environment is not None:
+        raise UsageError(
+            f"{noun(group)} {name!r} is in the environment {known[name].environment}, which only rooms start: use "
+            "--isolation sandbox or processes"
+        )
     return imported(known[name].target)
 
 
 @cache
 def inspect(entry: Entry) -> Entry:
     """The entry after an attempt to import it, with its `error`."""
-    if entry.error is not None:
+    if entry.error is not None or entry.environment is not None:
         return entry
     try:
         with heard() as signalled:
@@ -270,6 +315,8 @@ def first_parameter(cls: type) -> str | None:
 
 def imported(target: str) -> type:
     """The class that `module:Class` names; whatever the import raises passes."""
+    if ".py:" in target:
+        return from_file(target)
     module, _, attribute = target.partition(":")
     cls = getattr(importlib.import_module(module), attribute)
     if not isinstance(cls, type):

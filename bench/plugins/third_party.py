@@ -8,13 +8,8 @@ Metrics, evaluators, data sets and extractors are parts of the judge: who adds o
 from __future__ import annotations
 
 import dataclasses
-import os
-import select
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,25 +18,16 @@ from typing import Any, ClassVar, NoReturn, cast
 from pydantic import JsonValue
 
 from bench.contract.evaluator import NAME
-from bench.plugins import registry
+from bench.plugins import environments, registry
+from bench.plugins.environments import Environment
 from bench.plugins.groups import Group
+from bench.plugins.interview import interview
 from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.sandbox import confined, end, environment, why_not
+from bench.room_side import SAID
 from bench.shadowing import PACKAGES
 from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Scheme, State, View
-from bench.wire.message import Reader, WireError
 from bench.wire.text import line
 
-UNCONFINED: ContextVar[bool] = ContextVar("UNCONFINED", default=False)
-"""True once the user has accepted that code of other authors runs without a sandbox."""
-SAID: Mapping[Group, tuple[str, ...]] = {
-    "methods": (
-        "name", "source", "requires", "claims", "uses_labels", "needs_labels", "encodes_labels", "uses_subjects",
-        "needs_public", "equal_classes", "unlearned", "sides",
-    ),
-    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "needs_public"),
-}  # fmt: skip
-"""What a plug-in says of itself that a stand-in repeats."""
 HELD = frozenset({"written", "told", "asked", "group", "role", "confidential", "presets"})
 """What a stand-in's class holds, and no parameter may be called."""
 LONGEST_NAME = 60
@@ -125,7 +111,20 @@ def stand_in(group: Group, spec: PluginSpec, preset: str) -> StandIn:
     entry = registry.entries(group).get(placed.name)
     if entry is not None and entry.error is not None:
         raise UsageError(f"{registry.noun(group)} {entry.name!r} from {entry.origin} cannot be used: {entry.error}")
-    return rebuild(group, placed, preset, described(group, placed, preset, tuple(files_of(group, placed))))
+    if held := next((inner.name for kind, inner in nested(placed) if environment_of(kind, inner) is not None), None):
+        raise UsageError(f"{held} is in an environment of its own, so that no other plug-in can hold it")
+    files, environment = tuple(files_of(group, placed)), environment_of(group, placed)
+    if environment is None:
+        return rebuild(group, placed, preset, described(group, placed, preset, files))
+    return rebuild(group, placed, preset, environment.described(group, placed, preset, files))
+
+
+def environment_of(group: Group, spec: PluginSpec) -> Environment | None:
+    """The environment that a plug-in was added with, or None."""
+    if group not in SAID or ".py:" in spec.name:
+        return None
+    entry = registry.entries(group).get(spec.name)
+    return None if entry is None or entry.environment is None else environments.read(entry.environment)
 
 
 def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, JsonValue]) -> StandIn:
@@ -256,7 +255,7 @@ def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
     """The files of a third-party plug-in, and those it may read."""
     if ".py:" in spec.name:
         yield Path(spec.name.rpartition(":")[0]).resolve()
-    elif spec.name in registry.entries(group):
+    elif spec.name in registry.entries(group) and environment_of(group, spec) is None:
         yield from _package(registry.entries(group)[spec.name].target.partition(":")[0].partition(".")[0])
     for value in (spec.argument, *(value for _, value in spec.parameters)):
         if isinstance(value, str) and ".py:" not in value and Path(value).is_absolute() and Path(value).exists():
@@ -276,12 +275,6 @@ def _package(name: str) -> Iterator[Path]:
             yield Path(place)
 
 
-MESSAGE_BYTES = 1 << 20
-MESSAGES = 2  # that it began, before anything is imported that is not this project's; and what it has to say
-SECONDS = 600.0
-LOOK_SECONDS = 1.0
-
-
 def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]) -> dict[str, JsonValue]:
     """A plug-in's description of itself, from a sandboxed process if possible.
 
@@ -294,70 +287,8 @@ def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]
     """
     if missing := [path for path in files if not path.exists()]:
         raise UsageError(f"no such plug-in file: {missing[0]} (expected FILE.py:CLASS)")
-    reading, writing = os.pipe()
-    command = [sys.executable, "-P", "-m", "bench.plugins.self_description", group, str(spec), preset, str(writing)]
-    reason = why_not()
-    sandbox = reason is None
-    if not sandbox and not UNCONFINED.get():
-        raise UsageError(
-            f"{spec.shown} is by another author and has no sandbox here ({reason}), so that it is not even imported: "
-            f"install bubblewrap, or accept that by `--isolation processes` of `bench run`"
-        )
-    if sandbox:
-        command = confined(command, folder=None, files=files, device="cpu")
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
-        pass_fds=(writing,), env=environment(sandbox=sandbox), start_new_session=True,
-    )  # fmt: skip
-    os.close(writing)
-    until = time.monotonic() + SECONDS
-    try:
-        messages = _messages(reading, process, until)
-    finally:
-        end(process)
-        os.close(reading)
-    if len(messages) < MESSAGES:
-        raise UsageError(
-            f"{spec.shown} cannot be used: {_unsaid(began=bool(messages), late=time.monotonic() >= until)}"
-        )
-    answer = messages[-1]
-    if "error" in answer:
-        raise UsageError(str(answer["error"]))
-    return cast("dict[str, JsonValue]", answer["ok"])
 
+    def command(answer: int) -> list[str]:
+        return [sys.executable, "-P", "-m", "bench.plugins.self_description", group, str(spec), preset, str(answer)]
 
-def _messages(reading: int, process: subprocess.Popen[bytes], until: float) -> list[dict[str, JsonValue]]:
-    """The process's messages; fewer if it ends or takes too long.
-
-    Its end counts, not that of the line: it may have left that to another.
-    """
-    reader, messages, ended = Reader(reading, MESSAGE_BYTES), list[dict[str, JsonValue]](), False
-    while len(messages) < MESSAGES and not ended and time.monotonic() < until:
-        ended = process.poll() is not None
-        select.select([reading], [], [], 0.0 if ended else LOOK_SECONDS)
-        try:
-            for message in reader.messages():
-                messages.append(message)
-        except (EOFError, WireError):
-            break
-    return messages[:MESSAGES]
-
-
-def _unsaid(*, began: bool, late: bool) -> str:
-    """Why nothing was said, by how far the process came."""
-    if late:
-        return f"after {SECONDS:.0f} seconds its module was still being imported"
-    if began:
-        return "its module ends the process that imports it; give it a class that can be imported and made"
-    return (
-        "the process that was to import it did not start, whatever the module holds: what it printed stands above, "
-        "such as a package that Python does not find there"
-    )
-
-
-def _has_descriptor() -> bool:
-    try:
-        sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return False
-    return True
+    return cast("dict[str, JsonValue]", interview(command, spec.shown, files=files))

@@ -14,6 +14,8 @@ from typing import Literal, NoReturn, cast
 
 from pydantic import JsonValue
 
+from bench.room_side import HEAD
+
 Message = Mapping[str, JsonValue]
 Reason = Literal[
     "too-long", "not-utf8", "not-json", "not-an-object", "too-deep", "too-many-values", "not-finite", "surrogate"
@@ -149,7 +151,6 @@ def _too_many() -> WireError:
     return WireError("too-many-values", f"a message must hold at most {MOST_VALUES} values")
 
 
-_HEAD = 4
 _CHUNK = 1 << 16
 _CHUNKS = 4  # per call: a writer that never stops must not hold the reader
 
@@ -192,14 +193,14 @@ class Reader:
     def _whole(self) -> Iterator[dict[str, JsonValue]]:
         at = 0
         try:
-            while len(self._held) - at >= _HEAD:
-                length = int.from_bytes(self._held[at : at + _HEAD], "big")
+            while len(self._held) - at >= HEAD:
+                length = int.from_bytes(self._held[at : at + HEAD], "big")
                 if length > self._cap:
                     raise WireError("too-long", f"a message must take at most {self._cap} bytes, got {length}")
-                end = at + _HEAD + length
+                end = at + HEAD + length
                 if len(self._held) < end:
                     return
-                content = bytes(self._held[at + _HEAD : end])
+                content = bytes(self._held[at + HEAD : end])
                 at = end
                 yield decode(content)
         finally:
@@ -214,7 +215,7 @@ def send(descriptor: int, message: Message, cap: int) -> None:
         BrokenPipeError: The other end is closed.
     """
     content = encode(message, cap)
-    left = memoryview(len(content).to_bytes(_HEAD, "big") + content)
+    left = memoryview(len(content).to_bytes(HEAD, "big") + content)
     while left:
         try:
             left = left[os.write(descriptor, left) :]

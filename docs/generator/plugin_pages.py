@@ -22,7 +22,8 @@ def plugin_pages() -> list[Page]:
     """The pages of every group: a how-to, an overview, a page each."""
     pages = [_adding(group) for group in GROUPS]
     for group in GROUPS:
-        entries = [registry.inspect(entry) for _, entry in sorted(registry.entries(group).items())]
+        entries = [registry.inspect(entry) for _, entry in sorted(registry.entries(group).items())
+                   if entry.environment is None]  # fmt: skip
         pages += [_overview(group, entries), *(_page(group, entry) for entry in entries)]
     return pages
 

@@ -48,7 +48,7 @@ def test_the_next_command_can_be_pasted_where_folders_have_spaces(
         assert main(["new", kind, "my-own", "--into", str(tmp_path / "a b")]) == 0
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: ")]
     assert shlex.split(said[0])[3:] == [f"{tmp_path}/a b/my_own.py:MyOwn"]
-    assert shlex.split(said[1])[2] == f"{tmp_path}/a b/my-own"
+    assert shlex.split(said[1])[4] == f"{tmp_path}/a b/my-own"
 
 
 def test_a_package_registers_its_method_and_tests_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -581,7 +581,7 @@ def test_a_process_that_never_began_is_no_fault_of_the_module(
             send(pass_fds[0], {"began": True}, 100)
         return subprocess.Popen(["false"])
 
-    monkeypatch.setattr("bench.plugins.third_party.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": gone}))
+    monkeypatch.setattr("bench.plugins.interview.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": gone}))
     (tmp_path / "mine.py").touch()
     with pytest.raises(UsageError, match=said):
         configure("attacks", f"{tmp_path / 'mine.py'}:Spy", "smoke")

@@ -11,7 +11,7 @@ import pytest
 from bench.cli import main
 from bench.exchange import verify
 from bench.isolation import require_sandbox
-from bench.plugins import third_party
+from bench.plugins import interview, third_party
 from bench.plugins.spec import UsageError
 
 REASON = "the program bwrap (of the package bubblewrap) is not installed"
@@ -35,7 +35,7 @@ FEW = ("--dataset", "digits", "--preset", "smoke", "--attack", "none", "--metric
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without bubblewrap."""
-    for module in ("bench.isolation.tenant", "bench.plugins.third_party", "bench.sandbox"):
+    for module in ("bench.isolation.tenant", "bench.plugins.interview", "bench.sandbox"):
         monkeypatch.setattr(sys.modules[module], "why_not", lambda: REASON)
 
 
@@ -45,7 +45,7 @@ def thief(tmp_path: Path) -> tuple[str, Path]:
     file, trace = tmp_path / "thief.py", tmp_path / "trace"
     file.write_text(THIEF.format(trace=str(trace)))
     third_party.stand_in.cache_clear()
-    third_party.UNCONFINED.set(False)
+    interview.UNCONFINED.set(False)
     return f"{file}:Thief", trace
 
 

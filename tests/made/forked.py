@@ -72,9 +72,9 @@ def quicken(put: Callable[[str, object], None]) -> None:
     """
     quick = SimpleNamespace(**{**vars(subprocess), "Popen": _begun})
     put("bench.isolation.room.subprocess", quick)
-    put("bench.plugins.third_party.subprocess", quick)
-    put("bench.plugins.third_party.why_not", lambda: "described by a test that is not about it")
-    put("bench.plugins.third_party.UNCONFINED", ContextVar("accepted", default=True))
+    put("bench.plugins.interview.subprocess", quick)
+    put("bench.plugins.interview.why_not", lambda: "described by a test that is not about it")
+    put("bench.plugins.interview.UNCONFINED", ContextVar("accepted", default=True))
     put("bench.conformance.isolated_check.multiprocessing", SimpleNamespace(get_context=lambda method: _context()))
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib
 import inspect
-import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -24,7 +21,6 @@ from bench.plugins import registry
 from bench.plugins.code_digest import code_digest, definitions, forget, plugin_digest, third_party_digest
 from bench.plugins.configured import configure
 from bench.plugins.normal_form import definition
-from bench.plugins.spec import PluginSpec
 from bench.workbench import inputs
 from methods.identity import Identity
 from methods.noise import Noise
@@ -588,66 +584,6 @@ def test_a_file_that_a_strangers_parameters_name_counts(named: str, tmp_path: Pa
         forget()
         found.add(plugin_digest(plugin))
     assert len(found) == 2
-
-
-def test_what_is_installed_with_a_stranger_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, own = package(tmp_path, MATHS, "from . import helper"), tmp_path / "outside-1.dist-info"
-    own.mkdir()
-    (own / "METADATA").write_text("Name: outside\n")
-    (own / "RECORD").write_text(
-        "outside_package/plugin.py,,\noutside_more/__init__.py,,\noutside-1.dist-info/RECORD,,\n"
-    )
-    (tmp_path / "outside_more").mkdir()
-    stands = SimpleNamespace(group="methods", written=PluginSpec("theirs"))
-    entry = registry.Entry("methods", "theirs", "outside_package.plugin:Plugin", "outside")
-    monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    found = set()
-    for text in ("1", "2"):
-        (tmp_path / "outside_more" / "__init__.py").write_text(text)
-        forget()
-        found.add(third_party_digest(start, digests._data_files(stands)))
-    assert len(found) == 2
-
-
-@pytest.mark.parametrize("left", [False, True])
-def test_a_stranger_is_the_same_from_its_authors_folder_and_installed(
-    left: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`pip install -e` writes the folder's path beside what it installs: no other machine had that digest."""
-    stands = SimpleNamespace(group="methods", written=PluginSpec("theirs"))
-    entry = registry.Entry("methods", "theirs", "outside_package.plugin:Plugin", "outside")
-    monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})
-    found = set()
-    for place in ("here", "there", "installed"):
-        source, site = tmp_path / place / "source", tmp_path / place / "site"
-        site.mkdir(parents=True)
-        source.mkdir()
-        editable = place != "installed"
-        start = package(source if editable else site, MATHS, "from . import helper")
-        (source / "pyproject.toml").touch()
-        written = {"__editable__.outside.pth": "", "__editable___outside_finder.py": f"MAPPING = {str(source)!r}"}
-        for name, text in written.items() if editable else ():
-            (site / name).write_text(text)
-        own = site / "outside-1.dist-info"
-        own.mkdir()
-        (own / "METADATA").write_text("Name: outside\n")
-        (own / "RECORD").write_text(
-            "".join(f"{each},,\n" for each in written) if editable else "outside_package/plugin.py,,\n"
-        )
-        (own / "direct_url.json").write_text(json.dumps({"url": source.as_uri(), "dir_info": {"editable": editable}}))
-        if left:
-            (source / "outside.egg-info").mkdir()
-            (source / "outside.egg-info" / "PKG-INFO").write_text("Name: outside\n")
-            (source / "outside.egg-info" / "SOURCES.txt").write_text("pyproject.toml\n")
-            (source / "pyproject.toml").write_text(place)
-        monkeypatch.setattr(sys, "path", [str(source), str(site), *sys.path])
-        importlib.invalidate_caches()
-        forget()
-        found.add(third_party_digest(start, digests._data_files(stands)))
-        monkeypatch.undo()
-        monkeypatch.setattr(registry, "entries", lambda group: {"theirs": entry})
-    assert len(found) == 1
 
 
 def test_a_face_is_looked_through_to_what_it_shows() -> None:

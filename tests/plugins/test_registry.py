@@ -57,12 +57,12 @@ def test_a_broken_plug_in_is_listed_as_broken_and_breaks_nothing_else(points) ->
         _point("needy", "a_package_that_is_not_there:X", "other"),
         _point("wrong", "methods.identity:Nothing", "other"),
     )
-    states = {name: registry.inspect(entry).error for name, entry in registry.entries("methods").items()}
+    states = {name: registry.inspect(entry).error for name, entry in registry.entries("features").items()}
     assert states["identity"] is None
     assert "needs the package 'a_package_that_is_not_there'" in str(states["needy"])
     assert "broken: AttributeError" in str(states["wrong"])
     with pytest.raises(UsageError, match="cannot be used: needs the package"):
-        registry.load("methods", "needy")
+        registry.load("features", "needy")
 
 
 def test_an_installed_metric_without_a_column_is_left_out_and_told_why(points) -> None:

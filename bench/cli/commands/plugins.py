@@ -1,4 +1,4 @@
-"""`bench list`, `info`, `new` and `check`: plug-ins listed, described, begun and checked."""
+"""`bench list`, `info`, `new`, `check` and `plugin`: commands on plug-ins."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def new(
         print(path)
     if kind == "package":
         folder = shlex.quote(str(into / name))
-        print(f"Next: cd {folder} && python -m pip install -e '.[dev]' && bench check {name}")
+        print(f"Next: bench plugin add {folder} && bench check {name}")
     else:
         path, text = next(iter(texts.items()))
         cls = next(line for line in text.splitlines() if line.startswith("class ")).partition("(")[0][6:]
@@ -88,3 +88,61 @@ def check(
         failed += own
     print(f"{len(failed)} failed" if failed else "all checks passed")
     return 1 if failed else 0
+
+
+def add(
+    *words: Annotated[str, switch("packages, folders or wheels as pip takes them, and files of Python", name="WHAT")],
+    python: Annotated[
+        str | None,
+        switch("interpreter of the environment; with no packages to install, it is used as it is", metavar="PATH"),
+    ] = None,
+    name: Annotated[str | None, switch("name of the environment")] = None,
+    alone: Annotated[
+        bool, switch("share no package with the benchmark, such as torch; --python implies it", negative="")
+    ] = False,
+    isolation: Annotated[
+        Literal["sandbox", "processes"],
+        switch("where setup code of packages runs; processes: with your rights", show_default=True),
+    ] = "sandbox",
+) -> int:
+    """Print each plug-in that was found."""
+    from bench.plugins.environment_build import Wanted
+    from bench.plugins.environment_build import add as add_environment
+
+    wanted = Wanted.of(words, python=python, alone=alone, sandbox=isolation == "sandbox")
+    made = add_environment(wanted, name, lambda text: print(text, flush=True))
+    print(f"added as {made.name} (environment {made.manifest.digest}, {made.manifest.python})")
+    return 0
+
+
+def list_added(name: Annotated[str | None, switch("only this environment")] = None, /) -> int:
+    """Print a table of the environments."""
+    from bench.plugins import environments
+    from bench.plugins.spec import UsageError
+
+    table = Table("name", "plug-ins", "interpreter", "environment", "added", "state")
+    known = environments.known() if name is None else {name: environments.read(name)}
+    for each, found in known.items():
+        if isinstance(found, UsageError):
+            table.add_row(each, "", "", "", "", str(found))
+            continue
+        try:
+            found.check()
+            state = "ready"
+        except UsageError as error:
+            state = str(error)
+        made = found.manifest
+        shown = ", ".join(f"{plugin.name} ({plugin.group})" for plugin in made.plugins)
+        table.add_row(each, shown, made.python, made.digest, made.added[:10], state)
+    to_stdout().print(table)
+    print(f"in {environments.root()}")
+    return 0
+
+
+def remove(name: Annotated[str, switch("name of the environment")], /) -> int:
+    """Remove one environment."""
+    from bench.plugins import environment_build
+
+    environment_build.remove(name)
+    print(f"removed {name}")
+    return 0

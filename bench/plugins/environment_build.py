@@ -1,0 +1,363 @@
+"""Adding and removing environments of plug-ins.
+
+Installing a package may run its author's setup code. With bubblewrap that code has the network, and may write the
+environment's own folder alone; the home folder is hidden from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import cast
+
+from pydantic import JsonValue, ValidationError
+
+from bench.contract.preset import PRESETS
+from bench.plugins import environments, registry
+from bench.plugins.environments import AddedPlugin, Environment, Manifest
+from bench.plugins.groups import Group
+from bench.plugins.interview import UNCONFINED
+from bench.plugins.spec import PluginSpec, UsageError
+from bench.plugins.third_party import rebuild
+from bench.sandbox import confined, environment, installing, why_not
+from bench.sandbox import python as own_python
+from bench.shadowing import HOME, PACKAGES
+from bench.wire.text import line, plain
+
+ASK = """
+import json, os, platform, sys
+import glob
+base = os.path.realpath(getattr(sys, "base_prefix", sys.prefix))
+try:
+    import ensurepip
+    places = [os.path.join(ensurepip.__path__[0], "_bundled"), "/usr/share/python-wheels"]
+except ImportError:
+    places = ["/usr/share/python-wheels"]
+wheels = [path for place in places for path in sorted(glob.glob(os.path.join(place, "pip-*.whl")))]
+print(json.dumps([base, sys.implementation.name + " " + platform.python_version(), wheels[-1:]]))
+"""
+OLDEST = (3, 8)
+SECONDS = 3600.0
+IGNORED = (".git", "__pycache__", ".venv", "venv", "*.egg-info", "build", "dist", ".tox", ".nox")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A request to add plug-ins.
+
+    Args:
+        requirements: As pip takes them: names, folders, wheels.
+        files: Python files with plug-in classes.
+        python: An interpreter; None for the benchmark's own.
+        alone: Share no package with the benchmark.
+        sandbox: Run setup code in a sandbox.
+    """
+
+    requirements: tuple[str, ...]
+    files: tuple[Path, ...]
+    python: Path | None
+    alone: bool
+    sandbox: bool
+
+    @classmethod
+    def of(cls, words: Sequence[str], *, python: str | None, alone: bool, sandbox: bool) -> Wanted:
+        """The request of a command. Raises UsageError for missing files or interpreters."""
+        if sandbox and (reason := why_not()) is not None:
+            raise UsageError(
+                f"other authors' setup code runs in a sandbox, and {reason}: install bubblewrap, or let it run with "
+                "your rights by --isolation processes"
+            )
+        files, requirements = list[Path](), list[str]()
+        for word in words:
+            path = Path(word).expanduser()
+            if path.suffix == ".py":
+                if not path.is_file():
+                    raise UsageError(f"no such plug-in file: {word}")
+                files.append(path.resolve())
+            else:
+                local = path.exists() and ("/" in word or word in (".", "..") or path.suffix == ".whl")
+                requirements.append(str(path.resolve()) if local else word)
+        if bad := [word for word in requirements if word.startswith("-")]:
+            raise UsageError(f"expected a package, a folder, a wheel or a file of Python, got {bad[0]!r}")
+        if not words and python is None:
+            raise UsageError("name a package, a folder, a wheel, a file of Python, or an interpreter by --python")
+        found = None if python is None else shutil.which(Path(python).expanduser())
+        if python is not None and found is None:
+            raise UsageError(f"no such interpreter: {python}")
+        where = None if found is None else Path(found).absolute()
+        return cls(tuple(requirements), tuple(files), where, alone or where is not None, sandbox)
+
+    @property
+    def name(self) -> str:
+        """A name for the environment, from the first word."""
+        first = next(iter([*(str(path) for path in self.files), *self.requirements]), str(self.python))
+        text = Path(first).name.removesuffix(".py") if "/" in first else re.split(r"[^\w.-]", first)[0]
+        text = text.partition("-")[0] if text.endswith(".whl") else text
+        return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[: environments.LONGEST_NAME].strip("-")
+
+    @property
+    def words(self) -> list[str]:
+        """The words again, with full paths."""
+        python = [] if self.python is None else ["--python", str(self.python)]
+        return [*self.requirements, *map(str, self.files), *python, *(["--alone"] if self.alone else [])]
+
+
+def add(wanted: Wanted, name: str | None = None, notify: Callable[[str], None] = lambda text: None) -> Environment:
+    """Make an environment, ask its room for plug-ins, and write the manifest.
+
+    An earlier environment of that name is replaced once the new one works; a failure leaves it as it was.
+
+    Raises:
+        UsageError: It cannot be made, or has no plug-in that can be used; the text says why.
+    """
+    name = environments.valid_name(name or wanted.name)
+    place = environments.root() / name
+    environments.root().parent.mkdir(parents=True, exist_ok=True)
+    for each in (environments.root(), place):
+        each.mkdir(exist_ok=True, mode=0o700)
+    before = {path.name for path in place.iterdir()}
+    folder = Path(tempfile.mkdtemp(prefix="made-", dir=place))  # of mode 0700
+    try:
+        UNCONFINED.set(not wanted.sandbox)
+        manifest = _made(wanted, folder, notify)
+        found = _described(Environment(name=name, manifest=manifest), notify)
+        _write(place / environments.MANIFEST, found.manifest)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not before:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+    for old in before - {environments.MANIFEST}:
+        shutil.rmtree(place / old, ignore_errors=True)
+    environments.forget()
+    registry.entries.cache_clear()
+    return found
+
+
+def remove(name: str) -> None:
+    """Remove an environment. Raises UsageError if there is none of that name."""
+    place = environments.root() / environments.valid_name(name)
+    if not place.is_dir():
+        environments.read(name)
+    (place / environments.MANIFEST).unlink(missing_ok=True)  # first: what is left is then no environment
+    shutil.rmtree(place)
+    registry.entries.cache_clear()
+
+
+def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manifest:
+    """The environment with its packages, not described yet."""
+    base = wanted.python or Path(sys.executable)
+    prefix, version, wheel = _asked(base)
+    in_place = wanted.python is not None and not wanted.requirements
+    shared = not wanted.alone
+    if in_place:
+        own = base.parent.parent
+        interpreter, whole = base, own if (own / "pyvenv.cfg").is_file() else prefix
+    else:
+        whole = folder / "environment"
+        notify(f"making an environment of {version}")
+        uv = shutil.which("uv") if not shared else None
+        start = (
+            [uv, "venv", "--quiet", "--python", str(base)] if uv else [str(base), "-I", "-m", "venv", "--without-pip"]
+        )
+        _run([*start, str(whole)], "the environment cannot be made")
+        interpreter = whole / "bin" / "python"
+        if shared:
+            _share(whole)
+        if wanted.requirements:
+            notify(f"installing {' '.join(wanted.requirements)}")
+            _install(wanted, folder, interpreter, uv, wheel, [*environments.parts(prefix), *environments.parts(whole)])
+    files = []
+    for path in wanted.files:
+        (folder / "files").mkdir(exist_ok=True)
+        files.append(Path(shutil.copy(path, folder / "files" / path.name)))
+    sites = environments.packages(whole)
+    return Manifest(
+        requirements=wanted.words,
+        interpreter=interpreter,
+        folder=folder,
+        shown=list(dict.fromkeys([*environments.parts(prefix), *environments.parts(whole)])),
+        sites=sites,
+        files=files,
+        shared=shared,
+        python=version,
+        built=("sandbox" if wanted.sandbox else "processes") if wanted.requirements else "not",
+        added=datetime.now(UTC).isoformat(timespec="seconds"),
+        digest=environments.digest([*sites, *files], version),
+        stamp=environments.stamp([*sites, *files]),
+        plugins=[],
+    )
+
+
+def _asked(interpreter: Path) -> tuple[Path, str, Path | None]:
+    """An interpreter's base folder, version, and wheel of pip."""
+    done = _run([str(interpreter), "-I", "-S", "-c", ASK], f"{interpreter} is no Python that can be used")
+    try:
+        base, version, wheels = json.loads(done)
+        number = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{interpreter} is no Python that can be used: it printed {line(done)!r}") from error
+    if number < OLDEST:
+        raise UsageError(f"a room needs Python {'.'.join(map(str, OLDEST))} or later, got {version}")
+    return Path(base), str(version), Path(wheels[0]) if wheels else None
+
+
+def _share(folder: Path) -> None:
+    """Let the environment find the benchmark's packages, after its own."""
+    (site,) = environments.packages(folder)
+    entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    places = dict.fromkeys([str(HOME), *(str(Path(entry).absolute()) for entry in entries), *map(str, _own_sites())])
+    (site / environments.LAYER).write_text("".join(f"{place}\n" for place in places), encoding="utf-8")
+    # Without its requirements: those of this interpreter stand, whatever pip makes of them.
+    own = distribution(registry.HOME)
+    stub = site / f"{registry.HOME.replace('-', '_')}-{own.version}.dist-info"
+    stub.mkdir()
+    texts = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {registry.HOME}\nVersion: {own.version}\n",
+        "entry_points.txt": own.read_text("entry_points.txt") or "",
+        "INSTALLER": "bench\n",
+    }
+    for name, text in texts.items():
+        (stub / name).write_text(text, encoding="utf-8")
+
+
+def _own_sites() -> list[Path]:
+    import sysconfig
+
+    return [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
+
+
+def _install(
+    wanted: Wanted, folder: Path, interpreter: Path, uv: str | None, wheel: Path | None, shown: Sequence[Path]
+) -> None:
+    """Install the requirements, in a sandbox if it is asked for."""
+    sources = list(_sources(wanted.requirements, folder))
+    if uv is not None:
+        command = [uv, "pip", "install", "--quiet", "--python", str(interpreter), "numpy", *sources]
+    else:
+        pip = ["-m", "pip"] if not wanted.alone and find_spec("pip") is not None else [f"{wheel}/pip"]
+        if wheel is None and pip[0] != "-m":
+            raise UsageError("its Python has no pip: install uv, or the package python3-venv of your system")
+        command = [str(interpreter), *pip, "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+        command += ["--no-warn-script-location", *(["numpy"] if wanted.alone else []), *sources]
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    variables = {"TMPDIR": str(scratch), "PIP_NO_CACHE_DIR": "1", "UV_CACHE_DIR": str(scratch / "uv")}
+    if wanted.sandbox:
+        local = [path for path in map(Path, sources) if path.is_absolute()]
+        files = [path for path in (*local, wheel, None if uv is None else Path(uv)) if path is not None]
+        base = list(own_python()) if not wanted.alone else []
+        command = confined(
+            command, folder=None, files=files, device="cpu", interpreter=[*base, *shown],
+            installs=installing(folder, variables),
+        )  # fmt: skip
+        variables = environment(sandbox=True)
+    else:
+        variables = {**os.environ, **variables}
+    _run(command, f"{' '.join(wanted.requirements)} cannot be installed", variables)
+    for name in ("scratch", "sources"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _sources(requirements: Sequence[str], folder: Path) -> Iterator[str]:
+    """The requirements, folders as copies: a build writes into its folder."""
+    for number, word in enumerate(requirements):
+        path = Path(word)
+        if path.is_absolute() and path.is_dir():
+            copy = folder / "sources" / str(number) / path.name
+            shutil.copytree(path, copy, ignore=shutil.ignore_patterns(*IGNORED), symlinks=True)
+            yield str(copy)
+        else:
+            yield word
+
+
+def _run(command: Sequence[str], failure: str, variables: dict[str, str] | None = None) -> str:
+    """A command's output. Raises UsageError with the end of its errors."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS,
+            check=False, env=variables,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UsageError(f"{failure}: {error}") from error
+    if done.returncode != 0:
+        raise UsageError(f"{failure}: {plain(done.stderr.strip()[-1500:]) or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def _described(made: Environment, notify: Callable[[str], None]) -> Environment:
+    """The environment with the plug-ins that its room found."""
+    task = {
+        "mode": "list", "files": [str(path) for path in made.manifest.files], "presets": [*PRESETS],
+        "own": [*PACKAGES],
+    }  # fmt: skip
+    answer = environments.ask(made, task, made.name)
+    found = [_checked(each, made.name) for each in answer] if isinstance(answer, list) else []
+    if not found:
+        raise UsageError(
+            f"{made.name} has no plug-in: a package has entry points of the groups bench.methods or bench.attacks, and "
+            "a file has classes that derive from Method or Attack and have a name"
+        )
+    names = [(each.group, each.name) for each in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"{made.name} has two plug-ins called {line(twice[0][1])}")
+    for each in found:
+        notify(f"{registry.noun(each.group)} {each.name}: {each.about}")
+    return made.model_copy(update={"manifest": made.manifest.model_copy(update={"plugins": found})})
+
+
+def _checked(told: JsonValue, environment_name: str) -> AddedPlugin:
+    """A plug-in as a room listed it. Raises UsageError for a lie."""
+    if isinstance(told, dict) and "error" in told:
+        raise UsageError(f"{line(str(told.get('name')))} cannot be used: {plain(str(told['error']))}")
+    try:
+        found = AddedPlugin.model_validate(told)
+    except ValidationError as error:
+        raise UsageError(
+            f"a plug-in has a description that cannot be used: {line(str(error.errors()[0]['msg']))}"
+        ) from error
+    rival = registry.entries(found.group).get(found.name)
+    if rival is not None and rival.environment != environment_name:
+        raise UsageError(
+            f"the name {found.name!r} is that of a registered {registry.noun(found.group)} of {rival.origin}: choose "
+            "another, or remove that"
+        )
+    if found.origin.replace("_", "-").lower() == registry.HOME:
+        raise UsageError(f"a package of another author may not be called {registry.HOME}")
+    works = False
+    for preset, answer in found.presets.items():
+        if "ok" in answer:
+            described = cast("dict[str, JsonValue]", answer["ok"])
+            made = rebuild(cast(Group, found.group), PluginSpec(found.name), preset, described)
+            if made.name != found.name:
+                raise UsageError(f"it is registered as {found.name!r}, and its class calls itself {made.name!r}")
+            works = True
+    if not works:
+        first = next(iter(found.presets.values()), {})
+        raise UsageError(str(first.get("error", f"{found.name} cannot be used")))
+    return found
+
+
+def _write(path: Path, manifest: Manifest) -> None:
+    """Write a manifest in one step, for its owner alone."""
+    content = manifest.model_dump_json(indent=1).encode()
+    if len(content) > environments.MANIFEST_BYTES:
+        raise UsageError(f"the plug-ins describe themselves in more than {environments.MANIFEST_BYTES >> 20} MiB")
+    new = path.with_suffix(".new")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

@@ -1,0 +1,269 @@
+"""Environments of plug-ins, whose interpreters only rooms start.
+
+The judge reads an environment's manifest, which `bench plugin add` wrote, and imports nothing of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from bench import room_side
+from bench.contract.evaluator import NAME
+from bench.plugins.interview import interview
+from bench.plugins.spec import PluginSpec, UsageError
+from bench.sandbox import python as own_python
+from bench.wire.message import WireError, decode
+from bench.wire.text import Name, Text
+
+VARIABLE = "BENCH_PLUGINS"
+"""Environment variable: the folder of all environments."""
+MANIFEST = "manifest.json"
+MANIFEST_BYTES = 1 << 22
+LONGEST_NAME = 60
+ROOM_SIDE = Path(room_side.__file__)
+SITES = ("lib/*/site-packages", "lib/*/dist-packages", "local/lib/*/dist-packages", "site-packages")
+SHOWN = ("bin", "lib", "lib32", "lib64", "libexec", "site-packages", "lib_pypy", "lib-python", "pyvenv.cfg")
+"""Parts of an interpreter's folder that its rooms see."""
+BETWEEN_MACHINES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
+"""Metadata that tells of the installation, not of the package."""
+LAYER = "veil_bench_layer.pth"
+_OURS = re.compile(r"veil_bench-[^/]*\.dist-info")
+"""The folder that stands for the benchmark's own metadata."""
+
+
+class AddedPlugin(BaseModel):
+    """A plug-in as its room described it: a stranger's word."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    group: Literal["methods", "attacks"]
+    name: Name
+    target: Annotated[str, Field(max_length=1000)]
+    origin: Name
+    version: Name = ""
+    about: Name = ""
+    text: Text = ""
+    kinds: Annotated[list[tuple[Name, Name]], Field(max_length=200)] = []
+    presets: dict[Name, dict[str, JsonValue]] = {}
+
+
+class Manifest(BaseModel):
+    """An environment as it was added.
+
+    Args:
+        requirements: What the user asked for.
+        interpreter: Its path.
+        shown: Folders and files that its rooms see, chosen before any of its packages was there.
+        shared: Its interpreter also finds the benchmark's own packages.
+        python: Implementation and version of the interpreter.
+        built: Where the packages' own code ran when they were installed; "not" if nothing was installed.
+        digest: 16 hex digits for the bytes of its packages and files, the same on every machine.
+        stamp: A hash of the names, sizes and times of the same files.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    manifest: Literal[1] = 1
+    requirements: list[str]
+    interpreter: Path
+    folder: Path | None
+    shown: list[Path]
+    sites: list[Path]
+    files: list[Path]
+    shared: bool
+    python: Name
+    built: Literal["sandbox", "processes", "not"]
+    added: str
+    digest: Annotated[str, Field(pattern="[0-9a-f]{16}")]
+    stamp: str
+    plugins: list[AddedPlugin]
+
+
+class Environment(BaseModel):
+    """An environment: its name and its manifest."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    manifest: Manifest
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.manifest.digest))
+
+    @property
+    def interpreter_files(self) -> tuple[Path, ...]:
+        """Files that its sandboxes show beside the system's and parameters' files."""
+        shared = tuple(own_python()) if self.manifest.shared else ()
+        return (*self.manifest.shown, *self.manifest.files, ROOM_SIDE, *shared)
+
+    @property
+    def package_folders(self) -> tuple[Path, ...]:
+        """Folders in which its rooms may find packages."""
+        shared = tuple(own_python()) if self.manifest.shared else ()
+        prefixes = {path.parent for path in self.manifest.shown}
+        return (*self.manifest.sites, *sorted(prefixes), *shared)
+
+    def command(self, task: Mapping[str, object]) -> list[str]:
+        """The command of a room that does `task`."""
+        return [str(self.manifest.interpreter), "-I", "-B", "-u", str(ROOM_SIDE), json.dumps(task)]
+
+    def plugin(self, group: str, name: str) -> AddedPlugin:
+        """One of its plug-ins."""
+        return next(each for each in self.manifest.plugins if (each.group, each.name) == (group, name))
+
+    def task(self, group: str, spec: PluginSpec, preset: str) -> dict[str, object]:
+        """The part of a task that names a plug-in."""
+        parameters = [[name, value] for name, value in spec.parameters]
+        return {
+            "group": group, "name": spec.name, "target": self.plugin(group, spec.name).target, "spec": str(spec),
+            "argument": spec.argument, "parameters": parameters, "preset": preset,
+        }  # fmt: skip
+
+    def described(self, group: str, spec: PluginSpec, preset: str, files: Sequence[Path]) -> Mapping[str, JsonValue]:
+        """A plug-in's description: from the manifest or, with parameters, a room.
+
+        Raises:
+            UsageError: It cannot be built so, or the environment changed since it was added.
+        """
+        self.check()
+        if spec == PluginSpec(spec.name) and preset in (presets := self.plugin(group, spec.name).presets):
+            return _said(presets[preset])
+        task = {**self.task(group, spec, preset), "mode": "describe"}
+        return _said({"ok": ask(self, task, spec.shown, files)})
+
+    def check(self) -> None:
+        """Raise UsageError if its files changed since it was added."""
+        _unchanged(self)
+
+
+def _said(answer: JsonValue) -> Mapping[str, JsonValue]:
+    if not isinstance(answer, dict):
+        raise UsageError("a room described a plug-in by no object")
+    if "error" in answer:
+        raise UsageError(str(answer["error"]))
+    found = answer.get("ok")
+    if not isinstance(found, dict):
+        raise UsageError("a room described a plug-in by no object")
+    return found
+
+
+def ask(environment: Environment, task: Mapping[str, object], about: str, files: Sequence[Path] = ()) -> JsonValue:
+    """The answer of a room of the environment to one task."""
+    return interview(
+        lambda answer: environment.command({**task, "answer": answer}), about, files=files,
+        interpreter=environment.interpreter_files,
+    )  # fmt: skip
+
+
+@cache
+def _unchanged(environment: Environment) -> None:
+    manifest = environment.manifest
+    places = [*manifest.sites, *manifest.files]
+    if not manifest.interpreter.exists() or (
+        stamp(places) != manifest.stamp and digest(places, manifest.python) != manifest.digest
+    ):
+        raise UsageError(
+            f"the environment {environment.name} is not as it was when it was added: run `bench plugin add` again "
+            f"({' '.join(manifest.requirements) or manifest.interpreter})"
+        )
+
+
+def root() -> Path:
+    """The folder of all environments."""
+    return Path(os.environ.get(VARIABLE) or platformdirs.user_data_path("veil-bench") / "plugins").absolute()
+
+
+def known() -> dict[str, Environment | UsageError]:
+    """Every environment by name, or why it cannot be used."""
+    found: dict[str, Environment | UsageError] = {}
+    for place in sorted(root().glob(f"*/{MANIFEST}")):
+        try:
+            found[place.parent.name] = read(place.parent.name)
+        except UsageError as error:
+            found[place.parent.name] = error
+    return found
+
+
+def read(name: str) -> Environment:
+    """The environment of that name. Raises UsageError without a manifest."""
+    place = root() / valid_name(name) / MANIFEST
+    if not place.is_file():
+        raise UsageError(f"no plug-ins were added as {name!r}; `bench plugin list` shows those that were")
+    again = f"the manifest of {name} cannot be used: run `bench plugin add` again"
+    try:
+        with place.open("rb") as file:
+            content = file.read(MANIFEST_BYTES + 1)
+        if len(content) > MANIFEST_BYTES:
+            raise UsageError(again)
+        return Environment(name=name, manifest=Manifest.model_validate(decode(content)))
+    except (OSError, WireError, ValidationError) as error:
+        raise UsageError(again) from error
+
+
+def valid_name(name: str) -> str:
+    """The name of an environment. Raises UsageError for any other text."""
+    if NAME.fullmatch(name) is None or len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"a name must be of a-z, 0-9 and single hyphens, and at most {LONGEST_NAME} long, got {name!r}"
+        )
+    return name
+
+
+def packages(prefix: Path) -> list[Path]:
+    """The folders with packages of an interpreter's folder."""
+    return sorted({path.resolve() for pattern in SITES for path in prefix.glob(pattern) if path.is_dir()})
+
+
+def parts(prefix: Path) -> list[Path]:
+    """Parts of an interpreter's folder that its rooms see; none of /usr."""
+    return [] if prefix == Path("/usr") else [prefix / name for name in SHOWN if (prefix / name).exists()]
+
+
+def stamp(places: Sequence[Path]) -> str:
+    """A hash of the names, sizes and times of all files."""
+    whole = hashlib.sha256()
+    for name, path in _files(places):
+        status = path.lstat()
+        whole.update(json.dumps([name, status.st_size, status.st_mtime_ns]).encode())
+    return whole.hexdigest()[:16]
+
+
+def digest(places: Sequence[Path], python: str) -> str:
+    """16 hex digits for the content of all files and a version."""
+    whole = hashlib.sha256(python.encode())
+    for name, path in _files(places):
+        if path.is_symlink():
+            content = str(path.readlink()).encode()
+            whole.update(hashlib.sha256(name.encode() + b"\0" + content).digest())
+        else:
+            with path.open("rb") as file:
+                whole.update(hashlib.sha256(name.encode()).digest() + hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()[:16]
+
+
+def _files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Every file that counts, by its name within its place."""
+    for place in places:
+        if not place.is_dir():
+            yield place.name, place
+            continue
+        for folder, inner, names in os.walk(place):
+            inner[:] = sorted(name for name in inner if name != "__pycache__" and not _OURS.fullmatch(name))
+            links = [name for name in inner if Path(folder, name).is_symlink()]
+            for name in sorted([*names, *links]):
+                path = Path(folder, name)
+                of_installer = folder.endswith(".dist-info") and name in BETWEEN_MACHINES
+                if path.suffix != ".pyc" and name != LAYER and not of_installer:
+                    yield path.relative_to(place).as_posix(), path
+
+
+def forget() -> None:
+    """Forget which environments were looked at."""
+    _unchanged.cache_clear()

@@ -1,0 +1,146 @@
+"""Interpreters with numpy alone, and packages of other authors, for tests of environments: without network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+
+def numpy_alone(folder: Path) -> Path:
+    """A new interpreter that has numpy and nothing else: files are linked, not copied, where that works."""
+    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    (site,) = folder.glob("lib/python*/site-packages")
+    installed = Path(np.__file__).parent
+    for source in (installed, installed.parent / "numpy.libs"):
+        if source.is_dir():
+            shutil.copytree(source, site / source.name, copy_function=_linked, ignore=shutil.ignore_patterns("tests"))
+    return folder / "bin" / "python"
+
+
+def _linked(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
+
+
+def wheel(folder: Path, name: str, files: Mapping[str, str], entry_points: str) -> Path:
+    """A wheel of version 1 with these files, which installs without a build."""
+    information = f"{name}-1.dist-info"
+    texts = {
+        **files,
+        f"{information}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n",
+        f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{information}/entry_points.txt": entry_points,
+    }
+    path = folder / f"{name}-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for inner, text in texts.items():
+            archive.writestr(inner, text)
+        archive.writestr(
+            f"{information}/RECORD", "".join(f"{inner},,\n" for inner in [*texts, f"{information}/RECORD"])
+        )
+    return path
+
+
+OWN_TIME = '''"""A method and an attack of another time, with numpy alone."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Optional
+
+import numpy as np
+from bench_room import Attack, Attacker, Key, Method, NotApplicable, PairScores, PrivacyClaim, Scheme, Secret, paired
+
+
+@dataclass(frozen=True)
+class Additive(Method):
+    """Adds a secret picture to every image."""
+
+    name: ClassVar[str] = "additive"
+    source: ClassVar[str] = "a test"
+    needs_public: ClassVar[bool] = False
+    unlearned = frozenset({"strength"})
+    presets = {"paper": {"strength": 9.0}}
+    strength: float = 0.5
+    limit: Optional[int] = None
+
+    def fit(self, public, seed):
+        return AdditiveScheme(self.strength, public.samples.mean(axis=0))
+
+    def load(self, state):
+        return AdditiveScheme(self.strength, state["mean"])
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveScheme(Scheme):
+    strength: float
+    mean: object
+
+    def sample_key(self, secret):
+        return AdditiveKey(self.strength, secret)
+
+    def load_key(self, state):
+        return AdditiveKey(self.strength, Secret.load(state["secret"]))
+
+    def state(self):
+        return {"mean": self.mean}
+
+    def claim(self):
+        return PrivacyClaim("image", float("inf"), 0.0, "none", "a test")
+
+    def notes(self):
+        return {"strength": np.float32(self.strength), "numpy": np.__version__}
+
+
+@dataclass(frozen=True)
+class AdditiveKey(Key):
+    strength: float
+    secret: Secret
+
+    def release(self, private):
+        if len(private) == 3:
+            raise NotApplicable("three rows are too few")
+        return paired(self.query(private.samples), private.labels)
+
+    def query(self, samples):
+        picture = self.secret.stream("picture").uniform(*samples.shape[1:])
+        return (samples + self.strength * picture).astype(np.float32)
+
+    def state(self):
+        return {"secret": self.secret.tensor()}
+
+
+@dataclass(frozen=True)
+class Centred(Attack):
+    """Compares images less their mean, after a release of its own."""
+
+    name: ClassVar[str] = "centred"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "the raw rows"
+
+    def fit(self, view, seed):
+        own = view.scheme.sample_key(Secret.of_seed(seed)).release(view.candidates)
+        return CentredAttacker(view.candidates.samples, float(np.abs(own.samples).mean()))
+
+
+@dataclass(frozen=True, eq=False)
+class CentredAttacker(Attacker):
+    raw: object
+    level: float
+
+    def score(self, sealed):
+        a, b = (rows.reshape(len(rows), -1).astype(np.float64) for rows in (self.raw, sealed.samples))
+        a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+        apart = (a**2).sum(axis=1)[:, None] - 2 * a @ b.T + (b**2).sum(axis=1)[None]
+        return PairScores(-apart)
+
+    def notes(self):
+        return {"level": self.level}
+'''

@@ -1,0 +1,298 @@
+"""Environments of plug-ins: added as a whole or not at all, noticed when they change, and never run by the judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from made.environments import wheel
+
+from bench.cli import main
+from bench.plugins import environment_build, environments, registry
+from bench.plugins.code_digest import environment_digest, plugin_digest
+from bench.plugins.configured import configure
+from bench.plugins.environment_build import Wanted
+from bench.plugins.spec import UsageError, parse
+from bench.plugins.third_party import is_outside, stand_in
+from bench.sandbox import why_not
+
+METHOD = '''"""A method of another author."""
+from dataclasses import dataclass
+from typing import ClassVar
+from bench_room import Keyless
+
+@dataclass(frozen=True)
+class Mine(Keyless):
+    """Gives rows as they are."""
+    name: ClassVar[str] = "mine"
+    source: ClassVar[str] = "a test"
+    side: int = 1
+    def transform(self, samples):
+        return samples * 1
+'''
+
+
+@pytest.fixture(autouse=True)
+def forget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """An own place for environments; `forget()` has them looked at again."""
+
+    def clear() -> None:
+        environments.forget()
+        environment_digest.cache_clear()
+        registry.entries.cache_clear()
+        stand_in.cache_clear()
+
+    monkeypatch.setenv("BENCH_PLUGINS", str(tmp_path / "plugins"))
+    clear()
+    yield clear
+    monkeypatch.undo()
+    clear()
+
+
+def add(*words: str, name: str | None = None) -> environments.Environment:
+    return environment_build.add(Wanted.of(words, python=None, alone=False, sandbox=False), name)
+
+
+def written(folder: Path, text: str = METHOD, name: str = "mine.py") -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_a_file_is_added_listed_described_and_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugin", "add", written(tmp_path), "--isolation", "processes"]) == 0
+    assert "method mine: Gives rows as they are." in capsys.readouterr().out
+    assert (tmp_path / "plugins").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "plugins" / "mine" / "manifest.json").stat().st_mode & 0o777 == 0o600
+    assert main(["plugin", "list"]) == 0
+    assert "mine (methods)" in capsys.readouterr().out
+    assert main(["list", "methods"]) == 0
+    assert "Gives rows as they are." in capsys.readouterr().out
+    assert main(["info", "mine"]) == 0
+    assert "side: int = 1" in capsys.readouterr().out
+    assert is_outside("methods", parse("mine"))
+    assert configure("methods", "mine", "smoke").origin == "mine.py"
+    assert main(["plugin", "remove", "mine"]) == 0
+    assert list((tmp_path / "plugins").iterdir()) == []
+    assert "mine" not in registry.entries("methods")
+    assert main(["plugin", "remove", "mine"]) == 2
+    assert "no plug-ins were added as 'mine'" in capsys.readouterr().err
+
+
+def test_a_failure_leaves_nothing_and_an_earlier_environment_as_it_was(tmp_path: Path) -> None:
+    bad = written(tmp_path / "bad", "raise RuntimeError('broken today')")
+    with pytest.raises(UsageError, match="broken today"):
+        add(bad)
+    assert not (tmp_path / "plugins" / "mine").exists()
+    first = add(written(tmp_path))
+    with pytest.raises(UsageError, match="broken today"):
+        add(bad)
+    assert environments.read("mine") == first
+    second = add(written(tmp_path, METHOD.replace("* 1", "* 2")))
+    assert second.manifest.digest != first.manifest.digest
+    assert sorted(path.name for path in (tmp_path / "plugins" / "mine").iterdir()) == [
+        str(second.manifest.folder).rpartition("/")[2], "manifest.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1", "has no plug-in"),
+        (METHOD.replace('"mine"', '"identity"'), "is that of a registered method of veil-bench"),
+        (METHOD.replace('"mine"', '"a\\x1b[2J"'), "a name must be of a-z"),
+        (f"{METHOD}\n@dataclass(frozen=True)\nclass Other(Mine): pass\n", "two plug-ins called mine"),
+        (METHOD.replace("side: int = 1", "role: str = 'hides nothing'"), "may not be called"),
+        (METHOD.replace('source: ClassVar[str] = "a test"', ""), "must say its source"),
+        ("import os; os._exit(0)", "ends the process"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_not_added(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        add(written(tmp_path, text))
+    assert not (tmp_path / "plugins" / "mine").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--name", "../up", "x.py"], "no such plug-in file"),
+        (["--name", "../up", "PLUGIN"], "a name must be of a-z"),
+        ([], "name a package"),
+        (["PLUGIN", "--python", "no-such-python"], "no such interpreter"),
+        (["PLUGIN", "--python", "/bin/true"], "no Python that can be used"),
+        (["--", "-r"], "expected a package"),
+    ],
+)
+def test_what_is_no_request_says_what_to_give(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path)
+    given = [path if word == "PLUGIN" else word for word in words]
+    assert main(["plugin", "add", "--isolation", "processes", *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_setup_code_without_a_sandbox_needs_so_many_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(environment_build, "why_not", lambda: "it is not there")
+    assert main(["plugin", "add", written(tmp_path)]) == 2
+    assert "it is not there: install bubblewrap, or" in capsys.readouterr().err
+
+
+def test_a_changed_environment_is_noticed(tmp_path: Path, forget: Callable[[], None]) -> None:
+    made = add(written(tmp_path))
+    before = plugin_digest(configure("methods", "mine", "smoke").plugin)
+    os.utime(made.manifest.files[0], (0, 0))  # another time and the same bytes
+    forget()
+    assert plugin_digest(configure("methods", "mine", "smoke").plugin) == before
+    made.manifest.files[0].write_text(METHOD.replace("* 1", "* 3"))
+    forget()
+    with pytest.raises(UsageError, match="is not as it was when it was added: run `bench plugin add` again"):
+        configure("methods", "mine", "smoke")
+
+
+def test_an_environment_has_one_digest_wherever_it_is(tmp_path: Path) -> None:
+    """What an installer notes of its machine does not count, nor what Python compiles; every byte of a package does."""
+    found = []
+    for place, text in (("here", "1"), ("there", "1"), ("other", "2")):
+        for name, content in {
+            "mine/__init__.py": text, "mine-1.dist-info/METADATA": "Name: mine", "mine-1.dist-info/RECORD": place,
+            "mine-1.dist-info/direct_url.json": place, "mine/__pycache__/x.cpython-311.pyc": place,
+            environments.LAYER: place, "veil_bench-1.dist-info/METADATA": place,
+        }.items():  # fmt: skip
+            path = tmp_path / place / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        found.append(environments.digest([tmp_path / place], "cpython 3.11.7"))
+    assert found[0] == found[1] != found[2]
+    assert environments.digest([tmp_path / "here"], "cpython 3.12.1") != found[0]
+
+
+def test_definitions_of_this_project_that_a_package_uses_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    made = add(written(tmp_path, METHOD.replace("from bench_room", "from bench.contract.keyless")))
+    first = environment_digest(made)
+    monkeypatch.setattr("bench.plugins.code_digest._digest_of", lambda roots: f"changed {len(roots)}")
+    environment_digest.cache_clear()
+    assert environment_digest(made) != first
+
+
+@pytest.mark.parametrize("change", ["{", '{"manifest": 2}', "later"])
+def test_a_manifest_that_cannot_be_read_is_listed_and_breaks_nothing_else(
+    change: str, tmp_path: Path, forget: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(written(tmp_path))
+    path = tmp_path / "plugins" / "mine" / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}) if change == "later" else change)
+    forget()
+    assert main(["list", "methods"]) == 0
+    shown = capsys.readouterr().out
+    assert "identity" in shown
+    assert "plug-ins of mine" in shown
+    with pytest.raises(UsageError, match="unknown method 'mine'"):
+        configure("methods", "mine", "smoke")
+
+
+def test_a_method_beside_the_benchmark_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Package:
+        name = "theirs"
+
+    point = EntryPoint("mine", "theirs:Mine", "bench.methods")
+    vars(point)["dist"] = Package()
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    registry.entries.cache_clear()
+    with pytest.raises(UsageError, match="run `bench plugin add theirs`, and uninstall it here"):
+        configure("methods", "mine", "smoke")
+
+
+MARK = "import os, sys; os.access({log!r}, os.W_OK) and open({log!r}, 'a').write(' '.join(sys.orig_argv[:6]) + '\\n')\n"
+ENTRY_POINTS = """
+[bench.methods]
+mine = mine_package.method:Mine
+[torch.backends]
+mine = mine_package.patch:patch
+[pydantic]
+mine = mine_package.patch:patch
+[pytest11]
+mine = mine_package.patch
+[numba_extensions]
+init = mine_package.patch:patch
+[matplotlib.backend]
+mine = mine_package.patch
+"""
+LOOK = """
+import sys
+import torch, pydantic, numba, matplotlib.pyplot
+class Model(pydantic.BaseModel): x: int = 1
+from bench.plugins.configured import configure
+from bench.cli import main
+assert configure("methods", "mine", "smoke").origin == "mine_package"
+assert main(["info", "mine"]) == 0
+assert not [name for name in sys.modules if name.startswith("mine")]
+assert not [path for path in sys.path if "plugins" in path]
+print("judged")
+"""
+
+
+def test_the_judge_runs_no_line_of_an_added_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entry points of other groups, a .pth of the package, and customisations: rooms run them, and no other process."""
+    log = tmp_path / "ran"
+    log.touch()
+    mark = MARK.format(log=str(log))
+    files = {
+        "mine_package/__init__.py": mark, "mine_package/method.py": METHOD,
+        "mine_package/patch.py": f"{mark}patch = int\n", "mine.pth": mark, "sitecustomize.py": mark,
+    }  # fmt: skip
+    monkeypatch.setattr("bench.plugins.interview.why_not", lambda: "so that rooms can write")
+    made = add(str(wheel(tmp_path, "mine_package", files, ENTRY_POINTS)))
+    assert [each.name for each in made.manifest.plugins] == ["mine"]
+    done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=False, timeout=300,
+                          env={**os.environ, "MPLBACKEND": "agg"})  # fmt: skip
+    assert done.stdout.rstrip().endswith("judged"), done.stderr
+    ran = log.read_text().splitlines()
+    assert ran  # in its rooms
+    assert not [line for line in ran if "room_side.py" not in line and "/pip install" not in line]
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
+def test_setup_code_sees_neither_home_nor_results_and_writes_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build backend of the package's own, which looks around."""
+    source, secret = tmp_path / "source", tmp_path / "home" / "secret"
+    secret.parent.mkdir()
+    secret.write_text("x")
+    monkeypatch.setenv("HOME", str(secret.parent))
+    built = wheel(tmp_path, "mine_package", {"mine_package/__init__.py": METHOD},
+                  "[bench.methods]\nmine = mine_package:Mine\n").read_bytes()  # fmt: skip
+    written(
+        source, "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n", "pyproject.toml"
+    )
+    written(source, BACKEND.format(secret=str(secret), other=str(tmp_path / "other"), wheel=built.hex()), "backend.py")
+    made = environment_build.add(Wanted.of([str(source)], python=None, alone=False, sandbox=True), "mine")
+    assert made.manifest.built == "sandbox"
+    assert not (tmp_path / "other").exists()
+    assert sorted(path.name for path in source.iterdir()) == ["backend.py", "pyproject.toml"]
+
+
+BACKEND = """
+import os
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    assert not os.path.exists({secret!r})
+    try:
+        open({other!r}, "w")
+    except OSError:
+        pass
+    name = "mine_package-1-py3-none-any.whl"
+    open(os.path.join(directory, name), "wb").write(bytes.fromhex({wheel!r}))
+    return name
+"""
