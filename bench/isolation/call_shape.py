@@ -24,6 +24,8 @@ from bench.memory.rows import in_blocks, rows_at
 from bench.randomness import Secret
 from bench.types import Dataset, Method, NotApplicable, Release
 
+FORM = 1
+"""The version of the form of calls, for content keys: figures of other authors' methods follow from it."""
 NAME = "rows"
 """The name of every data set that another author's method releases."""
 DIGEST_BYTES = 16
@@ -50,11 +52,13 @@ class CellRows:
         private: The owner's rows, as she releases them.
         others: Further rows of the cell, labelled as owners' are.
         secret: Of `CallShape`.
+        releases: Most releases that one owner's process makes.
     """
 
     private: Dataset
     others: Sequence[Dataset]
     secret: Secret
+    releases: int
 
     @cached_property
     def parts(self) -> list[tuple[Dataset, list[bytes]]]:

@@ -4,10 +4,10 @@ A method's code in Eve's process could change her results, and would know that E
 scheme than the owner's. So her calls go to the judge, who passes them on to a room like the owner's. Methods of this
 project are loaded in her process.
 
-The judge gives every caller's rows one form (`bench.isolation.call_shape`). A process may still guess the caller by
-the number of calls. So Eve's refusals and a sample of her releases are repeated
-in a fresh process that gets no other call, as with an owner. The k-th release is repeated with probability 1/k: a
-method that cheats from the m-th of N releases on escapes with probability (m - 1)/N.
+The judge gives every caller's rows one form (`bench.isolation.call_shape`). A process may still guess the caller by the
+number of calls. So Eve's process is replaced after as many releases as an owner's makes, the first few times; and her
+refusals and a sample of her releases are repeated in a fresh process that gets no other call. The k-th release is
+repeated with probability 1/k: a method that cheats from the m-th of N releases on escapes with probability (m - 1)/N.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from bench.isolation.rpc_codec import Generators, Handle, Line, UnlikeError, Val
 from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release
 
+RENEWALS = 8
+"""Processes that are replaced after as many releases as an owner's makes; the next stays."""
 MOST_SAID = 4
 """Numbers of rows that a record names, the most frequent first."""
 FIRST = 1 << 32
@@ -55,6 +57,7 @@ class MethodProxy:
         self._numbers = itertools.count(FIRST)
         self._fetched = 0
         self._called: Counter[str] = Counter()
+        self._here, self._renewed = 0, 0
         self.refused = False
         """True if the method has refused Eve something since her last release."""
 
@@ -114,6 +117,7 @@ class MethodProxy:
     def _released(self, key: RemoteKey, rows: Dataset) -> Release:
         """A release for Eve, repeated in a fresh process if chance wants it."""
         self._called[self._numbers_of(rows)] += 1
+        self._renew()
         try:
             found = key.release(rows)
         except NotApplicable as refusal:
@@ -123,6 +127,14 @@ class MethodProxy:
         if SystemRandom().randrange(self._fetched) == 0:
             self._ask_again(key, rows, found)
         return found
+
+    def _renew(self) -> None:
+        """Take a fresh process where this one made as many releases as an owner's makes."""
+        cell = self._scheme.cell
+        if cell is not None and self._here >= cell.releases and self._renewed < RENEWALS:
+            self._scheme.method.close()
+            self._here, self._renewed = 0, self._renewed + 1
+        self._here += 1
 
     def _numbers_of(self, rows: Dataset) -> str:
         """Rows of a call, for the record."""

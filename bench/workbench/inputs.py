@@ -15,11 +15,13 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from bench.isolation.call_shape import FORM
 from bench.plugins import registry
 from bench.plugins.code_digest import code_digest, plugin_digest, registered_digest
 from bench.plugins.configured import Configured, configure, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.spec import UsageError, parse, told_parameters
+from bench.plugins.third_party import is_outside
 from bench.results.records import (
     CHOICE,
     METRIC,
@@ -80,6 +82,11 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
     }
 
 
+def _form(cell: Cell) -> dict[str, JsonValue]:
+    """The version of the form in which another author's method gets rows."""
+    return {"call form": FORM} if is_outside("methods", cell.method.spec) else {}
+
+
 def release_inputs(
     cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool, drawn: bool = False
 ) -> dict[str, JsonValue]:
@@ -90,6 +97,7 @@ def release_inputs(
     made = _method_inputs(cell, data, cell.method.plugin)
     return {
         **made,
+        **_form(cell),
         **({"rows drawn anew": True} if drawn else {}),
         "method apart": apart,
         COMMITMENT: commitment,
@@ -112,6 +120,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
     del preset["timeout"]
     return {
         **_method_inputs(cell, data, cell.method.plugin),
+        **_form(cell),
         **attacking,
         **reader_inputs(data),
         **shown_inputs(kind=planned.kind, preset=cell.choice.preset, data=data),

@@ -194,7 +194,7 @@ class Workbench:
             return scheme
         parts = {"control": self.control, "test": self.test, "public": self.public}
         others = [part if name == "control" else self.as_owned(part, name) for name, part in parts.items()]
-        return replace(scheme, cell=CellRows(self.private, others, shape.secret))
+        return replace(scheme, cell=CellRows(self.private, others, shape.secret, self.preset.keys))
 
     def completing(self, key: Key) -> Key:
         """The key with its calls completed as Eve's are, for rows that no owner releases."""

@@ -36,7 +36,7 @@ def shape(labels: Labels = "none", *, subjects: bool = False) -> CallShape:
 
 
 def cell(private: Dataset = PRIVATE) -> CellRows:
-    return CellRows(private, [CONTROL], SECRET)
+    return CellRows(private, [CONTROL], SECRET, 2)
 
 
 def eves(count: int = N, *, labels: bool = False) -> Dataset:

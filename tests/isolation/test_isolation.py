@@ -157,6 +157,7 @@ def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
     path.write_text(GUESSING, encoding="utf-8")
     if refuses:
         (tmp_path / "refuses").touch()
+    monkeypatch.setattr("bench.isolation.method_proxy.RENEWALS", 0)
     monkeypatch.setattr(
         "bench.isolation.method_proxy.SystemRandom", lambda: SimpleNamespace(randrange=lambda number: 0)
     )
@@ -164,6 +165,16 @@ def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
     with pytest.raises(ContractError, match=said):
         evaluated(tmp_path / "apart", f"{path}:Guessing[scale=3]", f"{path}:Asking", "processes")
     assert not list(Results(tmp_path / "apart" / "results").rooms.iterdir())
+
+
+@quickly
+def test_a_process_makes_no_more_releases_for_eve_than_for_an_owner(tmp_path: Path) -> None:
+    """So the third release of one process, of which an owner's makes two, never comes."""
+    path = tmp_path / "guessing.py"
+    path.write_text(GUESSING, encoding="utf-8")
+    (tmp_path / "refuses").touch()
+    with pytest.raises(NotApplicable, match="it was not found"):
+        evaluated(tmp_path / "apart", f"{path}:Guessing[scale=3]", f"{path}:Asking", "processes")
 
 
 CHOOSY = """
