@@ -28,6 +28,8 @@ from bench.seeds import derive
 from bench.types import Classifier, Dataset, Method, NotApplicable, Parameter, Release, Role, State
 from bench.validation import at_least, positive
 
+LINEAR = 10  # times the rate, without a network that a high one would upset
+
 
 class WideAndDeep(torch.nn.Module):
     """Logits of a linear model and, for images, of a ResNet-18."""
@@ -55,7 +57,7 @@ class PublicModel(Method):
         width: Channels of the network's first stage.
         epochs: Passes over the public rows.
         batch: Rows a step.
-        learning_rate: Peak rate of AdamW.
+        learning_rate: Peak rate of AdamW; ten times that for a table.
         weight_decay: Of AdamW.
     """
 
@@ -97,7 +99,8 @@ class PublicModel(Method):
         with seeded(derive(seed, "network"), public.samples.device):
             network = self.network(public.samples, labels.shape[1]).to(public.samples.device)
             precision = classifier.fast_precision(public.samples.device)
-            course = classifier.Course(self.epochs, None, self.batch, self.learning_rate, self.weight_decay, precision)
+            rate = self.learning_rate * (1 if len(shape) == 3 else LINEAR)
+            course = classifier.Course(self.epochs, None, self.batch, rate, self.weight_decay, precision)
             for done in classifier.train(
                 network, public.samples, labels, course, exclusive=public.exclusive, seed=derive(seed, "order")
             ):

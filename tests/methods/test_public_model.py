@@ -27,8 +27,9 @@ def data(n: int = 160, seed: int = 0, *, table: bool = False, exclusive: bool = 
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_it_predicts_rows_that_nobody_released(table: bool, exclusive: bool) -> None:
     public, private = (data(seed=seed, table=table, exclusive=exclusive) for seed in (0, 1))
-    scheme = PublicModel(width=8, epochs=6).fit(public, 0)
-    again = PublicModel(width=8, epochs=6).load(scheme.state())
+    epochs = 20 if table else 6
+    scheme = PublicModel(width=8, epochs=epochs).fit(public, 0)
+    again = PublicModel(width=8, epochs=epochs).load(scheme.state())
     found = [each.sample_key(Secret.of_seed(0)).classifier(private) for each in (scheme, again)]
     scores, same = (classify(private.samples) for classify in found if classify is not None)
     assert scores.equal(same)
