@@ -41,6 +41,9 @@ KEPT_VARIABLES = (
 )  # fmt: skip
 KEPT_PREFIXES = ("OMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "ATEN_", "NUMBA_", "CUDA_", "CUBLAS_", "NVIDIA_")
 SECONDS = 60.0
+CACHES = Path("/proc/sys/vm/drop_caches")
+WHISPERED = "5,000"
+"""Bits a second, as `tests/campaigns/page_cache.py` measures."""
 ROOM = "/room"
 """The place of exchanged files in a sandbox: their true place would tell whose run it is."""
 NETWORK = (
@@ -121,11 +124,28 @@ def _filtered(line: list[str]) -> list[str]:
     return ["/bin/sh", "-c", 'exec 9<"$0" "$@"', str(file), *line, "--seccomp", "9"]
 
 
-def why_whispers() -> str | None:
-    """The reason why sandboxes can signal each other here, or None."""
+def why_unfiltered() -> str | None:
+    """The reason why system calls are not filtered here, or None."""
     if architecture() is None:
         return f"no filter of system calls is written for {platform.machine()}"
     return None
+
+
+def why_whispers() -> str | None:
+    """The reason why sandboxes can signal each other here, or None."""
+    if not os.access(CACHES, os.W_OK):
+        kept = f"the kernel's caches of files and names, which only root may empty, pass on {WHISPERED} bits a second"
+        return f"{why}; {kept}" if (why := why_unfiltered()) is not None else kept
+    return why_unfiltered()
+
+
+def empty_caches() -> None:
+    """Empty the kernel's caches of files and names, if this user may.
+
+    One sandbox fills them, and another could see by the times of reads what was read.
+    """
+    if os.access(CACHES, os.W_OK):
+        CACHES.write_text("3", encoding="ascii")
 
 
 @dataclass(frozen=True)

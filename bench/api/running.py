@@ -219,7 +219,8 @@ def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping
 
 def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     """Lines on what all parts of a run share."""
-    from bench.sandbox import why_not
+    from bench.plugins.third_party import is_outside
+    from bench.sandbox import why_not, why_whispers
 
     first = specs[0]
     presets = ", ".join(dict.fromkeys(spec.preset for spec in specs))
@@ -230,6 +231,10 @@ def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     elif first.isolation != "sandbox":
         reason = why_not() or "asked for"
         yield f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
+    elif (whispers := why_whispers()) is not None and any(
+        is_outside("methods", method.spec) for spec in specs for method in spec.methods
+    ):
+        yield f"sandboxes of one method can pass on to each other what they have seen: {whispers}"
     yield from idle_attacks(specs)
 
 

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeVar, get_args
 
 from bench.progress import stage
+from bench.sandbox import empty_caches
 
 Part = Literal["fit", "release", "query", "decode"]
 """The work of a room. An attack's room belongs to `release`: it knows private rows as well."""
 LOOK_SECONDS = 0.1
+LONGEST = 16  # bytes of a part's name, of which the gate holds the last
 
 
 class Living(Protocol):
@@ -39,10 +41,11 @@ class RoomGroup:
     Args:
         folder: Holds the locks that the jobs of a machine share; None for this project's own plug-ins, whose rooms may
             live side by side.
+        sandbox: They are sandboxes, which the kernel's caches would connect: these are emptied between parts.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None, *, sandbox: bool = False) -> None:
+        self._folder, self._sandbox = folder, sandbox
         self._part: Part | None = None
         self._lock: int | None = None
         self._rooms: list[Living] = []
@@ -63,7 +66,7 @@ class RoomGroup:
         self.leave()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         waits = False
-        while (lock := _entered(self._folder, part)) is None:
+        while (lock := _entered(self._folder, part, sandbox=self._sandbox)) is None:
             if not waits:
                 stage("wait for rooms of other jobs")
                 waits = True
@@ -85,7 +88,7 @@ class RoomGroup:
         self._part = self._lock = None
 
 
-def _entered(folder: Path, part: Part) -> int | None:
+def _entered(folder: Path, part: Part, *, sandbox: bool) -> int | None:
     """A shared lock of that part; None if another is locked."""
     gate = _opened(folder / "gate")
     fcntl.flock(gate, fcntl.LOCK_EX)
@@ -97,6 +100,12 @@ def _entered(folder: Path, part: Part) -> int | None:
                 fcntl.flock(others[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         mine = _opened(folder / part)
         fcntl.flock(mine, fcntl.LOCK_SH)
+        before = os.pread(gate, LONGEST, 0)
+        if before != part.encode():
+            os.ftruncate(gate, 0)
+            os.pwrite(gate, part.encode(), 0)
+            if before and sandbox:
+                empty_caches()
         return mine
     except BlockingIOError:
         return None

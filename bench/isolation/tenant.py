@@ -153,7 +153,7 @@ def tenant(
         return made
     if environment is not None:
         environment.check()
-    rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"))
+    rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"), sandbox=sandbox)
     if environment is None:
         return replace(made, rooms=rooms, hidden=tuple(data_folders()))
     hidden = data_folders(environment.package_folders, ours=environment.manifest.shared)

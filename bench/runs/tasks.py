@@ -31,6 +31,7 @@ from bench.contract.seal import ContractError
 from bench.determinism import exact
 from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
+from bench.plugins.third_party import is_outside
 from bench.progress import AGAIN, SMALLER, forward_progress, stage
 from bench.results.disclosure_check import SHORTAGES
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
@@ -38,7 +39,7 @@ from bench.results.reason import Code, Phase, status_of
 from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
 from bench.runs.judge import judge
-from bench.sandbox import Isolation
+from bench.sandbox import Isolation, why_whispers
 from bench.types import Evaluator, Metric, NotApplicable
 from bench.wire.text import Name, Text, named, plain, plain_json, said
 from bench.workbench.cell import Cell, Planned
@@ -167,10 +168,14 @@ def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbe
         except Exception:  # a picture that fails takes no figure with it; the log says why
             traceback.print_exc()
     kept = _kept_evidence(found.evidence) if bench.record.shareable else None
+    details = _printable(found.details)
+    outside = is_outside("methods", task.cell.method.spec)
+    if task.isolation == "sandbox" and outside and (whispers := why_whispers()) is not None:
+        details["sandboxes"] = f"can pass on to each other what they have seen: {whispers}"
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
     return Evaluation(
         scores=scores, not_applicable=without, broken=broken, threat_model=dict(found.threat_model),
-        details=_printable(found.details), seconds=seconds, hardware=hardware(bench.device), pictures=dict(pictures),
+        details=details, seconds=seconds, hardware=hardware(bench.device), pictures=dict(pictures),
         evidence=kept,
     )  # fmt: skip
 

@@ -120,3 +120,17 @@ def test_the_rooms_of_a_method_take_turns_and_its_output_is_passed_on(
             assert key.decode(torch.eye(2)).equal(torch.eye(2).flip(1))
             assert not query.open
     assert capfd.readouterr().err.count("queried") == 2
+
+
+def test_the_caches_of_the_kernel_are_emptied_between_parts_and_not_within(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied: list[str] = []
+    monkeypatch.setattr("bench.isolation.room_groups.empty_caches", lambda: emptied.append("once"))
+    for part, count in (("fit", 0), ("release", 1), ("release", 1), ("query", 2), ("decode", 3), ("release", 4)):
+        job = RoomGroup(tmp_path, sandbox=True)
+        job.enter(part)  # type: ignore[arg-type]
+        job.leave()
+        assert len(emptied) == count
+    RoomGroup(tmp_path).enter("query")
+    assert len(emptied) == 4

@@ -13,13 +13,13 @@ import torch
 from bench.isolation import RemoteMethod, tenant
 from bench.isolation.room_groups import RoomGroup
 from bench.plugins.configured import configure
-from bench.sandbox import why_not, why_whispers
+from bench.sandbox import why_not, why_unfiltered
 from bench.types import Dataset
 
 WHISPERER = Path(__file__).with_name("whisperer.py")
 CHANNELS = ("locks", "flock", "output", "counter", "times", "evicted")
 pytestmark = pytest.mark.skipif(
-    why_not() is not None or why_whispers() is not None, reason=f"no sandbox here: {why_not() or why_whispers()}"
+    why_not() is not None or why_unfiltered() is not None, reason=f"no sandbox here: {why_not() or why_unfiltered()}"
 )
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bench import seccomp_filter
-from bench.sandbox import confined, why_not, why_whispers
+from bench.sandbox import confined, empty_caches, why_not, why_unfiltered, why_whispers
 
 needs_filter = pytest.mark.skipif(
-    why_not() is not None or why_whispers() is not None, reason=f"no sandbox here: {why_not() or why_whispers()}"
+    why_not() is not None or why_unfiltered() is not None, reason=f"no sandbox here: {why_not() or why_unfiltered()}"
 )
 START = """
 import ctypes, fcntl, os, signal, socket, struct, sys, tempfile
@@ -217,5 +217,16 @@ def test_the_program_skips_whole_tests_of_arguments() -> None:
 
 def test_another_architecture_is_without_a_filter_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    assert why_whispers() == "no filter of system calls is written for riscv64"
+    assert why_unfiltered() == "no filter of system calls is written for riscv64"
+    assert "no filter of system calls" in str(why_whispers())
     assert "--seccomp" not in confined(["true"], folder=None, files=(), device="cpu")
+
+
+def test_caches_that_cannot_be_emptied_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("bench.sandbox.CACHES", tmp_path / "none")
+    empty_caches()
+    assert "which only root may empty, pass on 5,000 bits a second" in str(why_whispers())
+    (tmp_path / "none").touch()
+    empty_caches()
+    assert (tmp_path / "none").read_text() == "3"
+    assert why_whispers() == why_unfiltered()
