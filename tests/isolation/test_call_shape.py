@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
 from made import cheats
+from made.cells import cell as made_cell
+from made.cells import place
 
 from bench.contract.seal import ContractError
 from bench.isolation.call_shape import CallShape, CellRows, Labels, UnlinkedError, columns, digests
+from bench.isolation.method_proxy import MethodProxy
+from bench.isolation.remote_method import RemoteScheme
+from bench.isolation.rpc_codec import Handle, Value
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable, Release, paired
+from bench.workbench.workbench import Workbench
 
 N, D, K = 40, 6, 2
 SECRET = Secret.of_seed(0, "shape")
@@ -199,3 +208,39 @@ def test_no_tell_shows_owner_and_eve_another_face(tells: str, labels: Labels, mo
         found = call.returned(key.release(call.shown))
         faces.add(float(found.samples.abs().max()) > 1)
     assert len(faces) == 1
+
+
+def eves_release(proxy: MethodProxy, rows_: Dataset, number: int) -> Release:
+    """A release as Eve's process asks for it: object by object."""
+
+    def ask(target: Value, name: str, *values: Value) -> Handle:
+        found = proxy.ask(target.number if isinstance(target, Handle) else None, name, values)
+        assert isinstance(found, Handle)
+        return found
+
+    key = ask(ask(None, "load", {}), "sample_key", Secret.of_seed(0, "eve", number))
+    release = proxy.ask(ask(key, "release", ask(None, "hold", rows_)).number, "fetch", ())
+    assert isinstance(release, Release)
+    return release
+
+
+@pytest.mark.isolated
+@pytest.mark.usefixtures("quick_rooms")
+@pytest.mark.parametrize("tells", ["labels", "order", "few+table+subjects", "findings+name"])
+def test_in_rooms_eve_sees_the_face_that_the_owner_releases(tells: str, tmp_path: Path) -> None:
+    written = f"{cheats.__file__}:TwoFaced[tells={tells}]"
+    with closing(Workbench.open(made_cell(written), place(tmp_path), "processes")) as bench:
+        scheme = bench.scheme()
+        owner = bench.sealed(scheme, 0).release
+        assert owner.labels is not None  # added by links: the method got none
+        proxy = MethodProxy(cast(RemoteScheme, bench.for_eve(scheme)), pairs=True)
+        with closing(proxy):
+            taken = bench.private.nameless().take(torch.randperm(len(bench.private))[:20])
+            given = replace(taken, labels=None)
+            releases = [eves_release(proxy, given, number) for number in range(3)]
+            assert proxy.notes() == {"calls of the method": "3 x 20 rows, completed to 160 if it declares links"}
+            with pytest.raises(ContractError, match="was not given"):
+                proxy.ask(1, "release", ())
+    for found in releases:
+        assert (len(found), found.labels) == (20, None)
+        assert (float(found.samples.abs().max()) > 1) == (float(owner.samples.abs().max()) > 1)
