@@ -645,6 +645,10 @@ class KnownScheme(Known):
         """The learned state."""
         return self._state
 
+    def load_generator(self, state: State) -> KnownGenerator:
+        """A published generator."""
+        return KnownGenerator(self, state)
+
     def sample_key(self, secret: Secret) -> KnownKey:
         """A key of her own."""
         return KnownKey(self._host, self._ask("sample_key", secret))
@@ -652,6 +656,24 @@ class KnownScheme(Known):
     def load_key(self, state: State) -> KnownKey:
         """A key of her own."""
         return KnownKey(self._host, self._ask("load_key", state))
+
+
+class KnownGenerator(Generator):
+    """A published generator, which the method's process loads when it draws."""
+
+    def __init__(self, scheme: KnownScheme, state: State) -> None:
+        self._scheme, self._state = scheme, state
+
+    def sample(self, count: int, seed: int) -> Release:
+        """As the generator draws them."""
+        made = Known(self._scheme._host, self._scheme._ask("load_generator", self._state))
+        drawn = made._ask("sample", count, seed)
+        assert isinstance(drawn, Release)
+        return drawn
+
+    def state(self) -> State:
+        """All that is published."""
+        return self._state
 
 
 class KnownKey(Known):
@@ -678,6 +700,7 @@ class Host:
         self._cls = load(task["target"])
         self._objects: Dict[int, Any] = {}
         self._numbers = itertools.count(1)
+        self._known: Optional[KnownScheme] = None
         self._asked, self._forgotten = 0, []  # type: int, List[int]
 
     def answer(self, request: Mapping[str, Any]) -> Dict[str, Any]:
@@ -722,7 +745,8 @@ class Host:
         callee = self._plugin() if target is None else self._objects[target]
         if isinstance(callee, Attack):
             public, learned, candidates, control, seed = values
-            return callee.fit(View(public, KnownScheme(self, learned), candidates, control), seed)  # type: ignore[arg-type]
+            self._known = KnownScheme(self, learned)
+            return callee.fit(View(public, self._known, candidates, control), seed)  # type: ignore[arg-type]
         if name == "call" and callable(callee):
             return callee(*values)
         if name == "fetch":
@@ -771,7 +795,9 @@ class Host:
         return packed
 
     def _unpacked(self, part: Any) -> Any:
-        return unpack(part, self._find, lambda state: NotImplemented)
+        return unpack(
+            part, self._find, lambda state: None if self._known is None else self._known.load_generator(state)
+        )
 
     def _find(self, place: Sequence[Any]) -> Array:
         number, name = place

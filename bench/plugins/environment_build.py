@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import distribution
@@ -45,9 +46,10 @@ try:
 except ImportError:
     places = ["/usr/share/python-wheels"]
 wheels = [path for place in places for path in sorted(glob.glob(os.path.join(place, "pip-*.whl")))]
-print(json.dumps([base, sys.implementation.name + " " + platform.python_version(), wheels[-1:]]))
+print(json.dumps([base, sys.implementation.name + " " + platform.python_version(), sys.executable, wheels[-1:]]))
 """
 OLDEST = (3, 8)
+ORIGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 SECONDS = 3600.0
 IGNORED = (".git", "__pycache__", ".venv", "venv", "*.egg-info", "build", "dist", ".tox", ".nox")
 
@@ -135,8 +137,8 @@ def add(wanted: Wanted, name: str | None = None, notify: Callable[[str], None] =
         _write(place / environments.MANIFEST, found.manifest)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        if not before:
-            shutil.rmtree(place, ignore_errors=True)
+        with suppress(OSError):  # another environment of that name is there
+            place.rmdir()
         raise
     for old in before - {environments.MANIFEST}:
         shutil.rmtree(place / old, ignore_errors=True)
@@ -157,8 +159,7 @@ def remove(name: str) -> None:
 
 def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manifest:
     """The environment with its packages, not described yet."""
-    base = wanted.python or Path(sys.executable)
-    prefix, version, wheel = _asked(base)
+    base, prefix, version, wheel = _asked(wanted.python or Path(sys.executable))
     in_place = wanted.python is not None and not wanted.requirements
     shared = not wanted.alone
     if in_place:
@@ -183,11 +184,14 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         (folder / "files").mkdir(exist_ok=True)
         files.append(Path(shutil.copy(path, folder / "files" / path.name)))
     sites = environments.packages(whole)
+    shown = list(dict.fromkeys([*environments.parts(prefix), *environments.parts(whole)]))
+    if not in_place and (out := [path for path in (*sites, *environments.parts(whole)) if not _within(path, folder)]):
+        raise UsageError(f"an installation put a link that leads out of its environment at {out[0]}")
     return Manifest(
         requirements=wanted.words,
         interpreter=interpreter,
         folder=folder,
-        shown=list(dict.fromkeys([*environments.parts(prefix), *environments.parts(whole)])),
+        shown=shown,
         sites=sites,
         files=files,
         shared=shared,
@@ -200,17 +204,22 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
     )
 
 
-def _asked(interpreter: Path) -> tuple[Path, str, Path | None]:
-    """An interpreter's base folder, version, and wheel of pip."""
+def _within(path: Path, folder: Path) -> bool:
+    """If a path leads into a folder: a sandbox would show the place that a link leads to."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def _asked(interpreter: Path) -> tuple[Path, Path, str, Path | None]:
+    """An interpreter's file, base folder, version, and wheel of pip."""
     done = _run([str(interpreter), "-I", "-S", "-c", ASK], f"{interpreter} is no Python that can be used")
     try:
-        base, version, wheels = json.loads(done)
+        base, version, executable, wheels = json.loads(done)
         number = tuple(map(int, re.findall(r"\d+", version)[:2]))
     except (ValueError, TypeError) as error:
         raise UsageError(f"{interpreter} is no Python that can be used: it printed {line(done)!r}") from error
     if number < OLDEST:
         raise UsageError(f"a room needs Python {'.'.join(map(str, OLDEST))} or later, got {version}")
-    return Path(base), str(version), Path(wheels[0]) if wheels else None
+    return Path(executable), Path(base), str(version), Path(wheels[0]) if wheels else None
 
 
 def _share(folder: Path) -> None:
@@ -333,7 +342,9 @@ def _checked(told: JsonValue, environment_name: str) -> AddedPlugin:
             f"the name {found.name!r} is that of a registered {registry.noun(found.group)} of {rival.origin}: choose "
             "another, or remove that"
         )
-    if found.origin.replace("_", "-").lower() == registry.HOME:
+    if ORIGIN.fullmatch(found.origin) is None:
+        raise UsageError(f"a package must be called by A-Z, a-z, 0-9, ., _ and -, got {found.origin!r}")
+    if re.sub(r"[-_.]+", "-", found.origin).lower() == registry.HOME:
         raise UsageError(f"a package of another author may not be called {registry.HOME}")
     works = False
     for preset, answer in found.presets.items():

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,7 @@ SHOWN = ("bin", "lib", "lib32", "lib64", "libexec", "site-packages", "lib_pypy",
 """Parts of an interpreter's folder that its rooms see."""
 BETWEEN_MACHINES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
 """Metadata that tells of the installation, not of the package."""
+MOST_BYTES = 1 << 36
 LAYER = "veil_bench_layer.pth"
 _OURS = re.compile(r"veil_bench-[^/]*\.dist-info")
 """The folder that stands for the benchmark's own metadata."""
@@ -237,8 +239,14 @@ def stamp(places: Sequence[Path]) -> str:
 
 def digest(places: Sequence[Path], python: str) -> str:
     """16 hex digits for the content of all files and a version."""
-    whole = hashlib.sha256(python.encode())
+    whole, total = hashlib.sha256(python.encode()), 0
     for name, path in _files(places):
+        status = path.lstat()
+        total += status.st_size
+        if not (stat.S_ISREG(status.st_mode) or path.is_symlink()) or total > MOST_BYTES:
+            raise UsageError(
+                f"an environment must be of plain files of at most {MOST_BYTES >> 30} GiB in all, and {name} is none"
+            )
         if path.is_symlink():
             content = str(path.readlink()).encode()
             whole.update(hashlib.sha256(name.encode() + b"\0" + content).digest())

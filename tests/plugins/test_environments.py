@@ -214,6 +214,45 @@ def test_a_method_beside_the_benchmark_is_refused_with_the_remedy(monkeypatch: p
         configure("methods", "mine", "smoke")
 
 
+@pytest.mark.parametrize("what", ["lib64", "lib/python/site-packages", "fifo"])
+def test_an_installation_shows_its_rooms_nothing_else_and_leaves_plain_files(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Setup code may write into the environment: a link in the place of a folder would show rooms another one."""
+
+    def install(wanted: object, folder: Path, interpreter: Path, *more: object) -> None:
+        (site,) = (folder / "environment").glob("lib/python*/site-packages")
+        if what == "fifo":
+            os.mkfifo(site / "pipe")
+            return
+        place = folder / "environment" / "lib64" if what == "lib64" else site
+        place.rename(folder / "away")
+        place.symlink_to(tmp_path)
+
+    monkeypatch.setattr(environment_build, "_install", install)
+    said = "must be of plain files" if what == "fifo" else "a link that leads out"
+    with pytest.raises(UsageError, match=said):
+        add("mine")
+    assert not (tmp_path / "plugins" / "mine").exists()
+
+
+def test_a_failure_spares_what_another_command_added_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = add(written(tmp_path))
+    content = {path.name for path in (tmp_path / "plugins" / "mine").iterdir()}
+    monkeypatch.setattr(environment_build, "_made", lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        add(written(tmp_path))
+    assert {path.name for path in (tmp_path / "plugins" / "mine").iterdir()} == content
+    assert environments.read("mine") == made
+
+
+@pytest.mark.parametrize("name", ["veil_bench", "Veil.Bench", "mine\\nmore", ""])
+def test_a_package_by_another_name_than_its_own_is_refused(name: str, tmp_path: Path) -> None:
+    told = {"group": "methods", "name": "mine", "target": "mine:Mine", "origin": name}
+    with pytest.raises(UsageError, match=r"may not be called veil-bench|must be called by"):
+        environment_build._checked(told, "mine")  # type: ignore[arg-type]
+
+
 MARK = "import os, sys; os.access({log!r}, os.W_OK) and open({log!r}, 'a').write(' '.join(sys.orig_argv[:6]) + '\\n')\n"
 ENTRY_POINTS = """
 [bench.methods]
