@@ -75,6 +75,8 @@ class RowDecision(RowName):
         marks: Notes beside its figures: records of earlier code, of several versions.
         records: How many there are.
         digest: A hash over their digests.
+        submissions: How many bundles with it, of any seed, were handed in; 0 for the board's own rows.
+        checks: What verifiers and the board say of it.
     """
 
     board: str
@@ -84,6 +86,8 @@ class RowDecision(RowName):
     marks: list[str]
     records: int
     digest: str
+    submissions: int
+    checks: list[str]
 
 
 class FileDecision(Part):
@@ -183,6 +187,7 @@ def _decide(row: BoardRow, protocol: int, newest: int, edition: Edition) -> RowD
         **{name: getattr(row, name) for name in RowName.model_fields},
         board="" if protocol == newest else address(protocol), protocol=protocol, decision=decision, reason=reason,
         marks=row.marks, records=len(row.records), digest=snapshot([edition.row_of(row)]),
+        submissions=row.submissions, checks=row.checks,
     )  # fmt: skip
 
 

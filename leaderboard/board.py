@@ -62,6 +62,9 @@ class Row:
         trusted: Whether it is the board's own, or a verifier measured some of it again: until then, a row that others
             handed in has no effect on any other row.
         unverified: The parts of it that only its author vouches for, in a few words each.
+        tiers: How far each record was checked, by evaluator; empty for the board's own rows.
+        checks: What else a verifier and the board say of it, in a sentence each.
+        submissions: How many bundles with it, of any seed, were handed in; 0 for the board's own rows.
     """
 
     dataset: str
@@ -89,6 +92,9 @@ class Row:
     looked_up: str = ""
     trusted: bool = True
     unverified: tuple[str, ...] = ()
+    tiers: Mapping[str, str] = field(default_factory=dict)
+    checks: tuple[str, ...] = ()
+    submissions: int = 0
 
     @property
     def id(self) -> str:

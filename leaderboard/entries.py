@@ -9,6 +9,7 @@ from typing import Literal
 
 from bench.contract.metric import GROUPS
 from bench.results.records import MetricRecord, Record, ScoreRecord, Status
+from bench.results.verdict import FLOOR
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
@@ -22,7 +23,6 @@ WORDS: Mapping[EntryStatus, str] = {
     "not-run": "not run",
 }
 GRAVITY: tuple[Status, ...] = ("failed", "timed-out", "not-applicable")
-FLOOR = "chance"  # random scores: the floor of every attack, and no finding about a method while a real attack ran
 
 
 @dataclass(frozen=True)

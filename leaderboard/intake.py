@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
-from bench.results.records import Record, RecordError
+from bench.results.records import Record, RecordError, is_no_past_time
 from bench.results.results import Results
-from bench.results.verdict import JudgedRow, Tier, Verdict, VerdictError, judged_row, verdicts, verifiers
+from bench.results.verdict import JudgedRow, Tier, Verdict, VerdictError, first_judged, judged_row, verdicts, verifiers
 from leaderboard.board import Row, rows
 from leaderboard.entries import Column, columns
 from leaderboard.reach import steps
 
 ALL = ("all of it",)
 """The unverified parts of a row that no verifier has checked."""
+Draws = Mapping[tuple[str, str, str, str], tuple[int, int]]
+Subject = str
+"""A row but for its seed: a second bundle with it is a further try."""
 Why = Literal["altered", "limited", "superseded", "unfit"]
 
 
@@ -48,6 +52,9 @@ class Intake:
         origins: The source of a cell, by number; by default the first, the board's own.
         references: By source, all its records of reference methods, also of cells taken from another source.
         judged: Verdicts of verifiers whom the board trusts, by source and cell.
+        tries: How often a row was handed in, by what it is but for its seed; withdrawn bundles count.
+        draws: Draws that the board handed out, and how many of them no verified row answers, by method, origin, data
+            set and preset.
     """
 
     records: tuple[Record, ...]
@@ -57,6 +64,8 @@ class Intake:
     origins: Mapping[str, int] = field(default_factory=dict)
     references: Mapping[int, tuple[Record, ...]] = field(default_factory=dict)
     judged: Mapping[tuple[int, str], JudgedRow] = field(default_factory=dict)
+    draws: Draws = field(default_factory=dict)
+    tries: Mapping[Subject, int] = field(default_factory=dict)
 
     @property
     def limited(self) -> int:
@@ -101,7 +110,32 @@ class Intake:
 
     def _handed_in(self, row: Row, source: int, tier: Tier) -> Row:
         judged = self.judged.get((source, row.cell))
-        return replace(row, trusted=tier >= Tier.RE_RUN, unverified=ALL if judged is None else tuple(judged.said))
+        tiers = {record.evaluator: self._tier_of(judged, record).word for record in row.records}
+        return replace(
+            row, trusted=tier >= Tier.RE_RUN, unverified=ALL if judged is None else tuple(judged.said), tiers=tiers,
+            checks=tuple(self._checks(row, judged)), submissions=self.tries.get(subject_of(row.records[0]), 1),
+        )  # fmt: skip
+
+    def _checks(self, row: Row, judged: JudgedRow | None) -> Iterator[str]:
+        """Statements of verifier and board on a submitted row."""
+        first = row.records[0]
+        subject = first.method.written, first.method.origin, str(first.choice["dataset"]), first.preset
+        handed, unanswered = self.draws.get(subject, (0, 0))
+        if judged is not None and judged.draw is not None:
+            yield (f"Keys, row orders and splits follow from draw {judged.draw} of the board, which was made after "
+                   "code, parameters and data were committed.")  # fmt: skip
+        else:
+            yield "Its author chose the run secret, and could have handed in the best of many."
+        if handed:
+            yield f"Draws handed out for this method, data set and preset: {handed}, of these {unanswered} unanswered."
+        if (tries := self.tries.get(subject_of(first), 1)) > 1:
+            yield f"Handed in {tries} times: the first that was checked furthest stands, or the first not withdrawn."
+        yield from [] if judged is None else judged.sentences()
+
+    @staticmethod
+    def _tier_of(judged: JudgedRow | None, record: Record) -> Tier:
+        known = None if judged is None else judged.records.get(record.evaluator)
+        return Tier.SELF_REPORTED if known is None else known.tier
 
     def tier(self, row: Row) -> Tier:
         """The tier of a row's least checked record."""
@@ -123,12 +157,15 @@ class Intake:
         return replace(self, records=records, pictures=pictures, references=references)
 
 
-def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
+def intake(
+    *sources: Results, verdicts: tuple[Verdict, ...] = (), draws: Draws | None = None, withdrawn: Sequence[Results] = ()
+) -> Intake:
     """Read every record of the sources; refusals are named without folder.
 
     The first source is the board's own. A cell of several sources is taken whole from one of them: the board's own,
-    unless another is sealed; among others the one that was checked furthest, then the newest. Records of two runs are
-    never in one row.
+    unless another is sealed; among others the one that was checked furthest, then the one that a verifier judged first.
+    A row of another seed is a further try at the same: of several bundles with one, the same one stands for all.
+    Records of two runs are never in one row. What an author writes into a record, such as its date, decides nothing.
     """
     refused: list[Refusal] = []
     cells: dict[str, dict[int, list[Record]]] = {}
@@ -141,6 +178,8 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
                 refused.append(Refusal(name.rpartition("/")[2], "altered", source.bare(name, record)))
             elif record.limit is not None:
                 refused.append(Refusal(name, "limited", f"made with --limit {record.limit}"))
+            elif is_no_past_time(record.created):
+                refused.append(Refusal(name, "unfit", "it says no time of the past as when it was made"))
             else:
                 mine.setdefault(record.cell, []).append(record)
         references[number] = tuple(one for some in mine.values() for one in some if one.method.role is not None)
@@ -148,11 +187,19 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
             cells.setdefault(cell, {})[number] = records
             if (row := judged_row(records, mine, verdicts)) is not None:
                 judged[number, cell] = row
+    tries, superseded = _tries(cells, judged, verdicts, withdrawn)
     accepted, pictures, origins = list[Record](), dict[tuple[str, str, str], bytes](), dict[str, int]()
     for cell, candidates in cells.items():
         tiers = {number: judged[number, cell].tier if (number, cell) in judged else Tier.SELF_REPORTED
                  for number in candidates}  # fmt: skip
-        best = max(candidates, key=lambda number: (*_standing(number, tiers[number], candidates[number]), -number))
+        for number in [number for number in candidates if (number, cell) in superseded]:
+            refused.append(Refusal(f"cells/{cell}", "superseded", superseded[number, cell]))
+            del candidates[number]
+        if not candidates:
+            continue
+        best = min(
+            candidates, key=lambda number: _standing(number, tiers[number], first_judged(candidates[number], verdicts))
+        )
         accepted += candidates[best]
         origins[cell] = best
         for number, others in candidates.items():
@@ -165,12 +212,51 @@ def intake(*sources: Results, verdicts: tuple[Verdict, ...] = ()) -> Intake:
             refused += lost
     folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
     refused.sort(key=lambda refusal: (refusal.name, refusal.reason))
-    return Intake(tuple(accepted), folders, tuple(refused), pictures, origins, references, judged)
+    return Intake(tuple(accepted), folders, tuple(refused), pictures, origins, references, judged, draws or {}, tries)
 
 
-def _standing(number: int, tier: Tier, records: list[Record]) -> tuple[Tier, bool, str]:
+def subject_of(record: Record) -> Subject:
+    """A record's row without its seed."""
+    choice = {name: value for name, value in record.choice.items() if name != "seed"}
+    return json.dumps([record.method.origin, record.method.written, record.device, choice], sort_keys=True)
+
+
+def _tries(
+    cells: Mapping[str, Mapping[int, list[Record]]], judged: Mapping[tuple[int, str], JudgedRow],
+    verdicts: Sequence[Verdict], withdrawn: Sequence[Results],
+) -> tuple[dict[Subject, int], dict[tuple[int, str], str]]:  # fmt: skip
+    """Submissions by subject, and reasons against rows of further tries."""
+    handed: dict[Subject, dict[int, list[str]]] = {}
+    for cell, candidates in cells.items():
+        for number, records in candidates.items():
+            if number and records[0].method.role is None:
+                handed.setdefault(subject_of(records[0]), {}).setdefault(number, []).append(cell)
+    superseded: dict[tuple[int, str], str] = {}
+    for sources in handed.values():
+        order = {
+            number: min(
+                _standing(number, judged[number, cell].tier if (number, cell) in judged else Tier.SELF_REPORTED,
+                          first_judged(cells[cell][number], verdicts))
+                for cell in mine
+            )
+            for number, mine in sources.items()
+        }  # fmt: skip
+        first = min(order, key=lambda number: order[number])
+        for number, mine in sources.items():
+            if number != first:
+                reason = "a further try at a row that another bundle holds: that stands unless it is withdrawn"
+                superseded |= {(number, cell): reason for cell in mine if cell not in sources[first]}
+    tries = {subject: len(sources) for subject, sources in handed.items()}
+    for source in withdrawn:
+        rows = {subject_of(one) for _, one in source.records() if isinstance(one, Record) and one.method.role is None}
+        tries |= {subject: tries.get(subject, 0) + 1 for subject in rows}
+    return tries, superseded
+
+
+def _standing(number: int, tier: Tier, judged: str) -> tuple[int, bool, str, int]:
+    """The place of a source among those of a row, best first."""
     own = number == 0
-    return max(tier, Tier.RE_RUN) if own else tier, own, max(record.created for record in records)
+    return -max(tier, Tier.RE_RUN) if own else -tier, not own, judged, number
 
 
 def _pictures(source: Results, record: Record) -> tuple[dict[tuple[str, str, str], bytes], list[Refusal]]:
@@ -216,6 +302,7 @@ def address(protocol: int) -> str:
 
 HERE = Path(__file__).parent
 SUBMISSIONS, VERIFIERS = HERE / "submissions", HERE / "verifiers"
+DRAWS = SUBMISSIONS / "draws"
 
 
 def board_verdicts() -> Iterator[Verdict | VerdictError]:

@@ -20,7 +20,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from bench.plugins.spec import UsageError
 from bench.results import signed_json
-from bench.results.atomic_file import write_atomically
+from bench.results.atomic_file import read_plain, write_atomically
 from bench.results.record_parts import Part
 from bench.results.records import RecordError
 from bench.results.results import Results
@@ -115,7 +115,7 @@ def read_row(path: Path) -> PackedRow:
     for evaluator, digests in provenance.records.items():
         for name, digest in digests.pictures.items():
             with suppress(OSError):
-                pictures[evaluator, name] = _picture_file(path, digest).read_bytes()
+                pictures[evaluator, name] = read_plain(_picture_file(path, digest))
     return PackedRow(provenance, dict(zip(sorted(provenance.records), records, strict=True)), pictures)
 
 
@@ -192,12 +192,9 @@ def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Re
 def _unpacked(path: Path) -> bytes:
     """The content of a compressed file, bounded in size and memory."""
     try:
-        with path.open("rb") as file:
-            packed = file.read(MOST_PACKED + 1)
+        packed = read_plain(path, MOST_PACKED)
     except OSError as error:
         raise PackedRowError(f"it cannot be read: {error.strerror}") from error
-    if len(packed) > MOST_PACKED:
-        raise PackedRowError(f"it takes more than {MOST_PACKED} bytes")
     reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
     try:
         content = reader.decompress(packed, MOST_BYTES + 1)

@@ -179,11 +179,15 @@ def _pictures(results: Results, record: Record) -> tuple[dict[str, bytes], list[
 def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str, str]]]:
     """Submitted bundles as sources of records, and refusals with reasons.
 
-    An altered bundle is refused whole. Records may be of earlier code, as published ones may.
+    An altered bundle is refused whole, and one that its author withdrew (`withdrawn`) is left out. Records may be of
+    earlier code, as published ones may.
     """
     sources: list[Results] = []
     refused: list[tuple[str, str]] = []
     for path in sorted(folder.glob(f"*{ENDING}")):
+        if (reason := _withdrawal(path)) is not None:
+            refused.append((path.name, f"withdrawn: {reason}"))
+            continue
         try:
             bundle = Bundle.open(path)
         except (BundleError, OSError) as error:
@@ -194,6 +198,30 @@ def submitted(folder: Path = SUBMISSIONS) -> tuple[list[Results], list[tuple[str
         files = {name: each for name, each in bundle.files.items() if cell_and_evaluator(name)[0] in fit}
         sources.append(replace(bundle, files=files).results)
     return sources, refused
+
+
+WITHDRAWN = ".withdrawn.txt"
+"""Ending of the file, beside a bundle, in which its author says why it is withdrawn."""
+MOST_REASON = 500
+
+
+def _withdrawal(path: Path) -> str | None:
+    """The reason of a withdrawn bundle, or None."""
+    note = path.with_name(f"{path.name.removesuffix(ENDING)}{WITHDRAWN}")
+    if not note.is_file():
+        return None
+    with note.open("rb") as file:
+        return " ".join(file.read(MOST_REASON).decode(errors="replace").split()) or None
+
+
+def withdrawn(folder: Path = SUBMISSIONS) -> list[Results]:
+    """Bundles withdrawn with a reason, which count as tries."""
+    found = []
+    for path in sorted(folder.glob(f"*{ENDING}")):
+        if _withdrawal(path) is not None:
+            with suppress(BundleError, OSError):
+                found.append(Bundle.open(path).results)
+    return found
 
 
 IMAGES, SIDE = 16, 64 + 2  # of a contact sheet; each image has a frame of a pixel

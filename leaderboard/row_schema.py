@@ -99,6 +99,7 @@ class Figure(Part):
         unrated: Why it is not rated; empty if it is.
         reason: Why there is no figure.
         gaps: Evaluators that failed or timed out before they gave it.
+        tier: How far others have checked this figure; empty in the board's own rows.
     """
 
     status: EntryStatus = "ok"
@@ -121,6 +122,7 @@ class Figure(Part):
     note: str = ""
     reason: str = ""
     gaps: list[Gap] = Field(default=[])
+    tier: str = ""
 
     @property
     def words(self) -> str:
@@ -197,6 +199,9 @@ class BoardRow(RowName):
         tests: How it differs from other rows, by their id and metric.
         records: The file of each record, relative to the board, by its name.
         digests: The digest of each record, by its name.
+        tiers: How far each record was checked, by its name; empty in the board's own rows.
+        checks: What else a verifier and the board say of it.
+        submissions: How many bundles with it, of any seed, were handed in; 0 for the board's own rows.
     """
 
     schema_version: Literal[2] = 2
@@ -291,6 +296,9 @@ class BoardRow(RowName):
     command: str = ""
     records: dict[str, str] = Field(default={})
     digests: dict[str, str] = Field(default={})
+    tiers: dict[str, str] = Field(default={})
+    checks: list[str] = Field(default=[])
+    submissions: int = 0
 
     @property
     def exposure(self) -> float | None:
@@ -415,7 +423,8 @@ def _board_row(
         parameters=dict(row.parameters), claim=claim, claim_text=row.claim_text, tests=tests, command=command(row),
         reasons=[(WORDS[status], ", ".join(map(short, names)), why) for _, status, why, names in missing([row])],
         records={one.evaluator: record_address(row, one.evaluator) for one in row.records},
-        digests={one.evaluator: str(one.digest) for one in row.records},
+        digests={one.evaluator: str(one.digest) for one in row.records}, tiers=dict(row.tiers),
+        checks=list(row.checks), submissions=row.submissions,
     )  # fmt: skip
 
 
@@ -474,6 +483,7 @@ def figure(row: Row, entry: Entry) -> Figure:
         prediction_high=score.prediction_high, null=score.null, null_low=score.null_low, null_high=score.null_high,
         p=score.p, n=score.n, by=entry.by, attacked=entry.attacked, certified=entry.certified,
         chance=entry.against_null, beyond=_beyond(row, entry), unrated=entry.unrated, note=score.note, gaps=gaps,
+        tier=row.tiers.get(entry.by, ""),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from bench.results.signed_json import AlteredError
 from bench.results.verdict import Verdict
 from leaderboard.api import MANIFEST, manifest
 from leaderboard.edition import Edition
-from leaderboard.intake import Intake, Refusal, address, boards, intake
+from leaderboard.intake import Draws, Intake, Refusal, address, boards, intake
 from leaderboard.pages import Page, code, inputs, plain, render
 from leaderboard.tables import can_write_parquet
 
@@ -112,7 +112,8 @@ def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
 
 def build(
     results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = (),
-    refused: Sequence[tuple[str, str]] = (),
+    refused: Sequence[tuple[str, str]] = (), draws: Draws | None = None,
+    withdrawn: Sequence[Results] = (),
 ) -> Path:  # fmt: skip
     """Write the pages into `site` and return the index page.
 
@@ -126,6 +127,8 @@ def build(
         more: Further sources.
         verdicts: Of verifiers whom the board trusts.
         refused: Refusals before the sources were read, by name, with the reason.
+        draws: As in `leaderboard.intake.Intake`.
+        withdrawn: Bundles that their authors have withdrawn, which count as tries.
 
     Raises:
         NotADirectoryError: `results` is not a folder, or `site` is a file.
@@ -133,11 +136,11 @@ def build(
     """
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    made_from = _made_from((results, *more), verdicts, refused)
+    made_from = _made_from((results, *more), verdicts, refused, draws or {}, withdrawn)
     old = _ledger(site)
     if old.made_from == made_from and not altered(site):
         return site / "index.html"
-    taken = intake(results, *more, verdicts=verdicts)
+    taken = intake(results, *more, verdicts=verdicts, draws=draws, withdrawn=withdrawn)
     left_out = [Refusal(name, "unfit", reason) for name, reason in refused]
     pages = files(replace(taken, refused=(*taken.refused, *left_out)))
     _claim(site, pages, (results, *more))
@@ -169,12 +172,14 @@ def _claim(site: Path, pages: Mapping[str, Page], sources: Sequence[Results]) ->
 
 
 def _made_from(
-    sources: Sequence[Results], verdicts: Sequence[Verdict], refused: Sequence[tuple[str, str]]
+    sources: Sequence[Results], verdicts: Sequence[Verdict], refused: Sequence[tuple[str, str]],
+    draws: Draws, withdrawn: Sequence[Results],
 ) -> str:  # fmt: skip
     """A hash of all inputs of a site."""
     contents = [[source.fingerprint(), sorted(source.trusted or ()), source.trusted is None] for source in sources]
     judged = [verdict.model_dump(mode="json") for verdict in verdicts]
-    return inputs("site", code(), contents, judged, list(map(list, refused)), can_write_parquet())
+    handed = [repr(sorted(draws.items())), [source.fingerprint() for source in withdrawn]]
+    return inputs("site", code(), contents, judged, list(map(list, refused)), can_write_parquet(), handed)
 
 
 def files(taken: Intake) -> dict[str, Page]:

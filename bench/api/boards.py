@@ -21,10 +21,14 @@ from bench.workbench.place import Place
 
 if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins needs no pages
     from bench.data.prepare import Prepared
+    from bench.exchange.bundle_tiers import Board as Drawn
     from bench.exchange.check import Finding
+    from bench.exchange.draws import Commitment, Draw
     from bench.exchange.merge import Outcomes
     from bench.exchange.verify import Verification
     from bench.results.store import Regenerable
+    from bench.results.verdict import Verdict
+    from bench.runs.request import Request
     from bench.runs.run import Summary
     from bench.runs.run_spec import RunSpec
     from bench.workbench.choice import Choice
@@ -263,7 +267,7 @@ def build_board(
     place = open_place(results or Path("results"), trusted=trusted)
     if results is not None:
         index = build(place.results, (site or place.results.root / "site").resolve())
-        return index, list(place.results.refused())
+        return index, [(name, place.results.bare(name, reason)) for name, reason in place.results.refused()]
     return _published_board((site or Path(SITE)).resolve(), place.results.trusted)
 
 
@@ -273,7 +277,7 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
     from bench.results.verdict import Verdict
     from leaderboard.intake import board_verdicts
     from leaderboard.packed_rows import published_results
-    from leaderboard.published import PUBLISHED, problems, submitted
+    from leaderboard.published import PUBLISHED, problems, submitted, withdrawn
     from leaderboard.site import build
 
     _check_checkout("name a results folder with --results, or build in a checkout of the project")
@@ -281,9 +285,31 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
     verdicts = tuple(verdict for verdict in judgements if isinstance(verdict, Verdict))
     others, refused = submitted()
     others = [replace(other, trusted=trusted) for other in others]
-    index = build(published_results(PUBLISHED, trusted), site, *others, verdicts=verdicts, refused=refused)
+    draws, broken = _draws(verdicts)
+    refused = [*refused, *broken]
+    index = build(
+        published_results(PUBLISHED, trusted), site, *others, verdicts=verdicts, refused=refused, draws=draws,
+        withdrawn=withdrawn(),
+    )  # fmt: skip
     unread = [("verdict", str(verdict)) for verdict in judgements if not isinstance(verdict, Verdict)]
     return index, [*problems(), *refused, *unread]
+
+
+def _draws(
+    verdicts: Sequence[Verdict],
+) -> tuple[dict[tuple[str, str, str, str], tuple[int, int]], list[tuple[str, str]]]:
+    """Draws handed out and unanswered, by subject; or the register's fault."""
+    from bench.exchange.draws import DrawError, registered, unanswered
+    from bench.results.verdict import verifiers
+    from leaderboard.intake import DRAWS, VERIFIERS
+
+    try:
+        register = registered(DRAWS, verifiers(VERIFIERS))
+    except DrawError as error:
+        return {}, [("draws", str(error))]
+    answered = {row.draw for verdict in verdicts for row in verdict.rows.values() if row.draw is not None}
+    subjects = [each for one in register for each in {row.subject for row in one.draw.commitment.rows}]
+    return {each: (subjects.count(each), unanswered(register, each, answered)) for each in subjects}, []
 
 
 def publish(place: Place, to: Path | None = None) -> Publication:
@@ -428,24 +454,71 @@ def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
 
 
 def submit(
-    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False
-) -> tuple[Path, Sequence[Finding]]:
+    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False,
+    disclose_to: Path | None = None,
+) -> tuple[Path, Sequence[Finding]]:  # fmt: skip
     """Pack a results folder into a bundle (`bench.exchange.submit`)."""
     from bench.exchange import submit as room
 
-    return room.submit(results, out, signer=signer, disclose=disclose)
+    return room.submit(results, out, signer=signer, disclose=disclose, disclose_to=disclose_to)
 
 
 def verify(
     bundle: Path, place: Place, *, secret: Path | None = None, rerun: int | None = None, sealed: bool = False,
-    signer: SigningKey | None = None, out: Path | None = None,
+    signer: SigningKey | None = None, out: Path | None = None, register: Path | None = None,
 ) -> Verification:  # fmt: skip
-    """Judge a bundle again and write the verdict (`bench.exchange.verify`)."""
-    from bench.exchange import verify as room
-    from bench.results.run_secret import given
+    """Judge a bundle again and write the verdict (`bench.exchange.verify`).
 
-    key = given(secret) if secret else None
-    return room.verify(bundle, place, secret=key, rerun=rerun, sealed=sealed, signer=signer, out=out)
+    `register` is the folder of the board's draws; None stands for the project's, if this is a checkout.
+    """
+    from bench.exchange import verify as room
+    from bench.exchange.disclosed_secrets import Disclosed
+
+    apart = Disclosed.read(secret) if secret else None
+    return room.verify(
+        bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out, board=_register(register)
+    )
+
+
+def _register(folder: Path | None) -> Drawn | None:
+    """The draws of a register, signed by the board's keys. Raises UsageError.
+
+    The keys are those in `leaderboard/verifiers/`, or in the folder that is named.
+    """
+    from datetime import UTC, datetime
+
+    from bench.exchange.bundle_tiers import Board
+    from bench.exchange.draws import DrawError, registered
+    from bench.results.verdict import verifiers
+    from leaderboard.intake import DRAWS, VERIFIERS
+
+    if folder is None and not VERIFIERS.is_dir():
+        return None  # an installed package
+    trusted = verifiers(VERIFIERS) if folder is None else verifiers(folder)
+    try:
+        return Board(registered(folder or DRAWS, trusted), datetime.now(UTC))
+    except DrawError as error:
+        raise UsageError(f"the register of draws: {error}") from error
+
+
+def commit(request: Request, place: Place, out: Path, signer: SigningKey | None = None) -> Commitment:
+    """Write a commitment to a run, for a draw (`bench.exchange.draws`)."""
+    from bench.exchange import draws
+    from bench.runs.request import run_specs
+
+    return draws.commit(run_specs(request), place, out, signer)
+
+
+def draw(
+    commitment: Path, signer: SigningKey, register: Path | None = None, days: int | None = None
+) -> tuple[Path, Draw]:
+    """Answer a commitment with a draw of the board (`bench.exchange.draws`)."""
+    from bench.exchange import draws
+    from leaderboard.intake import DRAWS
+
+    if register is None:
+        _check_checkout("name the register's folder with --register")
+    return draws.draw(commitment, register or DRAWS, signer, days=draws.DAYS if days is None else days)
 
 
 def verify_folder(results: Results) -> list[tuple[str, str]]:

@@ -131,7 +131,8 @@ class Observer:
 
 def run(
     request: Request, place: Place, observer: Observer, *, signer: SigningKey | None = None,
-    secret: Path | None = None, site: Path | None = None, executor: Executing = "local", engine: Sequence[str] = (),
+    secret: Path | None = None, draw: Path | None = None, site: Path | None = None, executor: Executing = "local",
+    engine: Sequence[str] = (),
 ) -> RunResult:  # fmt: skip
     """Do what is missing of a run, and write its pages.
 
@@ -140,6 +141,7 @@ def run(
         observer: Hears the run.
         signer: Signs new records.
         secret: A file with the run secret; None for the folder's own.
+        draw: The board's draw that gives it; the request has its seed (`seed_of_draw`).
         site: Folder of the pages; None writes none.
         executor, engine: The engine, and its options as NAME=VALUE.
 
@@ -153,6 +155,10 @@ def run(
 
     key = None if secret is None else given(secret)
     specs, absent = _present(request, place)
+    if draw is not None:
+        from bench.exchange import draws
+
+        draws.begin(draw, specs, place.results)
     for name, reason in absent.items():
         observer.absent(name, reason)
     start = time.perf_counter()
@@ -188,6 +194,16 @@ def run(
         result.page = build(place.results, site)
     result.seconds = time.perf_counter() - start
     return result
+
+
+def seed_of_draw(path: Path) -> int:
+    """The seed that a board's draw gives. Raises UsageError."""
+    from bench.exchange import draws
+
+    try:
+        return draws.read(path).draw.seed
+    except draws.DrawError as error:
+        raise UsageError(str(error)) from error
 
 
 @contextmanager

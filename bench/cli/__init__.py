@@ -153,6 +153,22 @@ VERBS: dict[str, Verb] = {
         ("bench leaderboard ledger", "bench leaderboard ledger --renew"),
         "leaderboard:ledger",
     ),
+    "leaderboard commit": Verb(
+        "Commit to the code, parameters and data of a run, before the board draws its run secret.",
+        (
+            "bench leaderboard commit --method dp-simple --dataset digits --preset first-look --out mine.json",
+            "bench leaderboard commit --method syfer --dataset mimic --out mine.json --sign me.key",
+        ),
+        "leaderboard:commit",
+    ),
+    "leaderboard draw": Verb(
+        "Answer a commitment with a signed run secret, and enter it in the board's register.",
+        (
+            "bench leaderboard draw mine.json --sign board.key",
+            "bench leaderboard draw mine.json --sign board.key --register draws --days 30",
+        ),
+        "leaderboard:draw",
+    ),
     "leaderboard submit": Verb(
         "Check a results folder and pack it into one bundle.",
         ("bench leaderboard submit results", "bench leaderboard submit results --sign me.key --out mine.bundle.zip"),

@@ -215,9 +215,29 @@ class RunFiles(Files):
         Path | None,
         switch("the run secret: 32 bytes or 64 hex digits (default: RESULTS's own)", metavar="FILE", group=WHERE),
     ] = None
+    draw: Annotated[
+        Path | None,
+        switch(
+            "the board's draw (see `bench leaderboard commit`), which gives run secret and seed",
+            metavar="FILE",
+            group=WHERE,
+        ),
+    ] = None
     sign: Sign = None
     site: Site = None
     no_site: Annotated[bool, switch("write records only", group=WHERE)] = False
+
+    def request(self, chosen: Flags | None, verb: str, *, local: bool = True, **fixed: object) -> Request:
+        """The written options, with the seed of a draw, if any."""
+        if self.draw is not None:
+            from bench.api.running import seed_of_draw
+
+            if self.secret is not None:
+                raise UsageError("--draw gives the run secret: leave --secret out")
+            if chosen is not None and chosen.values().get("seeds"):
+                raise UsageError("--draw gives the seed: leave --seed out")
+            fixed["seeds"] = [seed_of_draw(self.draw)]
+        return super().request(chosen, verb, local=local, **fixed)
 
     @property
     def local(self) -> bool:

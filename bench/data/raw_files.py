@@ -12,7 +12,8 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 import numpy as np
@@ -103,9 +104,27 @@ class FileSource(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """State of tables and images."""
         top = self.top(roots)
-        tables = stamp_files(path for pattern in self.tables for path in top.glob(pattern))
-        folders = sorted(folder for pattern in self.images for folder in top.glob(pattern))
+        tables = stamp_files(path for pattern in self.tables for path in matching(top, pattern))
+        folders = sorted(folder for pattern in self.images for folder in matching(top, pattern))
         return f"{tables}\n{stamp_images(folders, top, self.obtain, sizes=self.sizes)}" if self.images else tables
+
+
+def matching(top: Path, pattern: str) -> list[Path]:
+    """Paths below a folder that match a pattern, in order.
+
+    Unlike `Path.glob`, it takes a folder that may not be read for no empty one.
+
+    Raises:
+        DataError: A folder on the way may not be read.
+    """
+    found = [top]
+    for part in PurePath(pattern).parts:
+        try:
+            entries = [entry for folder in found if folder.is_dir() for entry in sorted(folder.iterdir())]
+        except OSError as error:
+            raise DataError(f"{error.filename} may not be read ({error.strerror}): let this account read it") from error
+        found = [entry for entry in entries if fnmatchcase(entry.name, part)]
+    return found
 
 
 def stamp_files(paths: Iterable[Path]) -> str:

@@ -1,34 +1,43 @@
-"""Tiers of the records of a bundle: self-reported, replayed, re-run or sealed.
+"""Tiers of the records of a bundle: self-reported, arithmetic-checked, re-run or sealed.
 
-Stored evidence is judged again, and its row order derived from the run secret, without data or GPU (replayed). Evidence
-can be forged by an author who knows this check. So measurements drawn at random, with their controls, are made again
-(re-run). `bench.exchange.verify.seal` measures all under keys that the author never held (sealed).
+Stored evidence is judged again, and its row order derived from the cell's secret, without data or GPU
+(arithmetic-checked). An author who knows this check can make such evidence up. So the measurements that decide a row
+are made again, with their controls and with others that are drawn at random (re-run): each record has the tier that it
+was itself checked to. `bench.exchange.verify.seal` measures all under keys that the author never held (sealed).
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import comb
 
 from bench.exchange.check import Checked, Finding, check
+from bench.exchange.disclosed_secrets import Disclosed
+from bench.exchange.draws import Draw, DrawError, SignedDraw, parsed
 from bench.exchange.evidence_check import differences, evidence_of, order_follows
 from bench.exchange.recheck_fit import Refitted, disagreement, misfits
 from bench.exchange.submit import misplaced
 from bench.plugins import registry
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
-from bench.results.bundle import SECRET, Bundle
-from bench.results.evidence_file import EvidenceError
+from bench.results.bundle import DRAW, SECRETS, Bundle
+from bench.results.evidence_file import EvidenceError, bound_to
 from bench.results.records import Record
-from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
+from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, deciding, fingerprint
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
 
 NO_EVIDENCE = "its evidence is not in the bundle; --rerun may draw it and measure it again"
-Again = Callable[[Sequence[Record], Secret], Mapping[str, Record]]
-"""Measures records again under a secret (`bench.exchange.verify.run_again` in a folder of its own)."""
+OF_ANOTHER = "its evidence is that of another record; --rerun may draw it and measure it again"
+UNBOUND = "its evidence, of an earlier version, names no record; --rerun may draw it and measure it again"
+MEASURABLE = frozenset({NO_EVIDENCE, OF_ANOTHER, UNBOUND})
+"""Reasons that a new measurement takes away."""
+UNDISCLOSED = "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`)"
+Again = Callable[[Sequence[Record], Mapping[str, Secret]], Mapping[str, Record]]
+"""Measures records again under their cells' secrets (`bench.exchange.verify.run_again` in a folder of its own)."""
 Recheck = Callable[[Record], Refitted | None]
 """Fits a record's method again (`bench.exchange.recheck_fit.recheck_fit`); None if that is impossible here."""
 
@@ -55,7 +64,9 @@ class _Cell:
     records: dict[str, Record] = field(default_factory=dict)
     ordered: set[bool] = field(default_factory=set)
     drawn: list[str] = field(default_factory=list)
+    caught: list[float] = field(default_factory=list)
     refitted: bool = False
+    secret: Secret | None = None
 
     @property
     def reference(self) -> bool:
@@ -84,86 +95,128 @@ def checked_bundle(bundle: Bundle) -> Checked | Verified:
 
 
 def assign_tiers(
-    bundle: Bundle, *, secret: Secret | None = None, rerun: int = 0, again: Again | None = None,
-    recheck: Recheck | None = None,
+    bundle: Bundle, *, secrets: Disclosed | None = None, rerun: int = 0, again: Again | None = None,
+    recheck: Recheck | None = None, board: Board | None = None,
 ) -> Verified:  # fmt: skip
     """Check a bundle and give each record its tier.
 
     Args:
         bundle: The bundle.
-        secret: The run secret if its author sent it separately; None takes the bundle's own.
-        rerun: Random measurements of every cell to make again, each with its controls.
+        secrets: Those of its cells if the author sent them separately; None takes the bundle's own.
+        rerun: Random measurements of every cell to make again, beside those that decide its row, with their controls.
         again: Makes them; None opens no data, and then no "not applicable" is tried again either.
         recheck: Fits methods again, to check claims and caveats; None opens no data.
+        board: The register that a draw must be of; None takes the draw's word.
 
     Raises:
-        BundleError: Its run secret is malformed.
+        BundleError: Its secrets are malformed.
     """
     checked = checked_bundle(bundle)
     if isinstance(checked, Verified):
         return checked
-    secret = secret or bundle.secret
+    secrets = secrets or Disclosed.in_bundle(bundle)
     try:
-        tiers, refitted = _tiers(bundle, checked, secret, rerun=rerun, again=again, recheck=recheck)
+        draw = _draw_of(bundle, checked, board)
+        if draw is not None:
+            secrets = Disclosed(root=draw.secret)
+        tiers, cells = _tiers(bundle, checked, secrets, rerun=rerun, again=again, recheck=recheck)
     except _Refused as refusal:
         return Verified((refusal.finding,), checked.findings)
-    return Verified((), checked.findings, verdict_on(bundle.sha256, checked.records.values(), tiers, refitted))
+    verdict = verdict_on(
+        bundle.sha256, checked.records.values(), tiers, cells, None if draw is None or board is None else draw.number
+    )
+    return Verified((), checked.findings, verdict)
 
 
 def _tiers(
-    bundle: Bundle, checked: Checked, secret: Secret | None, *, rerun: int, again: Again | None,
+    bundle: Bundle, checked: Checked, secrets: Disclosed, *, rerun: int, again: Again | None,
     recheck: Recheck | None,
-) -> tuple[dict[str, Judged], set[str]]:  # fmt: skip
-    """The tier of each record by digest, and the refitted cells."""
+) -> tuple[dict[str, Judged], dict[str, _Cell]]:  # fmt: skip
+    """The tier of each record by digest, and the cells."""
     records = checked.records
     held: dict[str, str] = {}  # by name, why a record stays self-reported
     for finding in checked.findings:
         held.setdefault(finding.name, f"{finding.kind}: {finding.reason}")
-    if secret is None:
-        reason = "keys cannot be derived without the run secret (`bench leaderboard submit --disclose`)"
-        return {str(record.digest): _self_reported(record, held.get(name, reason)) for name, record in
-                records.items()}, set()  # fmt: skip
     cells: dict[str, _Cell] = {}
     for name, record in records.items():
-        if record.inputs.get(COMMITMENT) != secret.commitment():
-            raise _Refused(SECRET, f"{name} was made under another run secret than the one that is disclosed")
-        cells.setdefault(record.cell, _Cell()).records[name] = record
+        cell = cells.setdefault(record.cell, _Cell())
+        cell.records[name] = record
+        if (secret := secrets.of(record)) is None:
+            held.setdefault(name, UNDISCLOSED)
+        elif record.dataset is not None and record.inputs.get(COMMITMENT) != secret.commitment():
+            raise _Refused(SECRETS, f"{name} was made under another secret than the one that is disclosed")
+        else:
+            cell.secret = secret
         if (reason := held.get(record.cell, "")) != "":
             held.setdefault(name, reason)
     for cell in cells.values():
         for name, record in cell.records.items():
-            if name not in held and record.status == "ok" and not _replayed(bundle, name, record, cell, secret):
-                held[name] = NO_EVIDENCE
+            if (
+                name not in held
+                and record.status == "ok"
+                and (reason := _unchecked_arithmetic(bundle, name, record, cell))
+            ):
+                held[name] = reason
         if recheck is not None:
             _fit_again(cell, held, recheck)
-    _measure_again(cells, held, secret, rerun, again)
+    _measure_again(cells, held, rerun, again)
     tiers = {
-        str(record.digest): _tier(record, cell, held.get(name))
+        str(record.digest): _tier(name, record, cell, held.get(name))
         for cell in cells.values()
         for name, record in cell.records.items()
     }
-    return tiers, {name for name, cell in cells.items() if cell.refitted}
+    return tiers, cells
 
 
-def _replayed(bundle: Bundle, name: str, record: Record, cell: _Cell, secret: Secret) -> bool:
-    """Judge a record's evidence again. Returns False if it has none."""
+@dataclass(frozen=True)
+class Board:
+    """A board's register of draws, and the time of the check."""
+
+    register: Sequence[SignedDraw]
+    now: datetime
+
+
+def _draw_of(bundle: Bundle, checked: Checked, board: Board | None) -> Draw | None:
+    """The draw that a bundle answers, or None. Raises _Refused."""
+    if (content := bundle.files.get(DRAW)) is None:
+        return None
+    try:
+        found = parsed(content, DRAW)
+    except DrawError as error:
+        raise _Refused(DRAW, str(error)) from error
+    draw = found.draw
+    if board is not None:
+        if found.digest not in {one.digest for one in board.register}:
+            raise _Refused(DRAW, f"draw {draw.number} is not in the board's register")
+        if draw.is_over(board.now):
+            raise _Refused(DRAW, f"draw {draw.number} had to be answered by {draw.expires}")
+    for name, reason in draw.faults(checked.records):
+        raise _Refused(name, reason)
+    return draw
+
+
+def _unchecked_arithmetic(bundle: Bundle, name: str, record: Record, cell: _Cell) -> str:
+    """Judge evidence again; the reason if that says nothing, else empty."""
     content = bundle.results.evidence(record)
     if content is None:
-        return False
+        return NO_EVIDENCE
+    if (key := bound_to(content)) != record.key:
+        return OF_ANOTHER if key is not None else UNBOUND
     try:
         evidence = evidence_of(record, content)
     except EvidenceError as error:
         raise _Refused(name, f"its evidence cannot be read: {error}") from error
     if apart := list(differences(record, evidence)):
         raise _Refused(name, f"its figures do not follow from its evidence: {'; '.join(apart)}")
-    if (follows := order_follows(record, evidence, secret)) is not None:
+    assert cell.secret is not None
+    if (follows := order_follows(record, evidence, cell.secret)) is not None:
         cell.ordered.add(follows)
-    return True
+    return ""
 
 
 def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
     """Compare stated data and fitted methods with those obtained here."""
-    records = {name: record for name, record in cell.records.items() if held.get(name, NO_EVIDENCE) == NO_EVIDENCE}
+    records = {name: record for name, record in cell.records.items() if held.get(name, NO_EVIDENCE) in MEASURABLE}
     if not records or (here := recheck(next(iter(records.values())))) is None:
         return
     for name, record in records.items():
@@ -172,9 +225,7 @@ def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
     cell.refitted = True
 
 
-def _measure_again(
-    cells: Mapping[str, _Cell], held: dict[str, str], secret: Secret, rerun: int, again: Again | None
-) -> None:
+def _measure_again(cells: Mapping[str, _Cell], held: dict[str, str], rerun: int, again: Again | None) -> None:
     """Measure random records, their controls, and "not applicable" ones again."""
     sample: dict[str, Record] = {}
     for cell in cells.values():
@@ -185,7 +236,8 @@ def _measure_again(
                 else:
                     sample[name] = record
         free = [name for name, record in cell.records.items() if _may_be_drawn(name, record, held)]
-        cell.drawn = secrets.SystemRandom().sample(sorted(free), min(rerun, len(free)))
+        if rerun:
+            _draw(cell, free, rerun)
     if again is None:
         return
     for cell in cells.values():
@@ -193,12 +245,34 @@ def _measure_again(
             _draw_controls(cell, [other for other in cells.values() if other.reference], held)
     for cell in cells.values():
         sample |= {name: cell.records[name] for name in cell.drawn}
-    measured = again(list(sample.values()), secret) if sample else {}
+    secrets_of = {name: cell.secret for name, cell in cells.items() if cell.secret is not None}
+    measured = again(list(sample.values()), secrets_of) if sample else {}
     for name, record in sample.items():
         if (reason := disagreement(record, measured.get(f"{record.cell}/{record.evaluator}"))) is not None:
             raise _Refused(name, f"measured again under its own secret, it comes out otherwise: {reason}")
         held.pop(name, None)  # a record measured again needs no evidence
         cells[record.cell].refitted |= record.status == "ok"
+
+
+def _draw(cell: _Cell, free: Sequence[str], count: int) -> None:
+    """Draw what decides the row, and `count` others at random."""
+    decides = set() if cell.reference else deciding([*cell.records.values()])
+    always = sorted(name for name in free if cell.records[name].evaluator in decides)
+    others = sorted(set(free) - set(always))
+    drawn = min(count, len(others))
+    cell.drawn = [*always, *secrets.SystemRandom().sample(others, drawn)]
+    cell.caught = caught(len(others), drawn)
+
+
+def caught(records: int, drawn: int) -> list[float]:
+    """The probability that a random draw holds a false record.
+
+    Of 1, of 2 and of 3 false ones; hypergeometric.
+
+    >>> [round(each, 2) for each in caught(16, 1)], caught(2, 2), caught(0, 0)
+    ([0.06, 0.12, 0.19], [1.0, 1.0], [])
+    """
+    return [1 - comb(records - false, drawn) / comb(records, drawn) for false in range(1, min(3, records) + 1)]
 
 
 def _draw_controls(cell: _Cell, references: Sequence[_Cell], held: Mapping[str, str]) -> None:
@@ -213,7 +287,7 @@ def _draw_controls(cell: _Cell, references: Sequence[_Cell], held: Mapping[str, 
 
 
 def _may_be_drawn(name: str, record: Record, held: Mapping[str, str]) -> bool:
-    return held.get(name, NO_EVIDENCE) == NO_EVIDENCE and repeatable(record)
+    return held.get(name, NO_EVIDENCE) in MEASURABLE and repeatable(record)
 
 
 def repeatable(record: Record) -> bool:
@@ -225,13 +299,13 @@ def repeatable(record: Record) -> bool:
     return record.status == "ok" and not getattr(evaluator, "alone", False)
 
 
-def _tier(record: Record, cell: _Cell, held: str | None) -> Judged:
+def _tier(name: str, record: Record, cell: _Cell, held: str | None) -> Judged:
     digest = str(record.digest)
     if held is not None:
         return _self_reported(record, held)
-    if cell.drawn:
-        names = ", ".join(sorted(cell.records[name].evaluator for name in cell.drawn))
-        return Judged(digest=digest, tier=Tier.RE_RUN, reason=f"drawn at random and measured again: {names}")
+    if name in cell.drawn or record.status == "not-applicable":
+        reason = "measured again" if record.status == "ok" else "tried again, and it does not apply"
+        return Judged(digest=digest, tier=Tier.RE_RUN, reason=reason)
     if cell.ordered != {True}:
         reason = (
             "the order of its evidence does not follow from the run secret"
@@ -239,8 +313,7 @@ def _tier(record: Record, cell: _Cell, held: str | None) -> Judged:
             else "no evidence of its cell shows the order of the run secret"
         )
         return _self_reported(record, f"{reason}; --rerun measures it again")
-    reason = "judged again from its evidence" if record.status == "ok" else "tried again, and it does not apply"
-    return Judged(digest=digest, tier=Tier.REPLAYED, reason=reason)
+    return Judged(digest=digest, tier=Tier.ARITHMETIC_CHECKED, reason="judged again from its evidence")
 
 
 def _self_reported(record: Record, reason: str) -> Judged:
@@ -248,7 +321,11 @@ def _self_reported(record: Record, reason: str) -> Judged:
 
 
 def verdict_on(
-    bundle: str, records: Iterable[Record], tiers: Mapping[str, Judged], refitted: Set[str] = frozenset()
+    bundle: str,
+    records: Iterable[Record],
+    tiers: Mapping[str, Judged],
+    checked: Mapping[str, _Cell] | None = None,
+    draw: int | None = None,
 ) -> Verdict:
     """A verdict of today, by this version.
 
@@ -256,24 +333,31 @@ def verdict_on(
         bundle: SHA-256 of the file.
         records: All that are judged.
         tiers: The tier of each, by its digest.
-        refitted: The cells whose method was fitted or measured again.
+        checked: What was done with each cell.
+        draw: The number of the draw that all keys follow from.
     """
     cells: dict[str, list[Record]] = {}
     for record in records:
         cells.setdefault(record.cell, []).append(record)
-    rows = {
-        cell: JudgedRow(
+    rows = {}
+    for cell, row in cells.items():
+        of = (checked or {}).get(cell, _Cell())
+        decides = {of.records[name].evaluator for name in of.drawn} if row[0].method.role else _decisive(row)
+        rows[cell] = JudgedRow(
             records={record.evaluator: tiers[str(record.digest)] for record in row},
             controls={other: fingerprint(cells[other]) for other in _controls(row[0], cells)},
-            protocol=_protocol(row),
-            said=sorted(unchecked(row, tiers, refitted=cell in refitted)),
-        )
-        for cell, row in cells.items()
-    }
+            protocol=_protocol(row), said=sorted(unchecked(row, tiers, refitted=of.refitted)),
+            deciding=sorted(decides), caught=of.caught, draw=draw,
+        )  # fmt: skip
     return Verdict(
         bundle=bundle, rows=rows, protocol=PROTOCOL, verified_by=f"veil-bench {version('veil-bench')}",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
+
+
+def _decisive(records: Sequence[Record]) -> set[str]:
+    """The records that decide a row and can be measured again."""
+    return deciding(records) & {record.evaluator for record in records if repeatable(record)}
 
 
 def _protocol(records: Sequence[Record]) -> int:

@@ -20,7 +20,17 @@ from bench.workbench.choice import Choice
 from bench.workbench.inputs import COMMITMENT, files_of, planned_of, plugin_record, stale
 
 Kind = Literal[
-    "altered", "limited", "restricted", "path", "file", "unprotected", "mixed", "incomplete", "stale", "failed"
+    "altered",
+    "limited",
+    "restricted",
+    "path",
+    "file",
+    "unprotected",
+    "mixed",
+    "incomplete",
+    "stale",
+    "failed",
+    "secret",
 ]
 REFUSED: frozenset[Kind] = frozenset({"altered", "limited", "restricted", "path", "mixed"})
 """Faults that refuse a bundle; the others leave a record self-reported."""
@@ -119,20 +129,25 @@ def _faults(name: str, record: Record) -> Iterator[Finding]:
 
 
 def _mixed(records: Mapping[str, Record]) -> Iterator[Finding]:
-    """Records of different environments or run secrets."""
+    """Records of different environments, or of one cell under different secrets."""
     if not records:
         return
     first_name, first = next(iter(records.items()))
+    of_cell: dict[str, tuple[str, Record]] = {}
     for name, record in records.items():
         differences = [
             f"{package} {record.versions.get(package)} and {first.versions.get(package)}"
             for package in sorted({*record.versions, *first.versions})
             if record.versions.get(package) != first.versions.get(package)
         ]
-        if record.inputs.get(COMMITMENT) != first.inputs.get(COMMITMENT):
-            differences.append("two run secrets")
+        beside = first_name
+        if record.dataset is not None:
+            of_its_cell, other = of_cell.setdefault(record.cell, (name, record))
+            if record.inputs.get(COMMITMENT) != other.inputs.get(COMMITMENT):
+                differences.append("two run secrets")
+                beside = of_its_cell
         if differences:
-            yield Finding("mixed", name, f"beside {first_name} it was made with {', '.join(differences)}; run all in "
+            yield Finding("mixed", name, f"beside {beside} it was made with {', '.join(differences)}; run all in "
                           "one environment, with --overwrite always")  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -12,13 +13,14 @@ from typing import Literal
 import yaml
 
 from bench.data.yaml_text import YamlError
+from bench.exchange.disclosed_secrets import is_under, keep_cell_secrets, secret_of_cell
 from bench.exchange.foreign_folder import ArtefactFolder, RecordFile, artefact_folders, record_files
 from bench.plugins.spec import UsageError
-from bench.randomness import Secret
 from bench.results import run_secret
 from bench.results.journal import AlteredWarning, Journal
-from bench.results.records import NewerRecordError, Record, RecordError
+from bench.results.records import NewerRecordError, Record, RecordError, is_no_past_time
 from bench.results.results import Results, cell_and_evaluator
+from bench.results.run_secret import RunSecret
 from bench.results.signed_json import AlteredError
 from bench.runs.plan import parsed_plan
 from bench.workbench.inputs import COMMITMENT
@@ -70,16 +72,19 @@ def merge(
     """Join results folders. Nothing in the sources is changed.
 
     If `into` trusts only some signers, artefacts, plans, notes of data and run secrets, which carry no signature,
-    are left out: keys, noise and row orders are drawn from the run secret. `secret_of` is the exception.
+    are left out: keys, noise and row orders are drawn from the run secret. `secret_of` is the exception. Otherwise
+    records come with the secret of their cell, and `bench run` goes on in these cells under it.
 
     Args:
         sources: In order for `prefer="first"`.
         into: The folder that receives them; its own records come first.
         prefer: The choice between different records of one name; None refuses all of them.
-        secret_of: The folder whose run secret is taken if those of the sources differ, or `into` trusts signers only.
+        secret_of: The folder whose run secret is taken, if `into` has none. By default that of the sources if they all
+            have the same, and `into` does not trust some signers only.
 
     Raises:
-        UsageError: A source is no results folder, or overlaps with `into`; or run secrets differ and none is chosen.
+        UsageError: A source is no results folder, or overlaps with `into`; or `into` has another run secret than
+            `secret_of`.
     """
     sources = [replace(source, trusted=source.trusted if into.trusted is None else into.trusted) for source in sources]
     _check(sources, into)
@@ -88,6 +93,8 @@ def merge(
         into.keep_secret(choice[1])
         outcomes.notes.append(f"keys and noise of later runs are drawn from the run secret of {choice[0].root}")
     offers = copy_records(into, _offers(sources, outcomes), prefer, outcomes)
+    if not signed:
+        _bring_secrets(into, offers)
     for source in sources if not signed else ():
         for artefact in artefact_folders(source):
             copy_artefact(artefact, into, outcomes)
@@ -152,8 +159,10 @@ def _check(sources: Sequence[Results], into: Results) -> None:
             raise UsageError(f"{source.root} and {into.root} must be folders apart")
 
 
-def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None) -> tuple[Results, Secret] | None:
-    """The run secret for the joined folder, and its origin."""
+def _secret(
+    sources: Sequence[Results], into: Results, secret_of: Results | None
+) -> tuple[Results, RunSecret] | None:  # fmt: skip
+    """The joined folder's run secret and its origin; None for its own."""
     if secret_of is not None:
         if (secret := run_secret.kept(secret_of.secret_file)) is None:
             raise UsageError(f"there is no run secret in {secret_of.root}")
@@ -161,21 +170,29 @@ def _secret(sources: Sequence[Results], into: Results, secret_of: Results | None
     if into.commitment is not None:
         return None
     secrets = [(source, secret) for source in sources if (secret := run_secret.kept(source.secret_file)) is not None]
-    if len({secret.commitment() for _, secret in secrets}) > 1:
-        listed = ", ".join(f"{source.root} {secret.commitment()[:12]}" for source, secret in secrets)
-        raise UsageError(
-            f"these folders have different run secrets ({listed}), and the joined folder keeps one of them: name it "
-            "with --secret-of DIR. Records under the others are read, verified and shown; `bench run` measures them "
-            "again"
-        )
-    return next(iter(secrets), None)
+    return secrets[0] if len({secret for _, secret in secrets}) == 1 else None
+
+
+def _bring_secrets(into: Results, offers: Iterable[Offer]) -> None:
+    """Keep the secrets of cells from other run secrets."""
+    for cell, offer in {cell_and_evaluator(offer.file.name)[0]: offer for offer in offers}.items():
+        with suppress(RecordError, OSError):  # a run has replaced it meanwhile
+            record = into.record(cell, cell_and_evaluator(offer.file.name)[1])
+            secret = secret_of_cell(offer.file.results, record)
+            if secret is not None and secret_of_cell(into, record) != secret:
+                keep_cell_secrets(into, [record], {cell: secret})
 
 
 def _offers(sources: Sequence[Results], outcomes: Outcomes) -> Iterator[Offer]:
     for source in sources:
         for file in record_files(source):
             try:
-                yield Offer.of(file.read().record, file)
+                record = file.read().record
+                if is_no_past_time(record.created):
+                    raise RecordError(
+                        f"it says that it was made at {record.created!a:.40}, which is no time of the past"
+                    )
+                yield Offer.of(record, file)
             except RecordError as error:
                 outcomes.add("record", file.name, "refused", f"in {source.root}: {error}")
 
@@ -223,16 +240,15 @@ def _copy_record(into: Results, offer: Offer, outcomes: Outcomes) -> None:
 
 
 def _secret_notes(into: Results, offers: Iterable[Offer]) -> Iterator[str]:
-    """Remarks about records under another run secret than the folder."""
-    commitment = into.commitment
-    others = Counter(offer.secret for offer in offers if offer.secret != commitment)
-    if others and commitment is None:
-        yield (f"there is no run secret in {into.root}: to go on with these records, start the next run with theirs, "
-               "`bench run --secret FILE`; under a fresh one they are measured again")  # fmt: skip
-    elif others:
-        yield (f"{others.total()} records were made under another run secret than that of {into.root}: they are read, "
-               "verified and shown, `bench run` measures them again if asked for them, and `bench leaderboard submit` "
-               "refuses a folder with both")  # fmt: skip
+    """A remark about records whose secret is not in the folder."""
+    foreign = 0
+    for offer in offers:
+        with suppress(RecordError, OSError):
+            record = into.record(*cell_and_evaluator(offer.file.name))
+            foreign += record.dataset is not None and not is_under(into, record)
+    if foreign:
+        yield (f"{foreign} records were made under secrets that are not in {into.root}: `bench run` takes them as "
+               "done, and measures a row of them again, all of it, if asked for more of it")  # fmt: skip
 
 
 def _merge_data(source: Journal, into: Journal, outcomes: Outcomes) -> None:

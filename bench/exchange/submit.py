@@ -11,28 +11,35 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from bench.exchange import disclosed_secrets
 from bench.exchange.check import Finding, check
+from bench.exchange.disclosed_secrets import disclosable
 from bench.plugins.spec import UsageError
-from bench.results import bundle
+from bench.results import bundle, cell_secrets
 from bench.results.bundle import ENDING, Bundle
 from bench.results.records import Record, dumps
 from bench.results.results import Results, evidence_name, names_beside, picture_name
-from bench.results.run_secret import kept
 from bench.results.signing_key import SigningKey
 
+NOT_HERE = (
+    "the secret of its cell cannot be disclosed: it is not in this folder, or it is the run secret of a folder of an "
+    "earlier version, behind every cell. Leave --disclose out, or measure the row again in a new folder"
+)
 LOCKED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.!+_-]+")
 
 
 def submit(
-    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False
-) -> tuple[Path, tuple[Finding, ...]]:
+    results: Results, out: Path | None = None, *, signer: SigningKey | None = None, disclose: bool = False,
+    disclose_to: Path | None = None,
+) -> tuple[Path, tuple[Finding, ...]]:  # fmt: skip
     """Check a results folder and pack it.
 
     Args:
         results: The folder.
         out: The new file; None stands for FOLDER.bundle.zip beside the folder.
         signer: Signs the bundle.
-        disclose: Add the run secret, from which others derive the keys.
+        disclose: Add the secret of each cell, from which others derive its keys; never the run secret.
+        disclose_to: A new file for these secrets instead, for a verifier alone.
 
     Returns:
         The bundle's path, and the faults for which nothing was packed.
@@ -47,15 +54,21 @@ def submit(
         raise UsageError(f"{out} is there already: name another with --out, or remove it")
     checked = check(results)
     records = checked.records
-    if findings := (*checked.findings, *_faults(results, records, disclose=disclose)):
+    secrets, without = disclosable(results, records) if disclose or disclose_to is not None else ({}, [])
+    undisclosed = [Finding("secret", name, NOT_HERE) for name in without]
+    if findings := (*checked.findings, *_faults(results, records, disclose=disclose), *undisclosed):
         return out, findings
     files = {name: dumps(record).encode() for name, record in records.items()}
     for record in records.values():
         files |= _beside(results, record)
     files[bundle.ENVIRONMENT] = (json.dumps(environment([*records.values()]), indent=2, sort_keys=True) + "\n").encode()
     files[bundle.LOCK] = lock().encode()
-    if disclose and (secret := kept(results.secret_file)) is not None:
-        files[bundle.SECRET] = f"{secret.content.hex()}\n".encode()
+    if disclose:
+        files[bundle.SECRETS] = cell_secrets.dumps(secrets)
+    if results.draw_file.exists():
+        files[bundle.DRAW] = results.draw_file.read_bytes()
+    if disclose_to is not None:
+        disclosed_secrets.write(disclose_to, secrets)
     bundle.pack(out, files, f"veil-bench {version('veil-bench')}", signer)
     return out, ()
 
@@ -69,8 +82,9 @@ def _faults(results: Results, records: Mapping[str, Record], *, disclose: bool) 
                       "`bench run` goes on")  # fmt: skip
     hidden = [name for name, record in records.items() if record.dataset and not record.dataset.shareable]
     if disclose and hidden:
-        yield Finding("restricted", hidden[0], "the run secret undoes releases of data that may not be shared: leave "
-                      "--disclose out, or run what may be shared apart")  # fmt: skip
+        yield Finding("restricted", hidden[0], "its cell's secret undoes releases of data that may not be shared: "
+                      "leave --disclose out (--disclose-to writes it for a verifier), or run what may be shared "
+                      "apart")  # fmt: skip
 
 
 def _beside(results: Results, record: Record) -> Mapping[str, bytes]:

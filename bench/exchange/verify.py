@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.exchange.bundle_tiers import Again, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
+from bench.exchange.bundle_tiers import Board, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
 from bench.exchange.check import DONE
+from bench.exchange.disclosed_secrets import Disclosed, keep_cell_secrets, knows
 from bench.exchange.recheck_fit import Refitted, recheck_fit
 from bench.isolation import require_sandbox
 from bench.plugins.spec import UsageError
@@ -17,6 +18,7 @@ from bench.results import verdict
 from bench.results.bundle import ENDING, Bundle
 from bench.results.records import Record
 from bench.results.results import Results
+from bench.results.run_secret import RunSecret
 from bench.results.signing_key import SigningKey
 from bench.results.verdict import Judged, Tier
 from bench.runs.display import Display
@@ -24,7 +26,7 @@ from bench.runs.plan import plan_run
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
 from bench.types import DataError
-from bench.workbench.inputs import COMMITMENT, files_of, planned_of
+from bench.workbench.inputs import files_of, planned_of
 from bench.workbench.machine import usable_memory, usual_jobs
 from bench.workbench.place import Place
 
@@ -49,19 +51,20 @@ class Verification:
 
 
 def verify(
-    path: Path, place: Place, *, secret: Secret | None = None, rerun: int | None = None, sealed: bool = False,
-    signer: SigningKey | None = None, out: Path | None = None,
+    path: Path, place: Place, *, secrets: Disclosed | None = None, rerun: int | None = None, sealed: bool = False,
+    signer: SigningKey | None = None, out: Path | None = None, board: Board | None = None,
 ) -> Verification:  # fmt: skip
     """Verify a bundle, and write its verdict unless it is refused.
 
     Args:
         path: The bundle.
         place: The verifier's folders. `sealed` writes records into its results; otherwise these stay untouched.
-        secret: The run secret if the bundle does not disclose it.
+        secrets: Those of its cells if the bundle does not disclose them.
         rerun: Random measurements of every cell to make again; None opens no data.
         sealed: Measure everything again under the secret of the verifier's results folder, in a sandbox.
         signer: Signs the verdict.
         out: The verdict's file; None puts it beside the bundle.
+        board: The register that a draw must be of; None takes the draw's word.
 
     Raises:
         BundleError: It is no bundle, or was altered.
@@ -74,20 +77,21 @@ def verify(
     if place.results.trusted is not None and bundle.signer not in place.results.trusted:
         raise UsageError(f"{path} is signed by {bundle.signer or 'no key'}, and by none of the --trusted keys")
     out = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
-    _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.REPLAYED, signer)
+    _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.ARITHMETIC_CHECKED, signer)
     differences: list[str] = []
     absent: set[str] = set()
     if sealed:
         own = place.results.keep_secret()
-        verified, differences = seal(bundle, own, lambda records, key: run_again(records, key, place))
+        verified, differences = seal(bundle, own, lambda records: run_again(records, place))
     elif rerun is None:
-        verified = assign_tiers(bundle, secret=secret)
+        verified = assign_tiers(bundle, secrets=secrets, board=board)
     else:
         with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
-            # Measuring takes the author's run secret, and fitting any: each has a results folder of its own.
+            # Measuring takes the author's secrets, and fitting any: each has a results folder of its own.
             measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
             verified = assign_tiers(
-                bundle, secret=secret, rerun=rerun, again=lambda records, key: run_again(records, key, measuring),
+                bundle, secrets=secrets, rerun=rerun, board=board,
+                again=lambda records, own: run_again(records, measuring, own),
                 recheck=lambda record: _recheck(record, fitting, absent),
             )  # fmt: skip
     if verified.verdict is not None:
@@ -122,18 +126,20 @@ def _recheck(record: Record, place: Place, absent: set[str]) -> Refitted | None:
         return None
 
 
-def run_again(records: Sequence[Record], secret: Secret, place: Place) -> dict[str, Record]:
+def run_again(
+    records: Sequence[Record], place: Place, secrets: Mapping[str, Secret] | None = None
+) -> dict[str, Record]:  # fmt: skip
     """Measure records again, from data to figures; the results by `cell/evaluator`.
 
     Args:
         records: The measurements to make.
-        secret: The run secret, which the results folder keeps.
-        place: The folders to work in: an empty results folder, or one that has this secret.
+        place: The folders to work in.
+        secrets: Those of the records' cells, by cell; None for the folder's own.
 
     Raises:
-        UsageError: A plug-in or an option of a record is not installed here, or the folder has another secret.
+        UsageError: A plug-in or an option of a record is not installed here, or a record has no data.
     """
-    place.results.keep_secret(secret)
+    keep_cell_secrets(place.results, records, secrets or {})
     measured: dict[str, Record] = {}
     cells: dict[str, list[Record]] = {}
     for record in records:
@@ -160,13 +166,15 @@ def _run_spec(records: Sequence[Record]) -> RunSpec:
     )  # fmt: skip
 
 
-def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[str]]:
+def seal(
+    bundle: Bundle, secret: RunSecret, again: Callable[[Sequence[Record]], Mapping[str, Record]]
+) -> tuple[Verified, list[str]]:
     """Measure everything in a bundle under the verifier's own secret.
 
     Args:
         bundle: The bundle.
         secret: That of the verifier's results folder.
-        again: Measures records under a secret, with methods and attacks in a sandbox.
+        again: Measures records under that secret, with methods and attacks in a sandbox.
 
     Returns:
         The verdict on the new records, and figures whose intervals, the author's and the new one, do not meet.
@@ -178,9 +186,9 @@ def seal(bundle: Bundle, secret: Secret, again: Again) -> tuple[Verified, list[s
     if isinstance(checked, Verified):
         return Verified(checked.refused), []
     records = checked.records
-    if any(record.inputs.get(COMMITMENT) == secret.commitment() for record in records.values()):
+    if any(knows(secret, record) for record in records.values()):
         raise UsageError("the author's records were made under this very secret: seal under one that is yours alone")
-    measured = again([record for record in records.values() if not files_of(record)], secret)
+    measured = again([record for record in records.values() if not files_of(record)])
     if unprotected := [name for name, record in measured.items() if record.isolation != "sandbox"]:
         raise UsageError(f"{unprotected[0]} was measured without a sandbox, which sealing takes: install bubblewrap")
     incomplete = {finding.name: str(finding) for finding in checked.findings if finding.kind == "incomplete"}

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,6 +145,36 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+MOST_READ = 1 << 30
+"""Most bytes of a file that is read whole."""
+
+
+def read_plain(path: Path, most: int = MOST_READ) -> bytes:
+    """The content of a plain file, without waiting for a pipe.
+
+    Raises:
+        FileNotFoundError: There is none.
+        OSError: It is no plain file, takes more than `most` bytes, or may not be read.
+    """
+    _check_plain(path, path.stat(), most)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        _check_plain(path, os.fstat(handle), most)  # something else may lie there by now
+        return file.read(most + 1)
+
+
+def _check_plain(path: Path, status: os.stat_result, most: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "a thing of an unknown kind")
+        raise OSError(errno.EINVAL, f"expected a file, found {kind}", str(path))
+    if status.st_size > most:
+        raise OSError(errno.EFBIG, f"it takes {status.st_size} bytes, and at most {most} are read", str(path))
+
+
+KINDS = {
+    stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}  # fmt: skip
 PRIVATE = "artefacts/"  # what may hold paths or private rows, for the owner's eyes alone
 
 
@@ -180,7 +211,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """As in `Storage`."""
-        return self._path(name).read_bytes()
+        return read_plain(self._path(name))
 
     def write(self, name: str, content: bytes, still: Callable[[], bool] = lambda: True) -> bool:
         """As in `Storage`."""

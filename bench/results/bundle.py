@@ -4,7 +4,8 @@ A zip file of plain JSON, text, PNG and safetensors, read without unpacking it: 
 - `manifest.json`: every other file with its hash, under one digest and, if its author signed, one signature.
 - `cells/...`: records, pictures and evidence, as in a results folder.
 - `environment.json`: the machine and its versions; `requirements.lock`: every package with its version.
-- `run-secret`: the secret behind the keys of the records, if its author discloses it.
+- `cell-secrets.json`: the secret of each cell, if its author discloses them. Bundles of earlier versions hold the run
+  secret of all of them, `run-secret`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from bench.randomness import SECRET_BYTES, Secret
-from bench.results import signed_json
+from bench.results import cell_secrets, signed_json
 from bench.results.atomic_file import write_atomically
 from bench.results.record_parts import Part
 from bench.results.results import Results
@@ -80,6 +81,7 @@ def read_archive(content: bytes) -> dict[str, bytes]:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             infos = archive.infolist()
             _check(infos)
+            _check_places(content, infos, archive.start_dir)
             return {info.filename: _read(archive, info) for info in infos}
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
         raise ArchiveError(f"it is no zip file that can be read: {type(error).__name__}") from error
@@ -90,10 +92,12 @@ def _check_end(content: bytes) -> None:
     start = content.rfind(b"PK\x05\x06", max(0, len(content) - END.size - MOST_COMMENT))
     if start < 0 or len(content) - start < END.size:
         raise ArchiveError("it is no zip file")
-    count, size = END.unpack_from(content, start)[4:6]
+    count, size, offset, comment = END.unpack_from(content, start)[4:8]
     # 65,535 stands for a longer number elsewhere, and readers go by the bytes of the list, not by the count.
     if count > MOST_FILES or size > MOST_FILES * MOST_ENTRY or LONGER in content[max(0, start - LONGER_SIZE) : start]:
         raise ArchiveError(f"it holds more than {MOST_FILES} files")
+    if offset + size != start or comment or start + END.size != len(content):
+        raise ArchiveError("it holds bytes before or after its files")
 
 
 def _check(infos: list[zipfile.ZipInfo]) -> None:
@@ -119,6 +123,22 @@ def _check(infos: list[zipfile.ZipInfo]) -> None:
         raise ArchiveError(f"its files say that they take {total} bytes, and at most {MOST_TOTAL} may be")
 
 
+def _check_places(content: bytes, infos: list[zipfile.ZipInfo], end: int) -> None:
+    """Check that the files lie one after another, and nothing beside them."""
+    place = 0
+    for info in sorted(infos, key=lambda info: info.header_offset):
+        if info.header_offset != place or content[place : place + 4] != b"PK\x03\x04":
+            raise ArchiveError("it holds bytes between its files")
+        if info.flag_bits & 8 or info.extra or info.comment:
+            raise ArchiveError(f"{info.filename} carries more than a bundle writes")
+        name, extra = struct.unpack_from("<2H", content, place + 26)
+        if extra:
+            raise ArchiveError(f"{info.filename} carries more than a bundle writes")
+        place += 30 + name + info.compress_size
+    if place != end:
+        raise ArchiveError("it holds bytes between its files")
+
+
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     with archive.open(info) as file:
         content = file.read(info.file_size + 1)  # never more, whatever unfolds
@@ -129,7 +149,8 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 KIND = "bundle"
 MANIFEST, ENVIRONMENT, LOCK, SECRET = "manifest.json", "environment.json", "requirements.lock", "run-secret"
-PARTS = frozenset({ENVIRONMENT, LOCK, SECRET})
+SECRETS, DRAW = "cell-secrets.json", "draw.json"
+PARTS = frozenset({ENVIRONMENT, LOCK, SECRET, SECRETS, DRAW})
 MOST_BYTES = 1 << 30
 ENDING = ".bundle.zip"
 
@@ -202,8 +223,18 @@ class Bundle:
         return Results(Path(self.path.name), _Inside(self.files))
 
     @property
+    def secrets(self) -> dict[str, Secret]:
+        """The secrets of cells that its author disclosed, by cell. Raises BundleError."""
+        if (content := self.files.get(SECRETS)) is None:
+            return {}
+        try:
+            return cell_secrets.loads(content)
+        except AlteredError as error:
+            raise BundleError(f"{self.path}: {SECRETS}: {error}") from error
+
+    @property
     def secret(self) -> Secret | None:
-        """The run secret that its author disclosed. Raises BundleError."""
+        """The run secret in a bundle of earlier versions. Raises BundleError."""
         if (text := self.files.get(SECRET)) is None:
             return None
         content = of_hex(text)

@@ -10,14 +10,17 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from math import floor, isfinite, log10
 
 from pydantic import JsonValue
 
 from bench.contract.source import Source
 from bench.plugins import registry
+from bench.plugins.groups import Group
 from bench.plugins.spec import parse
+from bench.plugins.third_party import is_outside
 from bench.results.reason import PHASES, SAID, UNSAID, withheld
-from bench.results.records import Record, ScoreRecord, content_of
+from bench.results.records import PluginRecord, Record, ScoreRecord, content_of
 
 PEAKS = "peak memory by stage, GiB"
 SHORTAGES: Mapping[str, str] = {
@@ -153,8 +156,8 @@ def beyond_figures(record: Record) -> Iterator[str]:
     harmless_details = harmless(
         record.details,
         () if record.dataset is None else record.dataset.findings,
-        own_attack=record.attack is not None and record.attack.origin == registry.HOME,
-        own_method=record.method.origin == registry.HOME,
+        own_attack=record.attack is not None and _ours("attacks", record.attack),
+        own_method=_ours("methods", record.method),
     )
     if harmless_details != record.details:
         yield "it holds details"
@@ -167,7 +170,67 @@ def beyond_figures(record: Record) -> Iterator[str]:
     for name, score in record.scores.items():
         if _spoken(score):
             yield f"{name} holds a note or replicates"
+        if _exact(score):
+            yield f"{name} has more digits than its interval bears"
+
+
+DIGITS = 2
+"""Digits of a width that a figure's last digit stands for."""
+MOST = 5
+"""Most significant digits of a figure: an attack whose scores all agree has an interval without width."""
+BARE = 3
+"""Significant digits of a figure without an interval, and of a probability."""
+
+
+def rounded(score: ScoreRecord) -> ScoreRecord:
+    """A figure with the digits that its interval bears.
+
+    An attack may choose the others.
+    Figure and interval are rounded to a hundredth of the interval's width, ends outwards; chance, probabilities and
+    figures without an interval to three significant digits. A rounded figure stays as it is.
+    """
+    while (coarser := _rounded(score)) != score:  # ends that moved outwards may bear a digit less
+        score = coarser
+    return score
+
+
+def _rounded(score: ScoreRecord) -> ScoreRecord:
+    ends = [end for end in (score.low, score.high) if end is not None]
+    widths = [abs(end - score.value) for end in ends if end != score.value and isfinite(end)]
+    places = min(_places(max(widths), DIGITS), _places(score.value, MOST)) if widths else _places(score.value, BARE)
+    changes: dict[str, float] = {}
+    for name in ("value", "low", "high", "prediction_low", "prediction_high", "null", "null_low", "null_high", "p"):
+        value = getattr(score, name)
+        if value is not None and isfinite(value):
+            near = _places(value, BARE) if name.startswith("null") or name == "p" else places
+            down, up = _ends(value, near)
+            changes[name] = down if name.endswith("low") else up if name.endswith("high") else round(value, near)
+    return score.model_copy(update=changes)
+
+
+def _places(value: float, digits: int) -> int:
+    """Decimals with which a value has so many significant digits."""
+    return digits - 1 - floor(log10(abs(value))) if value and isfinite(value) else digits
+
+
+def _ends(value: float, places: int) -> tuple[float, float]:
+    """The value rounded down and up; itself if it is round."""
+    near, step = round(value, places), 10.0**-places
+    if near == value:
+        return value, value
+    down = near if near < value else round(near - step, places)
+    return down, round(down + step, places)
+
+
+def _ours(group: Group, plugin: PluginRecord) -> bool:
+    """True if a plug-in and those within are this project's (`Configured.ours`)."""
+    return plugin.origin == registry.HOME and not is_outside(group, parse(plugin.written))
+
+
+def _exact(score: ScoreRecord) -> bool:
+    return rounded(score) != score or any(map(_exact, score.parts.values()))
 
 
 def _spoken(score: ScoreRecord) -> bool:
-    return score.replicates is not None or score.note != UNSAID or any(map(_spoken, score.parts.values()))
+    beyond = score.replicates is not None or score.note != UNSAID
+    return beyond or any(map(_spoken, score.parts.values()))

@@ -24,7 +24,7 @@ KINDS = frozenset({*NARROWER, "int8", "int64", "float64"})
 HEADER = "evidence"
 MOST_DEEP = 24
 MOST_BYTES = 8 * 2**20
-"""Most bytes of a record's evidence. Larger evidence is not kept: its record can be run again, but not replayed."""
+"""Most bytes of a record's evidence. Larger evidence is not kept; its record can be run again."""
 MOST_TIMES = 4  # a number is read once, and again where several types are tried
 
 
@@ -100,6 +100,29 @@ def _narrowed(tensor: torch.Tensor) -> torch.Tensor:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(-1).view(torch.uint8)
+
+
+RECORD = "record"
+
+
+def bind(content: bytes, record: str) -> bytes:
+    """The bytes of `pack` with the key of their record."""
+    size = int.from_bytes(content[:8], "little")
+    head = json.loads(content[8 : 8 + size])
+    head["__metadata__"] = {**head["__metadata__"], RECORD: record}
+    text = json.dumps(head, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at multiples of 8 bytes
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
+
+
+def bound_to(content: bytes) -> str | None:
+    """The key of the record that evidence names, or None."""
+    size = int.from_bytes(content[:8], "little")
+    try:
+        found = json.loads(content[8 : 8 + size]).get("__metadata__", {}).get(RECORD)
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def unpack(content: bytes, kind: type) -> dict[str, object]:

@@ -15,12 +15,25 @@ from pathlib import Path
 
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
-from bench.results import run_secret, store
-from bench.results.atomic_file import PRIVATE, Folder, Storage, make_folder
+from bench.results import log_file, run_secret, signed_json, store
+from bench.results.atomic_file import PRIVATE, Folder, Storage, make_folder, read_plain
+from bench.results.build_folder import CACHE_TAG, is_cache
+from bench.results.cell_secrets import CellSecrets
+from bench.results.disk_errors import unread
 from bench.results.journal import Journal
 from bench.results.process_id import machine
-from bench.results.records import NewerRecordError, Record, RecordError, Status, dumps, loads, proved
-from bench.results.signed_json import content_key
+from bench.results.records import (
+    NewerRecordError,
+    Record,
+    RecordError,
+    Status,
+    dumps,
+    is_no_past_time,
+    loads,
+    proved,
+)
+from bench.results.run_secret import RunSecret
+from bench.results.signed_json import AlteredError, content_key
 from bench.results.signing_key import SigningKey
 from bench.results.store import Store
 from bench.sandbox import FROM_WEAKEST
@@ -111,6 +124,8 @@ def evidence_name(record: Record) -> str:
 
 RECORDS, PICTURES = "cells/*/*/*.json", "cells/*/*/*.png"
 SECRET = f"{PRIVATE}run-secret"
+CELL_SECRETS = f"{PRIVATE}cell-secrets.json"
+DRAW = f"{PRIVATE}draw.json"
 
 
 @dataclass(frozen=True)
@@ -159,8 +174,8 @@ class Results:
         make_folder(folder, mode=0o700)
         return folder / f"{content_key({'cell': cell})}.lock"
 
-    def keep_secret(self, wanted: Secret | None = None) -> Secret:
-        """The secret of all runs here: `wanted`, or fresh on first use.
+    def keep_secret(self, wanted: Secret | RunSecret | None = None) -> RunSecret:
+        """The run secret of this folder: `wanted`, or fresh on first use.
 
         Raises UsageError if the folder has another than the one that is wanted, or that a run began under: below a
         mount that was cut off lies an empty folder, and what a job did there under a secret of its own would be wrong.
@@ -173,12 +188,22 @@ class Results:
     def commitment(self) -> str | None:
         """The commitment to the run secret; None before the first run."""
         found = run_secret.kept(self.secret_file)
-        return None if found is None else found.commitment()
+        return None if found is None else found.root.commitment()
+
+    @property
+    def cell_secrets(self) -> CellSecrets:
+        """Secrets of cells that were measured under another folder's run secret."""
+        return CellSecrets(self.root / CELL_SECRETS)
 
     @property
     def secret_file(self) -> Path:
         """The file of the run secret, which only its owner may read."""
         return self.root / SECRET
+
+    @property
+    def draw_file(self) -> Path:
+        """The board's draw behind the run secret, if any."""
+        return self.root / DRAW
 
     @property
     def rooms(self) -> Path:
@@ -215,7 +240,7 @@ class Results:
             except RecordError as error:
                 yield name, error
             except OSError as error:
-                yield name, RecordError(f"{name}: {error}")
+                yield name, RecordError(f"{name}: {unread(error)}")
 
     def fingerprint(self) -> str:
         """A hash over names and bytes of all records and pictures."""
@@ -291,19 +316,26 @@ class Results:
         """
         if record.evidence is None:
             return None
-        try:
-            content = self._kept.read(evidence_name(record))
-        except FileNotFoundError:
+        content = self._beside(evidence_name(record))
+        if content is None:
             return None
         if hashlib.sha256(content).hexdigest() != record.evidence.sha256:
             raise RecordError(f"{self.root / evidence_name(record)}: it is not the evidence that the record speaks of")
         return content
 
+    def _beside(self, name: str) -> bytes | None:
+        """A file beside a record; None if missing. Raises RecordError."""
+        try:
+            return self._kept.read(name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RecordError(f"{self.root / name}: {unread(error)}") from error
+
     def picture(self, record: Record, name: str) -> bytes | None:
         """A picture of a record, None if missing. Raises RecordError if altered."""
-        try:
-            png = self._kept.read(picture_name(record, name))
-        except FileNotFoundError:
+        png = self._beside(picture_name(record, name))
+        if png is None:
             return None
         if hashlib.sha256(png).hexdigest() != record.pictures[name].sha256:
             raise RecordError(
@@ -340,6 +372,34 @@ class Results:
         """Altered files of every kind, artefacts included, each with its problem."""
         yield from self.refused()
         yield from self.journal.problems()
+        yield from self._private_problems()
         for folder in sorted(self.root.glob(f"{PRIVATE}*/{'[0-9a-f]' * 32}")):
             if (reason := store.problem(folder)) is not None:
                 yield folder.relative_to(self.root).as_posix(), reason
+
+    def _private_problems(self) -> Iterator[tuple[str, str]]:
+        """Altered secrets, draws, tags and logs; records with a time to come."""
+        per_cell = False
+        try:
+            kept = run_secret.kept(self.secret_file)
+            per_cell = kept is not None and kept.scope == "cell"
+        except (UsageError, OSError) as error:
+            yield SECRET, str(error)
+        try:
+            self.cell_secrets.read()
+        except (UsageError, OSError) as error:
+            yield CELL_SECRETS, str(error)
+        if self.draw_file.exists():
+            try:
+                signed_json.read(read_plain(self.draw_file), "draw")
+            except (AlteredError, OSError) as error:
+                yield DRAW, str(error)
+        for tag in sorted(self.root.glob(f"{PRIVATE}**/{CACHE_TAG}")):
+            if not is_cache(tag.parent):
+                yield tag.relative_to(self.root).as_posix(), "it is not the tag that was written"
+        for log in sorted(self.root.glob(f"{PRIVATE}logs/**/*.log")):
+            if (reason := log_file.problem(log, sealed=per_cell)) is not None:
+                yield log.relative_to(self.root).as_posix(), reason
+        for name, record in self.records():
+            if isinstance(record, Record) and is_no_past_time(record.created):
+                yield name, f"it says that it was made at {record.created!r:.40}, which is no time of the past"

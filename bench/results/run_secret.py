@@ -1,16 +1,26 @@
-"""The run secret: 32 bytes behind all keys of a results folder.
+"""The run secret of a results folder, and the cells' secrets.
 
-With the secret one can repeat the folder's runs to the last bit, and undo its releases; without it one can do neither.
-Its commitment (`Secret.commitment`) stands in the inputs of every record and release. It is derived from the secret
-alone. A salt would hide no more, because 256 bits are too many to try. Two folders with the
-same secret show it on purpose, for their runs are one run.
+The run secret is 32 bytes and stays in the folder. Every cell works under a child of it (HKDF-Expand, RFC 5869) that is
+named by the cell's whole identity: method, parameters, data with their fingerprints, sizes and device. With a cell's
+secret one can repeat its measurements to the last bit, and undo its releases; it says nothing of other cells. Its
+commitment (`Secret.commitment`) stands in the inputs of the cell's records and releases, without a salt, because 256
+bits are too many to try. The same cell in two folders with the same run secret has the same keys and the same releases,
+on purpose: several machines of one laboratory measure one row, and each cell differs from all others by its data.
+
+Folders of earlier versions hold a file of another form. All of their cells work under the run secret itself.
 """
 
 from __future__ import annotations
 
+import json
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
 
 from bench.plugins.spec import UsageError
 from bench.randomness import SECRET_BYTES, Secret
@@ -35,20 +45,52 @@ def outside_releases(secret: Path, what: str) -> None:
 FEWEST_BYTES = 16  # different ones among 32: of random bytes, about 30 are; fewer than 16 in one case in 10^17
 
 
-def kept(path: Path) -> Secret | None:
+@dataclass(frozen=True)
+class RunSecret:
+    """The run secret of a results folder.
+
+    Args:
+        root: The 32 bytes, which never leave the folder.
+        scope: "cell" if each cell works under a child; "folder" in folders of earlier versions, whose cells all work
+            under the root.
+    """
+
+    root: Secret
+    scope: Literal["cell", "folder"] = "cell"
+
+    def of_cell(self, identity: Mapping[str, JsonValue]) -> Secret:
+        """The secret of a cell.
+
+        Args:
+            identity: Everything that distinguishes the cell (`bench.workbench.inputs.cell_identity`).
+        """
+        if self.scope == "folder":
+            return self.root
+        return self.root.derive("cell", json.dumps(identity, sort_keys=True))
+
+    def written(self) -> bytes:
+        """The file's content: the root, and a checksum that tells the scope."""
+        checksum = self.root.derive("cells").content if self.scope == "cell" else bytes.fromhex(self.root.commitment())
+        return self.root.content + checksum
+
+
+def kept(path: Path) -> RunSecret | None:
     """The file's secret, or None without a file. Raises UsageError for others."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         return None
-    if len(content) >= SECRET_BYTES and _proved(found := Secret(content[:SECRET_BYTES])) == content:
-        return found
+    if len(content) == 2 * SECRET_BYTES:
+        root = Secret(content[:SECRET_BYTES])
+        for found in (RunSecret(root), RunSecret(root, "folder")):
+            if found.written() == content:
+                return found
     raise UsageError(
         f"{path} is not the run secret as it was written: put the file back, or start a new results folder"
     )
 
 
-def keep(path: Path, wanted: Secret | None) -> Secret:
+def keep(path: Path, wanted: Secret | RunSecret | None) -> RunSecret:
     """The file's secret, made if missing: `wanted`, or a fresh one.
 
     Two runs that start at once end up with the same: the file appears whole, and only once.
@@ -59,18 +101,14 @@ def keep(path: Path, wanted: Secret | None) -> Secret:
     if (found := kept(path)) is None:
         outside_releases(path, "the run secret of --results")
         make_folder(path.parent, mode=0o700)
-        write_once(path, _proved(fresh() if wanted is None else wanted), mode=0o600)  # another run may be first
+        made = wanted if isinstance(wanted, RunSecret) else RunSecret(fresh() if wanted is None else wanted)
+        write_once(path, made.written(), mode=0o600)  # another run may be first
         found = kept(path)
         assert found is not None
     remove_unfinished(path)
-    if wanted is not None and found != wanted:
+    if wanted not in (None, found, found.root):
         raise UsageError(f"{path.parent.parent} stands under another run secret: name that one, or another --results")
     return found
-
-
-def _proved(secret: Secret) -> bytes:
-    """The file's content: the secret, and its commitment as a checksum."""
-    return secret.content + bytes.fromhex(secret.commitment())
 
 
 def fresh() -> Secret:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.plugins.spec import UsageError
-from bench.results.atomic_file import write_new
+from bench.results.atomic_file import read_plain, write_new
 from bench.results.disk_errors import unread
 from bench.results.run_secret import outside_releases
 
@@ -85,7 +85,7 @@ def read_public(path: Path) -> str:
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        found = load_pem_public_key(path.read_bytes())
+        found = load_pem_public_key(read_plain(path))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot read the public key {path}: {unread(error)}; `bench keys new` writes it as FILE.pub"

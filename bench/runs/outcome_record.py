@@ -16,7 +16,8 @@ from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results import signed_json
 from bench.results.atomic_file import write_atomically
-from bench.results.disclosure_check import PEAKS, harmless, shortages
+from bench.results.disclosure_check import PEAKS, harmless, rounded, shortages
+from bench.results.evidence_file import bind
 from bench.results.reason import UNSAID, Code, Phase, withheld
 from bench.results.record_parts import Part
 from bench.results.records import (
@@ -74,6 +75,8 @@ def outcome_record(
         reason = "; ".join(f"{name}: {text}" for name, text in result.broken.items())
         outcome = replace(outcome, status="failed", code="metric", phase="judge", reason=reason)
     evaluator = planned.evaluator
+    key = content_key(inputs)
+    evidence = None if result.evidence is None else bind(result.evidence, key)
     peaks: dict[str, JsonValue] = {phase: round(held / 2**30, 2) for phase, held in outcome.peaks.items()}
     record = Record(
         status=outcome.status,
@@ -102,7 +105,7 @@ def outcome_record(
         pictures={
             name: picture_record(picture.png, picture.caption) for name, picture in sorted(result.pictures.items())
         },
-        evidence=None if result.evidence is None else evidence_record(result.evidence),
+        evidence=None if evidence is None else evidence_record(evidence),
         seconds={
             **result.seconds,
             **({} if fitted is None else {"fit": round(fitted.seconds, 3)}),
@@ -113,12 +116,12 @@ def outcome_record(
         isolation=isolation,
         versions=versions(),
         git=git_state(),
-        key=content_key(inputs),
+        key=key,
         inputs=inputs,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     pictures = {name: picture.png for name, picture in result.pictures.items()}
-    return OutcomeRecord(record, pictures, result.evidence)
+    return OutcomeRecord(record, pictures, evidence)
 
 
 def described(metrics: Iterable[str]) -> dict[str, MetricRecord]:
@@ -236,4 +239,4 @@ def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
         name if name in names or POINT.fullmatch(name) else f"part {place}": _figure(part, names)
         for place, (name, part) in enumerate(score.parts.items(), start=1)
     }
-    return score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None})
+    return rounded(score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None}))

@@ -30,7 +30,7 @@ from bench.sandbox import FROM_WEAKEST, Isolation
 from bench.types import Attack, Evaluator, Method, Role, evidence_type
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
-from bench.workbench.inputs import is_code, record_inputs
+from bench.workbench.inputs import COMMITMENT, cell_commitment, is_code, record_inputs
 from bench.workbench.place import Place
 
 Condition = Literal["done", "stale", "weaker", "changed", "unreadable", "newer", "failed", "missing"]
@@ -53,12 +53,14 @@ class Standing:
         reason: In words.
         record: None if there is none that can be read.
         planned: What to run: with the metrics that its record already holds beside those asked for.
+        foreign: Whether the record was made under a secret that the folder does not hold: by another person, say.
     """
 
     state: Condition
     reason: str
     record: Record | None
     planned: Planned
+    foreign: bool = False
 
 
 def cells(spec: RunSpec) -> list[Cell]:
@@ -182,10 +184,7 @@ def plan_run(spec: RunSpec, results: Results) -> Plan:
     known = {
         choice: results.journal.data(data_key(choice)) for choice in dict.fromkeys(cell.choice for cell in planned)
     }
-    cells = {
-        cell: tuple(standing(results, cell, each, known[cell.choice], spec.isolation) for each in asked)
-        for cell, asked in planned.items()
-    }
+    cells = {cell: standings(results, cell, asked, known[cell.choice], spec) for cell, asked in planned.items()}
     return Plan(spec, known, cells)
 
 
@@ -218,20 +217,41 @@ def standing(
     data = data or record.dataset
     if data is None:
         return Standing("missing", "its data were never opened", record, planned)
+    own = cell_commitment(results, cell, data)
+    under = record.inputs.get(COMMITMENT)
+    commitment = under if isinstance(under, str) else own
     try:
-        inputs = record_inputs(cell, data, whole, results.commitment)
+        inputs = record_inputs(cell, data, whole, commitment)
     except UsageError:  # a metric of an earlier run is no longer installed
-        whole, inputs = planned, record_inputs(cell, data, planned, results.commitment)
+        whole, inputs = planned, record_inputs(cell, data, planned, commitment)
     if content_key(held_inputs) == content_key(inputs):
         if FROM_WEAKEST.index(record.isolation) < FROM_WEAKEST.index(isolation):
             reason = f"made with isolation {record.isolation}; --overwrite stale makes it again with {isolation}"
             return Standing("weaker", reason, record, whole)
         reason = record.status if record.status == "ok" else f"not applicable: {record.reason}"
-        return Standing("done", reason, record, whole)
+        foreign = commitment != own
+        return Standing("done", f"{reason}; {FOREIGN}" if foreign else reason, record, whole, foreign)
     changes = _differences(held_inputs, inputs)
     state: Condition = "stale" if changes and all(only_code for _, only_code in changes) else "changed"
     reason = "changed since: " + ("; ".join(text for text, _ in changes) or "how content keys are made")
     return Standing(state, reason, record, whole)
+
+
+FOREIGN = "made under a run secret that is not in this folder"
+
+
+def standings(
+    results: Results, cell: Cell, asked: Sequence[Planned], data: DatasetRecord | None, spec: RunSpec
+) -> tuple[Standing, ...]:  # fmt: skip
+    """The state of each measurement of a cell.
+
+    Records of one row are of one secret: if anything of it is to run under this folder's, foreign ones are made again.
+    """
+    found = tuple(standing(results, cell, each, data, spec.isolation) for each in asked)
+    if not any(to_run(each, spec.overwrite) for each in found):
+        return found
+    again = f"{FOREIGN}, and the rest of its row is to be made under this folder's"
+    return tuple(replace(each, state="changed", reason=again) if each.foreign else each for each in found)
 
 
 def to_run(found: Standing, overwrite: Overwrite) -> bool:

@@ -40,6 +40,7 @@ from bench.contract.seal import check, seal
 from bench.plugins.spec import UsageError
 from bench.progress import forward_progress, stage
 from bench.randomness import Secret
+from bench.results import log_file
 from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.disk_errors import writing
 from bench.results.reason import Phase, phase_of, withheld
@@ -305,17 +306,19 @@ def redirected(log: Path) -> Iterator[Path]:
     copies = [os.dup(number) for number in (1, 2)]
     sys.stdout.flush()
     make_folder(log.parent)
+    target = None
     try:
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         for number in (1, 2):
             os.dup2(target, number)
-        os.close(target)
         yield log
     finally:
         sys.stdout.flush()
         for number, copy in zip((1, 2), copies, strict=True):
             os.dup2(copy, number)
             os.close(copy)
+        if target is not None:
+            log_file.close(log, target)
 
 
 def reason_text(error: BaseException, log: Path | None) -> str:

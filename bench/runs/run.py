@@ -36,7 +36,7 @@ from bench.runs.plan import (
     Plan,
     Standing,
     data_key,
-    standing,
+    standings,
     title,
     to_run,
     unchanged,
@@ -57,7 +57,7 @@ from bench.types import Method
 from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
-from bench.workbench.inputs import record_inputs
+from bench.workbench.inputs import cell_secret, record_inputs
 from bench.workbench.place import Place
 from bench.workbench.workbench import drop_releases
 
@@ -147,9 +147,9 @@ class _Graph:
         self._follow: dict[Future, Callable[[Future], None]] = {}
         self._left: dict[Cell, int] = {}  # evaluations without an outcome
         self._locks: dict[Cell, FileLock] = {}
+        self._commitments: dict[Cell, str] = {}
         self._taken: list[tuple[Cell, DatasetRecord]] = []  # that another command works on
         self._looked = 0.0
-        self._commitment: str | None = None  # until any data are opened
         for evaluator in {each.planned for found in plan.cells.values() for each in found}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
 
@@ -219,9 +219,9 @@ class _Graph:
         self._opened(choice, cells, data)
 
     def _opened(self, choice: Choice, cells: Sequence[Cell], data: DatasetRecord) -> None:
-        if self._commitment is None:
-            self._commitment = self.results.keep_secret().commitment()  # before any worker asks for it
-            self.place = replace(self.place, results=replace(self.results, began_under=self._commitment))
+        if self.place.results.began_under is None:
+            commitment = self.results.keep_secret().root.commitment()  # before any worker asks for it
+            self.place = replace(self.place, results=replace(self.results, began_under=commitment))
         for cell in cells:
             write_plan(self.results, cell, [each.planned for each in self.plan.cells[cell]])
             self._cell(cell, data, again=data != self.plan.known[choice])
@@ -230,7 +230,7 @@ class _Graph:
         """Submit the jobs of a cell, planned again if data changed."""
         found: Sequence[Standing] = self.plan.cells[cell]
         if again:
-            found = [standing(self.results, cell, each.planned, data, self.spec.isolation) for each in found]
+            found = standings(self.results, cell, [each.planned for each in found], data, self.spec)
         wanted = [each for each in found if to_run(each, self.spec.overwrite)]
         if wanted and not self._locked(cell):
             if again or not any(each == cell for each, _ in self._taken):
@@ -259,6 +259,7 @@ class _Graph:
 
     def _submit_cell(self, cell: Cell, data: DatasetRecord, wanted: Sequence[Standing]) -> None:
         """The fit of a cell, and its evaluations after it."""
+        self._commitments[cell] = cell_secret(self.place.results, cell, data).commitment()
         timeout = self.spec.timeout if self.spec.timeout is not None else PRESETS[self.spec.preset].timeout
         common = partial(Job, device=cell.device, timeout=timeout, restricted=not data.shareable)
         fit = common(
@@ -291,7 +292,7 @@ class _Graph:
         """The content key of an evaluation, for outcomes that outlive a run."""
         if not self.engine.keeps_outcomes:
             return ""
-        inputs = record_inputs(cell, data, found.planned, self._commitment)
+        inputs = record_inputs(cell, data, found.planned, self._commitments[cell])
         before = None if found.record is None else found.record.digest
         return content_key({"inputs": inputs, "isolation": self.spec.isolation, "before": before})
 
@@ -346,8 +347,8 @@ class _Graph:
 
     def _write(self, cell: Cell, data: DatasetRecord, found: Standing, fitted: Fitted | None, outcome: Outcome) -> None:
         made = outcome_record(
-            cell, data, found.planned, fitted, outcome, commitment=self._commitment, jobs=self.engine.at_a_time,
-            isolation=self.spec.isolation,
+            cell, data, found.planned, fitted, outcome, commitment=self._commitments[cell],
+            jobs=self.engine.at_a_time, isolation=self.spec.isolation,
         )  # fmt: skip
         before = None if found.record is None else found.record.digest
         try:

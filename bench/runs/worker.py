@@ -27,6 +27,7 @@ from bench.contract.source import DataError
 from bench.isolation import DiedError, OutsideError, RefusedError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, forward_progress
+from bench.results import log_file
 from bench.results.disk_errors import is_disk_failure
 from bench.results.reason import Code, Phase, phase_of, status_of
 from bench.runs.engine import Job
@@ -270,7 +271,7 @@ class _Log:
     """A worker's output in a private file of at most `LOG_BYTES`."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _opened(path)
+        self._path, self._file = path, _opened(path)
         if os.fstat(self._file).st_size >= LOG_BYTES:  # of earlier runs
             os.ftruncate(self._file, 0)
         self._left = LOG_BYTES - os.fstat(self._file).st_size
@@ -291,7 +292,7 @@ class _Log:
         return bool(found)
 
     def close(self) -> None:
-        os.close(self._file)
+        log_file.close(self._path, self._file)
 
 
 def _opened(path: Path) -> int:

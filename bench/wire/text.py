@@ -38,6 +38,17 @@ def plain(text: str, most: int = MOST) -> str:
     return clean if len(text) <= most else f"{clean[: most - 1]}…"
 
 
+def shown(path: object) -> str:
+    r"""A path of this machine for a terminal, in full.
+
+    Characters that do not print, or turn the direction of reading, are escaped.
+
+    >>> shown("results/\u202ecod.exe \x1b[31m/a b")
+    'results/\\u202ecod.exe \\x1b[31m/a b'
+    """
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in str(path))
+
+
 def line(text: str, most: int = MOST) -> str:
     """The first line of it that says anything, made plain."""
     return next((each for each in plain(text, most).splitlines() if each.strip()), "")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+from pydantic import JsonValue
+
 from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
 from bench.types import Attack, Evaluator, Method
@@ -35,11 +37,14 @@ class Cell:
     @property
     def folder(self) -> str:
         """The folder of its records, readable and unique by a hash."""
-        whole = {"method": str(self.method), "device": self.device, **self.choice.identity()}
-        short = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:8]
+        short = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:8]
         name = f"{slug(self.method.spec.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
         # An argument that never enters a record (a path) stays out of the folder's name, which does.
         return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
+
+    def identity(self) -> dict[str, JsonValue]:
+        """Method, device, and the options of the choice that are no default."""
+        return {"method": str(self.method), "device": self.device, **self.choice.identity()}
 
     def values(self) -> dict[str, Any]:
         """Plain text and numbers: `read` gives an equal cell."""

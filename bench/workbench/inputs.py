@@ -22,6 +22,7 @@ from bench.plugins.configured import Configured, configure, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.spec import UsageError, parse, told_parameters
 from bench.plugins.third_party import is_outside
+from bench.randomness import Secret
 from bench.results.records import (
     CHOICE,
     METRIC,
@@ -33,6 +34,8 @@ from bench.results.records import (
     reader_inputs,
     shown_inputs,
 )
+from bench.results.results import Results
+from bench.results.signed_json import content_key
 from bench.types import Method
 from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
@@ -87,10 +90,44 @@ def _form(cell: Cell) -> dict[str, JsonValue]:
     return {"call form": FORM} if is_outside("methods", cell.method.spec) else {}
 
 
+def cell_identity(cell: Cell, data: DatasetRecord) -> dict[str, JsonValue]:
+    """Everything that distinguishes a cell, with fingerprints of its data."""
+    return {**cell.identity(), "data": data.fingerprint, "public data": data.public_fingerprint}
+
+
+def record_identity(record: Record) -> dict[str, JsonValue] | None:
+    """`cell_identity` of a record's cell; None if it cannot be had here.
+
+    It cannot if the data never opened, a plug-in is not installed or is a file, or a parameter is not in the record.
+    """
+    if record.dataset is None or files_of(record):
+        return None
+    try:
+        return cell_identity(planned_of(record)[0], record.dataset)
+    except UsageError:
+        return None
+
+
+def cell_secret(results: Results, cell: Cell, data: DatasetRecord) -> Secret:
+    """The secret that a cell works under in a results folder.
+
+    The one that came with the cell from another folder; else a child of the folder's run secret, which is made if
+    missing.
+    """
+    identity = cell_identity(cell, data)
+    brought = results.cell_secrets.read().get(content_key(identity))
+    return results.keep_secret().of_cell(identity) if brought is None else brought
+
+
+def cell_commitment(results: Results, cell: Cell, data: DatasetRecord) -> str | None:
+    """The commitment to a cell's secret; None before the folder's first run."""
+    return None if results.commitment is None else cell_secret(results, cell, data).commitment()
+
+
 def release_inputs(
     cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool, drawn: bool = False
 ) -> dict[str, JsonValue]:
-    """All that a sealed release depends on; the run secret by commitment.
+    """All that a sealed release depends on; the cell's secret by commitment.
 
     `drawn` says that the rows are not the private ones, but drawn anew for that key among those and the test rows.
     """
@@ -109,7 +146,7 @@ def release_inputs(
 def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment: str | None) -> dict[str, JsonValue]:
     """All that a record depends on: its plug-ins and their tools.
 
-    `commitment` is that of the run secret, None where there is none yet.
+    `commitment` is that of the cell's secret, None where there is none yet.
     """
     attacking: dict[str, JsonValue] = {}
     if planned.attack is not None:

@@ -34,7 +34,7 @@ from bench.sandbox import Isolation
 from bench.seeds import derive
 from bench.types import Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
 from bench.workbench.cell import Cell
-from bench.workbench.inputs import fit_inputs, release_inputs
+from bench.workbench.inputs import cell_secret, fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
 
@@ -47,13 +47,13 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
 
     They can be made again from the scheme.
     """
-    commitment = results.keep_secret().commitment()
+    commitment = cell_secret(results, cell, data).commitment()
     for number in range(keys):
         for drawn in (False, True):
             results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, drawn=drawn))
 
 
-def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
+def _apart(cell: Cell, place: Place, isolation: Isolation, secret: Secret) -> Method:
     """The cell's method, in another process if it is isolated."""
     if isolation == "none":
         return cell.method.plugin
@@ -62,7 +62,7 @@ def _apart(cell: Cell, place: Place, isolation: Isolation) -> Method:
     )
     plugin = cell.method.plugin
     outside = is_outside("methods", cell.method.spec)
-    return RemoteMethod(plugin, rooms, CallShape.of(plugin, place.results.keep_secret()) if outside else None)
+    return RemoteMethod(plugin, rooms, CallShape.of(plugin, secret) if outside else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +71,10 @@ class Workbench:
 
     `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
     is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
-    surplus was withheld; None where none was. `run_secret` is what all that Eve must not know is derived from.
-    `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these names; it
-    is empty where nothing is known. No data set carries it, so that no method and no attack is given it. `withheld`
-    says what became of labels where the method asks for equal classes; empty where nothing did.
+    surplus was withheld; None where none was. `run_secret` is the cell's own, from which all that Eve must not know is
+    derived. `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these
+    names; it is empty where nothing is known. No data set carries it, so that no method and no attack is given it.
+    `withheld` says what became of labels where the method asks for equal classes; empty where nothing did.
     """
 
     cell: Cell
@@ -98,15 +98,17 @@ class Workbench:
         """Load the cell's needs, and prepare its data. `close` it afterwards."""
         device = exact(cell.device)
         splits, record, space = open_data(cell.choice, place, device)
+        secret = cell_secret(place.results, cell, record)
         withheld = ""
         if cell.method.plugin.equal_classes and cell.choice.balanced:
             splits, withheld = of_equal_classes(splits, derive(cell.choice.seed, "data"))
         return cls(
-            cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation),
+            cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation, secret),
             public=splits.public.to(device), private=splits.private.to(device),
             control=splits.control.to(device), test=splits.test.to(device), record=record,
-            store=replace(place.results.store, budget=place.budget), run_secret=place.results.keep_secret(),
-            space=space, natural=None if splits.natural is None else splits.natural.to(device),
+            store=replace(place.results.store, budget=place.budget),
+            run_secret=secret, space=space,
+            natural=None if splits.natural is None else splits.natural.to(device),
             attributes=splits.attributes, withheld=withheld,
         )  # fmt: skip
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from bench.cli import main
 from bench.contract.source import DataError, Source
-from bench.data.raw_files import links_note, locate, resolve, stamp_files, stamp_folder, walk
+from bench.data.raw_files import links_note, locate, matching, resolve, stamp_files, stamp_folder, walk
 from bench.plugins import registry
 from bench.plugins.configured import configure
 from bench.plugins.spec import parse
@@ -223,3 +223,21 @@ def test_the_list_stands_where_a_set_lacks_its_images(tmp_path: Path, capsys: py
     made(tmp_path, WITHOUT_IMAGES["oxford-pets"], "a\n")
     assert main(["data", "list", "--data-root", str(tmp_path)]) == 0
     assert "oxford-pets" in capsys.readouterr().out
+
+
+def test_a_folder_that_may_not_be_read_is_no_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`glob` takes it for one: another state of the data would have passed for the same."""
+    for name in ("images_1/images", "images_2/images", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    assert matching(tmp_path, "images_*/images") == [tmp_path / "images_1/images", tmp_path / "images_2/images"]
+    assert matching(tmp_path, "images") == []
+    listed = Path.iterdir
+
+    def closed(folder: Path) -> Iterator[Path]:
+        if folder.name == "images_2":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    with pytest.raises(DataError, match="images_2 may not be read"):
+        matching(tmp_path, "images_*/images")

@@ -18,7 +18,7 @@ from bench.exchange.tolerance import alike
 from bench.plugins import registry
 from bench.results import signed_json
 from bench.results.bundle import pack as packed_file
-from bench.results.evidence_file import pack
+from bench.results.evidence_file import bind, pack
 from bench.results.records import Record, evidence_record, score_record
 from bench.results.results import evidence_name
 from bench.runs.judge import judge
@@ -111,7 +111,7 @@ def test_what_a_whole_row_says_wrongly_is_found_by_fitting_again(
 ) -> None:
     made = forged(handed, everywhere(handed, change))
     without = judged(made)
-    assert set(tiers(without).values()) == {"replayed"}
+    assert set(tiers(without).values()) == {"arithmetic-checked"}
     assert without.verdict is not None
     row = without.verdict.rows[own(handed)[0].cell]
     assert "data" in row.said  # as the author says
@@ -140,17 +140,17 @@ def test_a_made_up_control_is_found_by_measuring_again(handed: Handed, tmp_path:
     evidence = evidence_of(other, content)
 
     def change(record: dict[str, Any]) -> None:
-        record["evidence"] = evidence_record(pack(evidence)).model_dump()
+        record["evidence"] = evidence_record(bind(pack(evidence), one.key)).model_dump()
         for name in record["scores"]:
             metric = cast(Any, registry.load("metrics", name))()
             figure = score_record(judge(metric, evidence), better=metric.better, unit=metric.unit)
             record["scores"][name] = figure.model_dump(mode="json")
 
-    held = evidence_record(pack(evidence))
-    beside = {evidence_name(one.model_copy(update={"evidence": held})): pack(evidence)}
+    held = evidence_record(bind(pack(evidence), one.key))
+    beside = {evidence_name(one.model_copy(update={"evidence": held})): bind(pack(evidence), one.key)}
     made = forged(handed, {f"{one.cell}/{one.evaluator}.json": change})
     made = _with(made, {**{n: t for n, t in made.files.items() if n != evidence_name(one)}, **beside})
-    assert {each.tier.word for each in found_of(judged(made))} == {"replayed"}
+    assert {each.tier.word for each in found_of(judged(made))} == {"arithmetic-checked"}
     assert "it comes out otherwise: " in told(judged(made, rerun=9, again=again))
 
 

@@ -9,9 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made.results_folders import CARRIED, SECRET, artefact, files, folder, inputs, keep, one, restricted, under, whole
+from made.results_folders import (
+    CARRIED,
+    SECRET,
+    artefact,
+    cell_of,
+    files,
+    folder,
+    inputs,
+    keep,
+    one,
+    restricted,
+    under,
+    whole,
+)
 
 from bench.cli import main
+from bench.exchange.disclosed_secrets import is_under, secret_of_cell
 from bench.exchange.merge import Outcomes, Prefer, merge
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
@@ -44,7 +58,7 @@ def test_two_folders_and_their_like_join_to_one(tmp_path: Path) -> None:
     tally = joined(into, a, b)
     assert tally.count("refused") == 0
     assert files(into.root, *CARRIED) == {**files(a.root, *CARRIED), **files(b.root, *CARRIED)}
-    assert into.keep_secret() == SECRET
+    assert into.keep_secret().root == SECRET
     assert list(into.journal.plans()) == ["synth-cxr/c0"]
     assert not list(into.problems())
     again = joined(into, a, b)
@@ -92,7 +106,7 @@ def test_equally_new_records_are_refused(tmp_path: Path) -> None:
     keep(b, one(seconds={"fit": 2.5}))
     assert "none is the newest" in joined(into, a, b, prefer="newest").reasons("refused")[0]
     keep(b, one(seconds={"fit": 2.5}, created="yesterday"))
-    assert "says no date" in joined(into, a, b, prefer="newest").reasons("refused")[0]
+    assert "no time of the past" in joined(into, a, b, prefer="newest").reasons("refused")[0]
 
 
 def test_what_is_there_and_refused_is_not_overwritten(tmp_path: Path) -> None:
@@ -105,18 +119,19 @@ def test_what_is_there_and_refused_is_not_overwritten(tmp_path: Path) -> None:
     assert place.read_text() == "precious"
 
 
-def test_two_run_secrets_join_only_where_one_is_chosen(tmp_path: Path) -> None:
+def test_folders_of_two_run_secrets_join_and_each_cell_keeps_its_own(tmp_path: Path) -> None:
     a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
-    for results, secret, name in ((a, SECRET, "a"), (b, OTHER, "b")):
-        keep(results, under(one(name), secret))
+    for results, secret, name, seed in ((a, SECRET, "a", 0), (b, OTHER, "b", 1)):
+        keep(results, under(one(name, seed=seed), secret))
         results.keep_secret(secret)
-    with pytest.raises(UsageError, match="--secret-of"):
-        joined(into, a, b)
-    assert not into.root.exists()
     tally = joined(into, a, b, secret_of=b)
-    assert into.keep_secret() == OTHER
+    assert into.keep_secret().root == OTHER
     assert tally.notes[0].endswith(f"the run secret of {b.root}")
-    assert tally.notes[1].startswith("1 records were made under another run secret")
+    assert tally.notes[1:] == []
+    for name, secret, seed in (("a", SECRET, 0), ("b", OTHER, 1)):
+        made = into.record(f"synth-cxr/{name}", "utility")
+        assert secret_of_cell(into, made) == cell_of(one(name, seed=seed), secret)
+        assert is_under(into, made)
     assert not list(into.problems())
     assert len(rows(records(into))) == 2
     assert build(into, into.root / "site").is_file()
@@ -125,13 +140,19 @@ def test_two_run_secrets_join_only_where_one_is_chosen(tmp_path: Path) -> None:
     assert main(["leaderboard", "verify", "--results", str(into.root)]) == 0
 
 
+def test_records_whose_secret_did_not_come_along_are_named(tmp_path: Path) -> None:
+    a, into = Results(tmp_path / "a"), Results(tmp_path / "into")
+    keep(a, under(one("a"), SECRET))
+    assert joined(into, a).notes[0].startswith("1 records were made under secrets that are not in")
+
+
 def test_a_secret_that_all_share_goes_along(tmp_path: Path) -> None:
     a, b, into = (Results(tmp_path / name) for name in ("a", "b", "into"))
     for results, name in ((a, "a"), (b, "b")):
         keep(results, under(one(name), SECRET))
     a.keep_secret(SECRET)
     tally = joined(into, a, b)
-    assert into.keep_secret() == SECRET
+    assert into.keep_secret().root == SECRET
     assert into.secret_file.stat().st_mode & 0o777 == 0o600
     assert tally.notes == [f"keys and noise of later runs are drawn from the run secret of {a.root}"]
 
@@ -159,7 +180,7 @@ def test_of_a_folder_that_nobody_trusted_signed_nothing_is_taken(tmp_path: Path)
     assert joined(into, stranger).reasons("refused")
     assert not [path for path in into.root.rglob("*") if path.is_file()]
     joined(into, stranger, secret_of=stranger)
-    assert into.keep_secret() == SECRET
+    assert into.keep_secret().root == SECRET
 
 
 def test_a_plan_that_is_none_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def row(taken: Intake, method: str) -> Row:
     return found
 
 
-@pytest.mark.parametrize("tier", [None, Tier.REPLAYED, Tier.RE_RUN])
+@pytest.mark.parametrize("tier", [None, Tier.ARITHMETIC_CHECKED, Tier.RE_RUN])
 @pytest.mark.parametrize("told", [HOLDING, VOID])
 def test_made_up_controls_neither_certify_nor_void_a_row_of_the_board(
     tmp_path: Path, tier: Tier | None, told: dict[str, tuple[float, float]]
@@ -69,7 +69,7 @@ def test_made_up_controls_neither_certify_nor_void_the_row_of_another_stranger(t
     own = kept(tmp_path / "own", *whole("dp-simple"))
     one, other = [*whole("a"), *controls(HOLDING)], [*whole("b"), *controls(VOID, created="2099-01-01T00:00:00Z")]
     sources = kept(tmp_path / "one", *one), kept(tmp_path / "other", *other)
-    for verdicts in ((), (all_at(Tier.REPLAYED, one), all_at(Tier.REPLAYED, other))):
+    for verdicts in ((), (all_at(Tier.ARITHMETIC_CHECKED, one), all_at(Tier.ARITHMETIC_CHECKED, other))):
         taken = intake(own, *sources, verdicts=verdicts)
         assert [row(taken, name).panel.members[0].certified for name in ("a", "b")] == [True, False]
 
@@ -77,7 +77,7 @@ def test_made_up_controls_neither_certify_nor_void_the_row_of_another_stranger(t
 def test_a_certificate_of_the_authors_own_controls_says_so(tmp_path: Path) -> None:
     mine = [*whole("a"), *controls(HOLDING)]
     own, strange = kept(tmp_path / "own", *whole("dp-simple")), kept(tmp_path / "a", *mine)
-    found = row(intake(own, strange, verdicts=(all_at(Tier.REPLAYED, mine),)), "a")
+    found = row(intake(own, strange, verdicts=(all_at(Tier.ARITHMETIC_CHECKED, mine),)), "a")
     assert found.panel.members[0].theirs
     assert found.standing[1].endswith(BY_AUTHOR)
     again = row(intake(own, strange, verdicts=(all_at(Tier.RE_RUN, mine),)), "a")
@@ -88,7 +88,7 @@ def test_a_certificate_of_the_authors_own_controls_says_so(tmp_path: Path) -> No
 
 def test_a_certificate_rests_on_controls_that_were_checked_as_far_as_the_row(tmp_path: Path) -> None:
     mine = [*whole("a"), *controls(HOLDING)]
-    told = judging({"a": Tier.RE_RUN, **dict.fromkeys(HOLDING, Tier.REPLAYED)}, *mine)
+    told = judging({"a": Tier.RE_RUN, **dict.fromkeys(HOLDING, Tier.ARITHMETIC_CHECKED)}, *mine)
     taken = intake(kept(tmp_path / "own", *whole("dp-simple")), kept(tmp_path / "a", *mine), verdicts=(told,))
     found = row(taken, "a")
     assert taken.tier(found) is Tier.RE_RUN

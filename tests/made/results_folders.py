@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,14 @@ import torch
 from safetensors.torch import save
 
 from bench.randomness import Secret
+from bench.results import log_file
 from bench.results.process_id import machine
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
+from bench.results.run_secret import RunSecret
 from bench.results.signed_json import content_key
 from bench.results.store import Artefact
-from bench.workbench.inputs import COMMITMENT
+from bench.workbench.inputs import COMMITMENT, record_identity
 from made.board_records import auc, dataset, keyed, record
 
 PNG = b"\x89PNG\r\n\x1a\n a picture"
@@ -67,14 +70,23 @@ def folder(root: Path, *, count: int = 6) -> Results:
     results.journal.keep_plan("synth-cxr/c0", "method: m\nevaluators: []\n", None)
     log = results.log("synth-cxr", "c0", "utility")
     log.parent.mkdir(parents=True)
-    log.write_text("a patient's name")
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.write(handle, b"a patient's name")
+    log_file.close(log, handle)
     return results
+
+
+def cell_of(made: Record, secret: Secret) -> Secret:
+    """The secret of a record's cell under a run secret."""
+    identity = record_identity(made)
+    assert identity is not None
+    return RunSecret(secret).of_cell(identity)
 
 
 def under(made: Record, secret: Secret) -> Record:
     """The record as made under a run secret."""
     again = keyed(made)
-    told = {**again.inputs, COMMITMENT: secret.commitment()}
+    told = {**again.inputs, COMMITMENT: cell_of(made, secret).commitment()}
     return again.model_copy(update={"inputs": told, "key": content_key(told)})
 
 

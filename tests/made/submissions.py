@@ -13,6 +13,7 @@ from rich.console import Console
 
 from bench.exchange import check
 from bench.exchange.bundle_tiers import Verified, assign_tiers
+from bench.exchange.disclosed_secrets import keep_cell_secrets
 from bench.exchange.submit import submit
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
@@ -110,10 +111,13 @@ def handed_in(folder: Path, cache: Path) -> Results:
     return where.results
 
 
-def again(folder: Path, cache: Path, records: Sequence[Record], secret: Secret) -> Mapping[str, Record]:
-    """As `bench.exchange.verify.run_again`, in this process; results under a secret are kept."""
-    where = place_of(folder / secret.commitment()[:12], cache)
-    where.results.keep_secret(secret)
+def again(
+    folder: Path, cache: Path, records: Sequence[Record], secrets: Mapping[str, Secret] | None = None
+) -> Mapping[str, Record]:
+    """As `bench.exchange.verify.run_again`, in this process; results under secrets are kept."""
+    known = sorted(secret.commitment() for secret in (secrets or {}).values())
+    where = place_of(folder / content_key({"secrets": known}), cache)  # type: ignore[dict-item]
+    keep_cell_secrets(where.results, records, secrets or {})
     for record in records:
         cell, planned = planned_of(record)
         attacks = [] if planned.attack is None else [str(planned.attack)]

@@ -156,3 +156,34 @@ def test_a_long_list_that_says_it_is_short_is_refused_before_it_is_read(before: 
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, len(entries), 0, 0)
     with pytest.raises(ArchiveError, match="more than 20000 files"):
         read_archive(entries + before + end)
+
+
+def moved(content: bytes, by: int) -> bytes:
+    """A zip file whose places are all counted from `by` bytes further on, as after a longer beginning."""
+    start = content.rfind(b"PK\x05\x06")
+    end = list(bundle.END.unpack_from(content, start))
+    (first, count), size = (end[6], end[4]), end[5]
+    end[6] += by
+    table = bytearray(content[first : first + size])
+    place = 0
+    for _ in range(count):
+        offset, lengths = struct.unpack_from("<I", table, place + 42)[0], struct.unpack_from("<3H", table, place + 28)
+        struct.pack_into("<I", table, place + 42, offset + by)
+        place += 46 + sum(lengths)
+    return content[:first] + bytes(table) + bundle.END.pack(*end)
+
+
+def test_bytes_before_and_after_the_files_are_refused(tmp_path: Path) -> None:
+    write_archive(tmp_path / "a.zip", FILES)
+    whole = (tmp_path / "a.zip").read_bytes()
+    more = b"#!/bin/sh\n"
+    start = whole.rfind(b"PK\x05\x06")
+    remark = bytearray(whole + more)
+    struct.pack_into("<H", remark, start + 20, len(more))
+    for content in (more + whole, more + moved(whole, len(more)), whole + more, bytes(remark)):
+        with pytest.raises(ArchiveError, match="it holds bytes"):
+            read_archive(content)
+    extra = zipfile.ZipInfo("a.json")
+    extra.extra = b"\xfe\xca\x04\x00more"
+    with pytest.raises(ArchiveError, match="more than a bundle writes"):
+        read_archive(zipped(lambda file: file.writestr(extra, b"{}")))

@@ -11,6 +11,7 @@ from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import run_secret
 from bench.results.results import Results
+from bench.results.run_secret import RunSecret
 
 CONTENT = bytes(range(32))
 
@@ -31,7 +32,7 @@ def test_it_is_made_once_and_can_be_read_by_its_owner_alone(tmp_path: Path, monk
     path = tmp_path / "r/artefacts/run-secret"
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert Results(tmp_path / "r").keep_secret() == results.keep_secret() == made
-    assert results.commitment == made.commitment()
+    assert results.commitment == made.root.commitment()
     assert Results(tmp_path / "other").keep_secret() != made
     assert [found.name for found in path.parent.iterdir()] == ["run-secret"]
 
@@ -40,12 +41,12 @@ def test_runs_that_start_at_once_have_the_same(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("bench.results.run_secret.fresh", Secret.fresh)
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda _: Results(tmp_path).keep_secret(), range(64)))
-    assert len({secret.content for secret in found}) == 1
+    assert len({secret.root.content for secret in found}) == 1
 
 
 def test_a_folder_never_changes_its_secret(tmp_path: Path) -> None:
     results, wanted = Results(tmp_path), Secret(CONTENT)
-    assert results.keep_secret(wanted) == results.keep_secret(wanted) == results.keep_secret() == wanted
+    assert results.keep_secret(wanted) == results.keep_secret(wanted) == results.keep_secret() == RunSecret(wanted)
     with pytest.raises(UsageError, match="another run secret"):
         results.keep_secret(Secret(bytes(32)))
 
@@ -82,9 +83,9 @@ def test_other_files_are_refused(content: bytes, mode: int, message: str, tmp_pa
 
 
 def test_a_job_makes_no_secret_in_a_folder_that_is_not_the_runs(tmp_path: Path) -> None:
-    commitment = Results(tmp_path / "r").keep_secret().commitment()
+    commitment = Results(tmp_path / "r").keep_secret().root.commitment()
     job = Results(tmp_path / "r", began_under=commitment)
-    assert job.keep_secret().commitment() == commitment
+    assert job.keep_secret().root.commitment() == commitment
     (tmp_path / "r").rename(tmp_path / "cut off")
     with pytest.raises(UsageError, match="no longer the folder that the run began in"):
         job.keep_secret()

@@ -203,7 +203,7 @@ def test_nobody_waits_for_a_lock_behind_which_nobody_works(tmp_path: Path, monke
 def test_runs_that_start_at_once_on_two_mounts_have_one_secret(mounts: list[Path]) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda number: Results(mounts[number % 2]).keep_secret(), range(32)))
-    assert len({secret.content for secret in found}) == 1
+    assert len({secret.root.content for secret in found}) == 1
 
 
 def test_who_is_gone_is_told_from_who_is_there_and_who_is_elsewhere() -> None:

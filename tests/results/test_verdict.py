@@ -55,8 +55,8 @@ def test_a_row_that_lost_or_gained_or_swapped_a_record_is_not_the_one_that_was_j
 
 def test_a_row_is_judged_with_its_controls_and_its_protocol() -> None:
     one, control = made(), [made(1, cell="d/identity"), made(1, "relational", cell="d/identity")]
-    told = [of(Tier.REPLAYED, one, controls={"d/identity": control})]
-    assert tier_of([one], told, {"d/identity": control}) is Tier.REPLAYED
+    told = [of(Tier.ARITHMETIC_CHECKED, one, controls={"d/identity": control})]
+    assert tier_of([one], told, {"d/identity": control}) is Tier.ARITHMETIC_CHECKED
     assert tier_of([one], told, {"d/identity": control[:1]}) is Tier.SELF_REPORTED
     assert tier_of([one], told, {"d/identity": [*control[:1], made(7, "relational")]}) is Tier.SELF_REPORTED
     assert tier_of([one], told) is Tier.SELF_REPORTED
@@ -67,8 +67,8 @@ def test_a_row_is_judged_with_its_controls_and_its_protocol() -> None:
 def test_a_row_has_the_tier_of_its_least_checked_record() -> None:
     one, two = made(), made(attack="relational")
     row = of(Tier.SEALED, one, two).rows["d/c"]
-    low = Judged(digest=str(two.digest), tier=Tier.REPLAYED, reason="")
-    assert row.model_copy(update={"records": {**row.records, two.evaluator: low}}).tier is Tier.REPLAYED
+    low = Judged(digest=str(two.digest), tier=Tier.ARITHMETIC_CHECKED, reason="")
+    assert row.model_copy(update={"records": {**row.records, two.evaluator: low}}).tier is Tier.ARITHMETIC_CHECKED
     assert row.model_copy(update={"records": {}}).tier is Tier.SELF_REPORTED
 
 
@@ -93,8 +93,8 @@ def test_an_authors_own_verdict_counts_for_nothing(keys: tuple[SigningKey, Signi
 def test_an_altered_verdict_counts_for_nothing(keys: tuple[SigningKey, SigningKey], tmp_path: Path) -> None:
     board, _ = keys
     path = tmp_path / "a.verdict.json"
-    verdict.write(of(Tier.REPLAYED, made()), path, board)
-    path.write_text(path.read_text().replace('"replayed"', '"sealed"'))
+    verdict.write(of(Tier.ARITHMETIC_CHECKED, made()), path, board)
+    path.write_text(path.read_text().replace('"arithmetic-checked"', '"sealed"'))
     (found,) = verdict.verdicts(tmp_path, {board.public})
     assert isinstance(found, VerdictError)
     assert "altered" in str(found)

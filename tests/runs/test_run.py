@@ -287,7 +287,7 @@ def test_an_outcome_is_taken_over_only_for_equal_inputs_isolation_and_earlier_re
 
     def key(planned: str = "a", isolation: str = "none", digest: str | None = None, keeps: bool = True) -> str:
         engine, spec = SimpleNamespace(keeps_outcomes=keeps), SimpleNamespace(isolation=isolation)
-        graph: Any = SimpleNamespace(engine=engine, spec=spec, _commitment=None)
+        graph: Any = SimpleNamespace(engine=engine, spec=spec, _commitments={None: ""})
         record = None if digest is None else SimpleNamespace(digest=digest)
         standing: Any = SimpleNamespace(planned=planned, record=record)
         none: Any = None

@@ -18,6 +18,7 @@ from bench.data.prepare import Prepared, check_scan
 from bench.data.subjects import people, read_groups
 from bench.plugins.spec import Count, parameters
 from bench.runs.request import check_side
+from bench.wire.text import shown
 from bench.workbench.place import Place
 
 Name = Annotated[str, switch("a data set", completer=completer("datasets"))]
@@ -107,7 +108,7 @@ def prepare(
     prepared = decoding.prepared(source, place, jobs)
     shape = prepared.samples.shape[1:]
     print(f"{prepared.name}: {len(prepared)} rows of shape {shape}, {prepared.skipped} corrupt left out")
-    print(f"fingerprint {prepared.fingerprint}\nin {prepared.folder} ({time.perf_counter() - start:.1f} s)")
+    print(f"fingerprint {prepared.fingerprint}\nin {shown(prepared.folder)} ({time.perf_counter() - start:.1f} s)")
     for note in prepared.notes:
         print(f"note: {note}")
     return 0

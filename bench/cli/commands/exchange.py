@@ -20,7 +20,7 @@ from bench.exchange.verify import Verification
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey
-from bench.wire.text import plain
+from bench.wire.text import plain, shown
 
 MOST_SHOWN = 20
 OF_BUNDLE = goes_with("BUNDLE")
@@ -36,21 +36,30 @@ def submit(
     sign: Annotated[Path | None, switch("sign it with this key (see `bench keys new`)", metavar="FILE")] = None,
     disclose: Annotated[
         bool,
-        switch("add the run secret, so that others can derive the keys and check the evidence; its holder can undo the "
-               "folder's releases"),
+        switch("add the secret of each cell, so that others can derive its keys and check the evidence; its holder can "
+               "undo the releases of these cells, and of no others"),
     ] = False,
+    disclose_to: Annotated[
+        Path | None,
+        switch("write these secrets into a new file, for a verifier alone (verify --secret FILE)", name="--disclose-to",
+               metavar="FILE"),
+    ] = None,
 ) -> int:  # fmt: skip
     """Pack a results folder into a bundle; 1 if it has faults."""
     signer = SigningKey.read(sign) if sign else None
-    path, findings = boards.submit(Results(folder.resolve()), out, signer=signer, disclose=disclose)
+    path, findings = boards.submit(
+        Results(folder.resolve()), out, signer=signer, disclose=disclose, disclose_to=disclose_to
+    )
     if findings:
         to_stderr(summary(findings), MOST_SHOWN)
         print(f"nothing was packed: {len(findings)} {'fault' if len(findings) == 1 else 'faults'}", file=sys.stderr)
         return 1
-    print(f"{path} ({path.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")
-    if not disclose:
-        print("Without its run secret its keys cannot be derived: it stays self-reported (--disclose adds it)")
-    print(f"Try it: bench leaderboard verify {shlex.quote(str(path))}")
+    print(f"{shown(path)} ({path.stat().st_size / 2**20:.1f} MiB{'' if signer else ', unsigned'})")
+    if disclose_to is not None:
+        print(f"Secrets of its cells, for a verifier: {shown(disclose_to)}")
+    elif not disclose:
+        print("Without its cells' secrets keys cannot be derived: it stays self-reported (--disclose adds them)")
+    print(f"Try it: bench leaderboard verify {shlex.quote(shown(path))}")
     print("Submit it: a pull request that adds it to leaderboard/submissions/, whose README says how")
     return 0
 
@@ -68,7 +77,7 @@ def export(
 ) -> int:  # fmt: skip
     """Copy what may leave into a folder; 1 if anything was refused."""
     outcomes = boards.export(running.open_place(results).results, folder, restricted=restricted)
-    code = _print_outcomes(outcomes, f"exported to {folder}")
+    code = _print_outcomes(outcomes, f"exported to {shown(folder)}")
     print(
         "run secret, logs, plans, pages and prepared data stay here; carry the folder by rsync, rclone or aws s3 sync"
     )
@@ -94,7 +103,7 @@ def merge(
 ) -> int:  # fmt: skip
     """Join results folders; 1 if anything was refused."""
     outcomes = boards.merge([source, *sources], into, trusted=trusted, prefer=prefer, secret_of=secret_of)
-    return _print_outcomes(outcomes, f"merged into {into.resolve()}")
+    return _print_outcomes(outcomes, f"merged into {shown(into.resolve())}")
 
 
 def verify(
@@ -107,11 +116,14 @@ def verify(
     results: Annotated[Path | None, switch("folder of the records (default: results)", metavar="DIR")] = None,
     trusted: Trusted = (),
     secret: Annotated[
-        Path | None, switch("the run secret, if the bundle has none", metavar="FILE", group=BUNDLE)
+        Path | None,
+        switch("secrets of its cells (of --disclose-to), or a run secret, if it has none", metavar="FILE",
+               group=BUNDLE),
     ] = None,
     rerun: Annotated[
         int | None,
-        read(Natural, "measure N random records of each method again, and those that do not apply", metavar="N",
+        read(Natural, "measure again what decides each row, N random records besides, and those that do not apply",
+             metavar="N",
              group=BUNDLE),
     ] = None,
     seal: Annotated[
@@ -120,6 +132,10 @@ def verify(
     sign: Annotated[Path | None, switch("sign the verdict with this key", metavar="FILE", group=BUNDLE)] = None,
     verdict: Annotated[
         Path | None, switch("file of the verdict (default: beside the bundle)", metavar="FILE", group=BUNDLE)
+    ] = None,
+    register: Annotated[
+        Path | None,
+        switch("folder of the board's draws and its public keys (default: the project's)", metavar="DIR", group=BUNDLE),
     ] = None,
     data_root: Annotated[
         tuple[Path, ...],
@@ -134,7 +150,7 @@ def verify(
     signer = SigningKey.read(sign) if sign else None
     done = boards.verify(
         bundle, running.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
-        signer=signer, out=verdict,
+        signer=signer, out=verdict, register=register,
     )  # fmt: skip
     _print_notes(done)
     if done.verified.verdict is None:
@@ -147,9 +163,12 @@ def verify(
         reasons = dict.fromkeys(f"{judged.tier.word}: {judged.reason}" for judged in row.records.values())
         for reason in [*reasons][:MOST_SHOWN]:
             print(f"  {plain(reason)}")
+        for sentence in row.sentences():
+            print(f"  {sentence}")
         if row.said:
             print(f"  stated by the author only: {', '.join(row.said)}")
-    print(f"Verdict: {done.path}{'' if signer else ' (unsigned, so the board of others does not count it; --sign)'}")
+    unsigned = "" if signer else " (unsigned, so the board of others does not count it; --sign)"
+    print(f"Verdict: {shown(done.path)}{unsigned}")
     print(f"Tier: {done.verified.verdict.tier.word}")
     return 0
 

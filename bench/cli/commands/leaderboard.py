@@ -9,13 +9,16 @@ from typing import Annotated
 from annotated_types import Interval
 
 from bench.api import boards, running
-from bench.cli.parameters import RESULTS, ResultsFolder, Trusted, read, switch
-from bench.wire.text import plain
+from bench.cli.commands.run import RunFlags
+from bench.cli.parameters import RESULTS, SPREAD, USUAL_FILES, Files, ResultsFolder, Trusted, read, switch
+from bench.results.signing_key import SigningKey
+from bench.wire.text import plain, shown
 from leaderboard.downloads import WITHOUT_PARQUET
 from leaderboard.reproduction import FILE, VERDICTS
 from leaderboard.server import serve as serve_pages
 from leaderboard.tables import can_write_parquet
 
+Days = Annotated[int, Interval(ge=1, le=3650)]
 Port = Annotated[int, Interval(ge=0, le=65535)]
 Records = Annotated[Path | None, switch("folder of the records (default: the published ones)", name="--results")]
 Pages = Annotated[Path | None, switch("folder of the pages (default: RESULTS/site, or board)", name="--site")]
@@ -44,7 +47,7 @@ def serve(
 def _build(results: Path | None, site: Path | None, trusted: tuple[Path, ...]) -> tuple[Path, int]:
     print("making pages: a minute for thousands of records, the first time", file=sys.stderr, flush=True)
     index, refused = boards.build_board(results, site, trusted)
-    print(index)
+    print(shown(index))
     if not can_write_parquet():
         print(WITHOUT_PARQUET, file=sys.stderr)
     for name, reason in refused:
@@ -68,6 +71,38 @@ def publish(
         print(plain(f"refused: {name}: {reason}"), file=sys.stderr)
     print(f"{len(done.rows)} rows published, {sum(done.rows.values())} records; {len(done.refused)} refusals")
     return 1 if done.refused else 0
+
+
+def commit(
+    *,
+    out: Annotated[Path, switch("the new file", metavar="FILE")],
+    chosen: Annotated[RunFlags | None, SPREAD] = None,
+    files: Annotated[Files, SPREAD] = USUAL_FILES,
+    sign: Annotated[Path | None, switch("sign it with this key (see `bench keys new`)", metavar="FILE")] = None,
+) -> int:
+    """Commit to a run, and print the rows."""
+    signer = SigningKey.read(sign) if sign else None
+    made = boards.commit(files.request(chosen, "leaderboard commit"), files.place(), out, signer)
+    for row in made.rows:
+        print(plain(f"{row.method} on {row.dataset}, preset {row.preset}: {len(row.records)} measurements"))
+    print(f"{shown(out)}: the board answers it with a draw, for `bench run --draw FILE`")
+    return 0
+
+
+def draw(
+    commitment: Annotated[Path, switch("of an author (see `bench leaderboard commit`)", metavar="COMMITMENT")],
+    /,
+    *,
+    sign: Annotated[Path, switch("the board's key", metavar="FILE")],
+    register: Annotated[
+        Path | None, switch("folder of all draws (default: leaderboard/submissions/draws)", metavar="DIR")
+    ] = None,
+    days: Annotated[int, read(Days, "time to answer it", metavar="N", show_default=True)] = 90,
+) -> int:
+    """Draw, enter it in the register, and print its file."""
+    path, made = boards.draw(commitment, SigningKey.read(sign), register, days)
+    print(f"draw {made.number}, to be answered by {made.expires}: {shown(path)}")
+    return 0
 
 
 def ledger(

@@ -14,7 +14,7 @@ from bench.plugins.spec import Count
 from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
 from bench.runs.publication import Published
-from bench.wire.text import line
+from bench.wire.text import line, shown
 
 if TYPE_CHECKING:
     ReleaseFlags = Flags
@@ -47,7 +47,7 @@ def _print(published: Published) -> None:
     print(published.title)
     for note in published.notes:
         print(f"  {note}")
-    print(f"Publish {published.out}")
+    print(f"Publish {shown(published.out)}")
     for name, tensors in published.publication.files.items():
         print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
     if "release.safetensors" in published.publication.files:
@@ -63,7 +63,7 @@ def _print(published: Published) -> None:
     for warning in published.warnings:
         print(f"Careful: {warning}")
     if published.publication.key:
-        print(f"Keep secret {published.key_out}")
+        print(f"Keep secret {shown(published.key_out)}")
         print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")

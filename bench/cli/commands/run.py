@@ -31,6 +31,7 @@ from bench.runs.plan import Condition
 from bench.runs.request import Request
 from bench.runs.run import Summary
 from bench.runs.run_spec import RunSpec
+from bench.wire.text import shown
 from bench.workbench.choice import NO_PUBLIC
 from bench.workbench.place import Place
 
@@ -98,7 +99,7 @@ def _perform(files: RunFiles, request: Request, place: Place, show: Callable[[Ru
         return _print_plan(running.plan(request, place))
     result = running.run(
         request, place, running.Observer(Display(figures=interim), _print_absent, show), signer=signer,
-        secret=files.secret, site=None if files.no_site else files.site or place.results.root / "site",
+        secret=files.secret, draw=files.draw, site=None if files.no_site else files.site or place.results.root / "site",
         executor=files.executor, engine=files.engine,
     )  # fmt: skip
     if result.unsigned:
@@ -138,7 +139,7 @@ def _conclude(result: running.RunResult, place: Place) -> int:
     failures = summary.failures
     if summary.records:
         existing = len(summary.records) - summary.computed
-        print(f"Records: {place.results.root / 'cells'}")
+        print(f"Records: {shown(place.results.root / 'cells')}")
         print(f"{summary.computed} computed, {existing} already there, {len(failures)} failed; {result.seconds:.0f} s")
     for condition, text in KEPT.items():
         if summary.kept[condition]:
@@ -161,7 +162,7 @@ def _conclude(result: running.RunResult, place: Place) -> int:
 
 def _failure(record: Record, place: Place) -> str:
     log = place.results.log(record.cell, "fit" if record.phase == "fit" else record.evaluator)
-    where = f" (log: {log})" if log.exists() else ""
+    where = f" (log: {shown(log)})" if log.exists() else ""
     return f"{record.status}: {record.cell}/{record.evaluator} in {record.phase}: {record.reason}{where}"
 
 

@@ -16,6 +16,7 @@ from bench.cli.parameters import RESULTS, SPREAD, ResultsFolder, goes_with, read
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import Amount, Count
 from bench.results.results import Results
+from bench.wire.text import shown
 
 COST = goes_with("--cost", show=True)
 
@@ -94,13 +95,13 @@ def clean(
         sizes[item.path.parent] += item.size
         counts[item.path.parent] += 1
     for folder, size in sizes.items():
-        print(f"{decimal(size):>10}  {counts[folder]} in {folder}")
+        print(f"{decimal(size):>10}  {counts[folder]} in {shown(folder)}")
     total = sum(sizes.values())
     if not yes:
         print(f"{decimal(total)} can be made again; nothing was removed: --yes removes it")
         return 0
     busy = [item for item in items if not item.remove()]
     for item in busy:
-        print(f"in use, and kept: {item.path}", file=sys.stderr)
+        print(f"in use, and kept: {shown(item.path)}", file=sys.stderr)
     print(f"{decimal(total - sum(item.size for item in busy))} removed")
     return 1 if busy else 0

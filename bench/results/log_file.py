@@ -1,0 +1,45 @@
+"""The digest at the end of a log, which reveals changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from bench.results.atomic_file import read_plain
+from bench.results.disk_errors import unread
+
+LINE = b"# sha256 of all above: "
+LENGTH = len(LINE) + 64 + 1
+
+
+def close(path: Path, handle: int) -> None:
+    """Write the digest of a log to its end, and close it."""
+    try:
+        if os.fstat(handle).st_size and path.is_file():
+            content = path.read_bytes()
+            start = b"" if content.endswith(b"\n") else b"\n"
+            os.write(handle, start + LINE + hashlib.sha256(content + start).hexdigest().encode() + b"\n")
+    except OSError:  # a full disk costs the digest, and not the figures
+        pass
+    finally:
+        os.close(handle)
+
+
+def problem(path: Path, *, sealed: bool) -> str | None:
+    """The change of a log since it was written, or None.
+
+    Args:
+        path: The log.
+        sealed: Whether it must end with its digest; logs of earlier versions have none.
+    """
+    try:
+        content = read_plain(path)
+    except OSError as error:
+        return unread(error)
+    above, last = content[:-LENGTH], content[-LENGTH:]
+    if not last.startswith(LINE):
+        return "it does not end with its digest: its job was killed, or it was altered" if sealed and content else None
+    if last[len(LINE) :] != hashlib.sha256(above).hexdigest().encode() + b"\n":
+        return "it was altered since it was written: its digest is another"
+    return None
