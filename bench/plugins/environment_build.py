@@ -169,10 +169,7 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         whole = folder / "environment"
         notify(f"making an environment of {version}")
         uv = shutil.which("uv") if not shared else None
-        start = (
-            [uv, "venv", "--quiet", "--python", str(base)] if uv else [str(base), "-I", "-m", "venv", "--without-pip"]
-        )
-        _run([*start, str(whole)], "the environment cannot be made")
+        _run([str(base), "-I", "-m", "venv", "--without-pip", str(whole)], "the environment cannot be made")
         interpreter = whole / "bin" / "python"
         if shared:
             _share(whole)
@@ -338,9 +335,10 @@ def _checked(told: JsonValue, environment_name: str) -> AddedPlugin:
         ) from error
     rival = registry.entries(found.group).get(found.name)
     if rival is not None and rival.environment != environment_name:
+        other = f"; or run `bench plugin remove {rival.environment}` first" if rival.environment else ""
         raise UsageError(
             f"the name {found.name!r} is that of a registered {registry.noun(found.group)} of {rival.origin}: choose "
-            "another, or remove that"
+            f"another{other}"
         )
     if ORIGIN.fullmatch(found.origin) is None:
         raise UsageError(f"a package must be called by A-Z, a-z, 0-9, ., _ and -, got {found.origin!r}")

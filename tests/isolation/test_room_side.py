@@ -59,6 +59,10 @@ def test_both_sides_call_the_same_names() -> None:
     assert own == set(room_side.OWN)
 
 
+def test_both_sides_name_the_same_errors() -> None:
+    assert room_side.ERRORS.keys() == rpc_codec.ERRORS.keys()
+
+
 def values() -> list[object]:
     samples = torch.rand(4, 1, 2, 2, generator=torch.Generator().manual_seed(0))
     labels = torch.tensor([[1.0], [0.0], [torch.nan], [0.5]])

@@ -246,6 +246,19 @@ def test_a_failure_spares_what_another_command_added_meanwhile(tmp_path: Path, m
     assert environments.read("mine") == made
 
 
+def test_two_environments_do_not_share_a_name(tmp_path: Path) -> None:
+    add(written(tmp_path))
+    with pytest.raises(UsageError, match=r"a registered method of mine.py: .* `bench plugin remove mine` first"):
+        add(written(tmp_path), name="other")
+    assert not (tmp_path / "plugins" / "other").exists()
+
+
+def test_the_contract_suite_says_for_which_plug_ins_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(written(tmp_path))
+    assert main(["check", "mine"]) == 2
+    assert "try it by `bench run --method mine" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["veil_bench", "Veil.Bench", "mine\\nmore", ""])
 def test_a_package_by_another_name_than_its_own_is_refused(name: str, tmp_path: Path) -> None:
     told = {"group": "methods", "name": "mine", "target": "mine:Mine", "origin": name}
