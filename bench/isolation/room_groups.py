@@ -20,7 +20,7 @@ from bench.sandbox import empty_caches
 Part = Literal["fit", "release", "query", "decode"]
 """The work of a room. An attack's room belongs to `release`: it knows private rows as well."""
 LOOK_SECONDS = 0.1
-LONGEST = 16  # bytes of a part's name, of which the gate holds the last
+LONGEST = 16  # bytes of a part's name; the gate holds the last one
 
 
 class Living(Protocol):
