@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -141,6 +142,10 @@ def tenant(
         raise UsageError(
             f"{chosen.spec.shown} may not be shown {overlaps[0]}, in which the results lie: name files, not that"
         )
+    if (special := next(_special(files), None)) is not None:
+        raise UsageError(
+            f"{chosen.spec.shown} may not be shown {special}: a pipe, socket or device connects processes; remove it"
+        )
     made = Tenant(
         chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory,
         environment=environment,
@@ -158,3 +163,12 @@ def tenant(
         return replace(made, rooms=rooms, hidden=tuple(data_folders()))
     hidden = data_folders(environment.package_folders, ours=environment.manifest.shared)
     return replace(made, rooms=rooms, hidden=tuple(dict.fromkeys(hidden)))
+
+
+def _special(shown: Iterable[Path]) -> Iterator[Path]:
+    """Files that are neither plain ones, folders nor links."""
+    for path in shown:
+        for each in (path, *(path.rglob("*") if path.is_dir() else ())):
+            mode = each.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+                yield each

@@ -13,6 +13,7 @@ import torch
 from bench.isolation import RemoteMethod, tenant
 from bench.isolation.room_groups import RoomGroup
 from bench.plugins.configured import configure
+from bench.plugins.spec import UsageError
 from bench.sandbox import why_not, why_unfiltered
 from bench.types import Dataset
 
@@ -55,3 +56,14 @@ def test_not_a_bit_of_a_classifier_is_heard(channel: str, tmp_path: Path, log: P
         assert method.room("release").open  # which holds what it locked, and its open files
     assert heard.shape == (BITS,)
     assert heard.eq(-1).all(), f"{int((heard == told).sum())} of {BITS} bits were heard"
+
+
+def test_a_pipe_in_what_a_plug_in_is_shown_is_refused(tmp_path: Path) -> None:
+    """A read-only file system lets every process write into it."""
+    shown = tmp_path / "shown"
+    (shown / "inner").mkdir(parents=True)
+    chosen = configure("methods", f"{WHISPERER}:Whisperer[channel={shown}]", "smoke")
+    tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "folder" / "rooms")
+    os.mkfifo(shown / "inner" / "pipe")
+    with pytest.raises(UsageError, match=r"inner/pipe: a pipe, socket or device connects processes"):
+        tenant(chosen, device="cpu", sandbox=True, folder=tmp_path / "folder" / "rooms")
