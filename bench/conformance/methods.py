@@ -91,7 +91,10 @@ def labels_stay_out_of_samples(fits: Fits) -> None:
 
 
 def declares_what_it_reads(fits: Fits) -> None:
-    """Without a declaration, releases need neither labels nor subjects, and released labels are the raw ones."""
+    """Releases depend on labels and subjects only as declared.
+
+    Without a declaration, released labels are the raw ones.
+    """
     setting = fits()
     method, private = setting.method, setting.private
     key = setting.scheme.sample_key(Secret.of_seed(1))

@@ -243,7 +243,7 @@ class Honesty(Evaluator[Workbench]):
 
 
 def _faces(bench: Workbench, scheme: Scheme) -> tuple[Promise, dict[str, JsonValue]]:
-    """The promise to do the same for owner and attacker, with calls as they come.
+    """The promise to do the same for owner and attacker.
 
     Another author's method gets one form of call wherever figures are made (`bench.isolation.call_shape`). Here it is
     called without that, by owners in fresh processes and by an attacker in one that was asked much before.

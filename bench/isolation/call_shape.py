@@ -1,8 +1,8 @@
-"""Form in which another author's method gets rows, the same for owner and attacker.
+"""One form of rows for a third-party method, for every caller.
 
 A method that can tell an owner's call from an attacker's could show each another face: encoded rows to the owner, noise
 to Eve. So the judge decides what a call looks like. Rows come in a secret order, which their content alone decides, so
-that the same rows are the same call whoever brings them. Labels and subjects come only if the method declares that it
+that the same rows are the same call for every caller. Labels and subjects come only if the method declares that it
 reads them; then with every call, by content if the caller has none. Eve's calls are completed to the owner's number of
 rows by rows of the cell, private ones first: a call with some of the private rows is the owner's call. Secrets are
 derived from the run secret. What comes back is put into the caller's order, without the added rows.
@@ -34,7 +34,7 @@ Labels = Literal["none", "read", "encoded"]
 
 
 class UnlinkedError(Exception):
-    """A completed call came back without links: its added rows cannot be removed."""
+    """A completed call came back without links, so added rows stay."""
 
 
 def use_of_labels(method: Method) -> Labels:
@@ -46,7 +46,7 @@ def use_of_labels(method: Method) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """The rows of a cell, by which the judge completes an attacker's calls.
+    """The rows of a cell, which complete an attacker's calls.
 
     Args:
         private: The owner's rows, as she releases them.
@@ -93,14 +93,17 @@ class CellRows:
         return [free[place] for place in order.tolist()]
 
     def as_owned(self, names: Sequence[bytes]) -> torch.Tensor | None:
-        """Private rows in the order of a call that holds just these; None if it does not."""
+        """Private rows in the order of a call.
+
+        None if the call holds others.
+        """
         own = self.parts[0][1]
         if len(own) != len(names) or sorted(names) != sorted(own):
             return None
         return torch.tensor(sorted(range(len(own)), key=own.__getitem__), device=self.private.samples.device)
 
     def known(self, samples: torch.Tensor, names: Sequence[bytes]) -> list[tuple[int, int]]:
-        """Part and row of each row, of unknown ones those of the nearest row of the cell."""
+        """Part and row of each row; for unknown ones, of the nearest."""
         found = [self.places.get(name) for name in names]
         if unknown := [row for row, at in enumerate(found) if at is None]:
             rows = rows_at(samples, torch.tensor(unknown, device=samples.device))[:].flatten(1)
@@ -179,7 +182,7 @@ class Call:
         return replace(made, labels=self._attached(made) if self.labels == "none" else self._labels(labels))
 
     def _labels(self, released: torch.Tensor | None) -> torch.Tensor | None:
-        """Released labels as the caller may see them, in the columns that it knows."""
+        """Released labels as the caller may see them, in its columns."""
         if released is None or self.given.labels is None:
             return None
         if self.given.findings == self.shown.findings:
@@ -187,7 +190,7 @@ class Call:
         return None if self.labels == "encoded" else columns(released, self.shown.findings, self.given.findings)
 
     def _attached(self, release: Release) -> torch.Tensor | None:
-        """Raw labels (m, k) by links: the means of known ones; NaN without any."""
+        """Raw labels (m, k) by links: means of known ones, else NaN."""
         raw = self.given.labels
         if raw is None or release.links is None:
             return None
@@ -202,7 +205,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class CallShape:
-    """What a method declares, and the judge's secret of orders and keys.
+    """A method's declarations, and the judge's secret of orders and keys.
 
     Args:
         secret: Derived from the run secret.
@@ -225,7 +228,7 @@ class CallShape:
         return self.secret.derive("key", secret.content.hex())
 
     def call(self, given: Dataset, cell: CellRows | None = None) -> Call:
-        """The call for rows, completed by rows of the cell if one is named."""
+        """The call for rows, completed by rows of a cell if given."""
         names = digests(given.samples, self.secret)
         if cell is not None and cell.private.samples.shape[1:] != given.samples.shape[1:]:
             cell = None
@@ -254,7 +257,7 @@ class CallShape:
         return Call(given, self._once(shown, sorted(names), here), place, self.labels)
 
     def _once(self, shown: Dataset, names: Sequence[bytes], order: torch.Tensor) -> Dataset:
-        """The rows in order; the data set of the last call, if it was the same."""
+        """The rows in order; the last call's data set if equal."""
         tag = hashlib.blake2b(b"".join(names))
         for part in (shown.labels, shown.subjects):
             tag.update(b"-" if part is None else part.cpu().contiguous().view(torch.uint8).numpy().tobytes())
@@ -266,7 +269,7 @@ class CallShape:
     def _labels(
         self, given: Dataset, names: Sequence[bytes], owner: Dataset, cell: CellRows | None
     ) -> torch.Tensor | None:
-        """Labels (n, k) of rows in the owner's columns: the caller's, else the true ones."""
+        """Labels (n, k) in the owner's columns: the caller's, else true ones."""
         if self.labels == "none" or owner.labels is None:
             return None
         if given.labels is not None:
@@ -308,7 +311,7 @@ def digests(samples: torch.Tensor, secret: Secret) -> list[bytes]:
 
 
 def columns(labels: torch.Tensor, named: Sequence[str], wanted: Sequence[str]) -> torch.Tensor:
-    """Labels (n, k) in other columns, by the findings' names; NaN where unknown."""
+    """Labels (n, k) in other columns, by finding; NaN if unknown."""
     if tuple(named) == tuple(wanted):
         return labels
     found = labels.new_full((len(labels), len(wanted)), torch.nan)

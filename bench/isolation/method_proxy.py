@@ -115,7 +115,7 @@ class MethodProxy:
         raise ContractError(f"{name} of a key may not be called")
 
     def _released(self, key: RemoteKey, rows: Dataset) -> Release:
-        """A release for Eve, repeated in a fresh process if chance wants it."""
+        """A release for Eve, sometimes repeated in a fresh process."""
         self._called[self._numbers_of(rows)] += 1
         self._renew()
         try:
@@ -129,7 +129,7 @@ class MethodProxy:
         return found
 
     def _renew(self) -> None:
-        """Take a fresh process where this one made as many releases as an owner's makes."""
+        """Replace a process that made as many releases as an owner's."""
         cell = self._scheme.cell
         if cell is not None and self._here >= cell.releases and self._renewed < RENEWALS:
             self._scheme.method.close()

@@ -98,7 +98,7 @@ MadeBy = Literal["sample_key", "load_key"]
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Rows kept in a method's process, and the call that they are; None if they are shown as they came."""
+    """Rows kept in a method's process, and their call; None if unchanged."""
 
     given: Dataset
     cell: CellRows | None
@@ -109,7 +109,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class KeptRelease:
-    """A release that stays in the owner's process, and the call that it answers."""
+    """A release that stays in the owner's process, and its call."""
 
     handle: Handle
     call: Call | None
@@ -163,7 +163,7 @@ class RemoteMethod(Method):
         self.tenant.rooms.rest()
 
     def again(self, *, shaped: bool = True) -> RemoteMethod:
-        """The same method in rooms of its own, called in the form of this one or with rows as they come."""
+        """The same method in other rooms; `shaped` keeps the form of calls."""
         method = RemoteMethod(self, self.tenant, self.shape if shaped else None)
         method.own = self.own
         return method
@@ -327,7 +327,7 @@ class RemoteKey(Key):
             raise RefusedError(str(reason)) from None
 
     def fetch(self, kept: KeptRelease) -> Release:
-        """A release that was kept, of the rows given and in their order."""
+        """A kept release of the rows given, in their order."""
         found = self.scheme.ask(kept.handle, "fetch")
         if not isinstance(found, Release):
             raise ContractError(f"a key must release a Release, got {type(found).__name__}")

@@ -1,4 +1,4 @@
-"""Test of releases under the same keys for traces of the form of the call.
+"""Test of releases for traces of the form of the call.
 
 The unit is the release: under every key a method releases the same rows twice, called as by an owner and as by an
 attacker. Figures of each release are compared: of its numbers, of what it keeps of raw rows, and of an attack that
@@ -34,7 +34,7 @@ LEVELS = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What one key releases of the same rows, or why it refuses, in both forms of the call."""
+    """One key's releases or refusals in both forms of the call."""
 
     owner: Release | NotApplicable
     eve: Release | NotApplicable
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Form:
-    """What an attacker's calls hold of labels and subjects, by a method's declarations."""
+    """Labels and subjects in an attacker's calls, by a method's declarations."""
 
     labels: bool
     subjects: bool
@@ -66,7 +66,7 @@ class Trace:
 
 
 def ask(owner: Scheme, eve: Scheme, rows: Dataset, secrets: Sequence[Secret], form: Form) -> Iterator[Asked]:
-    """Releases of the rows under each key, called as by an owner and as by an attacker.
+    """Releases of rows under each key in both forms of call.
 
     An attacker's rows come in another order, and without labels and subjects unless the method declares them. Links of
     both releases name the rows as they stand in `rows`.
@@ -94,7 +94,10 @@ def ask(owner: Scheme, eve: Scheme, rows: Dataset, secrets: Sequence[Secret], fo
 
 
 def ask_again(owner: Scheme, rows: Dataset, secret: Secret) -> Release | NotApplicable:
-    """The owner's release of a key with the rows in reverse order; links name them as they stand in `rows`."""
+    """A key's release of the rows in reverse order.
+
+    Links name the rows as they stand in `rows`.
+    """
     order = torch.arange(len(rows) - 1, -1, -1, device=rows.samples.device)
     found = released(owner, secret.derive("key"), rows.take(order))
     if isinstance(found, NotApplicable) or found.links is None:
@@ -140,7 +143,7 @@ def trace(raw: Sequence[torch.Tensor], asked: Sequence[Sequence[Asked]], seed: i
 
 
 def same_rows(asked: Asked) -> bool:
-    """True if both forms gave the same rows for the same raw rows, but for rounding."""
+    """True if both forms gave the same rows but for rounding."""
     a, b = asked.owner, asked.eve
     if isinstance(a, NotApplicable) or isinstance(b, NotApplicable):
         return isinstance(a, NotApplicable) and isinstance(b, NotApplicable)
@@ -149,7 +152,7 @@ def same_rows(asked: Asked) -> bool:
 
 
 def _by_link(release: Release) -> torch.Tensor:
-    """Released rows in the order of the raw rows that they are linked to first."""
+    """Released rows in the order of their first raw rows."""
     assert release.links is not None
     links = release.links if release.primary is None else release.links[release.primary]
     first = torch.full((len(release),), int(links[:, 0].max()) + 1, device=links.device)
@@ -158,7 +161,7 @@ def _by_link(release: Release) -> torch.Tensor:
 
 
 def _differences(raw: torch.Tensor, asked: Sequence[Asked], seed: int) -> tuple[torch.Tensor, list[str]]:
-    """Owner's less Eve's figures (keys, figures) float64, 0 where they agree; their names."""
+    """Owner's less Eve's figures (keys, figures) float64, and their names."""
     chosen = torch.randperm(len(raw), generator=generator(seed))[:ROWS]
     raw_rows = _flat(raw[chosen.to(raw.device)])
     sides = [[_Rows.of(raw_rows, chosen, form) for form in (pair.owner, pair.eve)] for pair in asked]
@@ -178,7 +181,7 @@ def _differences(raw: torch.Tensor, asked: Sequence[Asked], seed: int) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Released rows (m, e) float64; if linked, raw rows (p, d) and their released rows (p, e)."""
+    """Released rows (m, e); linked raw (p, d) and released (p, e)."""
 
     released: torch.Tensor
     rows: float
@@ -245,7 +248,7 @@ class _Rows:
 
 
 def _attack(sides: Sequence[Sequence[_Rows | None]], figures: Sequence[Sequence[dict[str, float]]]) -> None:
-    """Add the figure of an attack on each release that learns from those of all other keys."""
+    """Add the figure of an attack that learns from all other keys."""
     described = [
         [None if rows is None or rows.linked is None else _Described.of(*rows.linked) for rows in pair]
         for pair in sides
@@ -264,7 +267,7 @@ def _attack(sides: Sequence[Sequence[_Rows | None]], figures: Sequence[Sequence[
 
 @dataclass(frozen=True, eq=False)
 class _Described:
-    """Descriptions of raw rows (p, q) and of their released rows (p, r), and products of the latter with both."""
+    """Descriptions of raw (p, q), released (p, r), and their products."""
 
     raw: torch.Tensor
     released: torch.Tensor
@@ -290,13 +293,13 @@ def _gram(rows: torch.Tensor, *, unit: bool = True) -> torch.Tensor:
 
 
 def _signature(gram: torch.Tensor) -> torch.Tensor:
-    """Quantiles (n, 16) of each row of a Gram matrix, standardised over rows."""
+    """Quantiles (n, 16) of each Gram row, standardised over rows."""
     found = gram.sort(dim=1).values[:, torch.linspace(0, len(gram) - 1, QUANTILES).round().long()]
     return (found - found.mean(dim=0)) / found.std(dim=0, correction=0).clamp_min(1e-9)
 
 
 def _described(rows: torch.Tensor) -> torch.Tensor:
-    """Descriptions of released rows that need no key: angles to others, length, moments."""
+    """Descriptions without a key: angles to other rows, length, moments."""
     centred = rows - rows.mean(dim=0)
     size = centred.square().mean().sqrt().clamp_min(1e-12)
     moments = torch.stack([(centred / size).pow(power).mean(dim=1) for power in (1, 2, 3, 4)], dim=1)
@@ -305,7 +308,7 @@ def _described(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _coordinates(raw: torch.Tensor) -> torch.Tensor:
-    """Coordinates (n, 8) of raw rows along their first axes, of unit spread."""
+    """Coordinates (n, 8) along the first axes, of unit spread."""
     centred = raw - raw.mean(dim=0)
     left: torch.Tensor = torch.linalg.svd(centred, full_matrices=False)[0][:, :COORDINATES]
     sign = left.gather(0, left.abs().argmax(dim=0, keepdim=True)).sign()
@@ -325,7 +328,7 @@ def _solved(inner: torch.Tensor, crossed: torch.Tensor) -> torch.Tensor:
 
 
 def _top(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Mean share (0 to 1) of other rows that are farther from a row's partner than its own."""
+    """Mean share (0 to 1) of rows farther than the true one."""
     distance = torch.cdist(a, b)
     own = distance.diagonal()
     beaten = (distance > own).double() + 0.5 * (distance == own).double()

@@ -199,7 +199,7 @@ class Workbench:
         return replace(scheme, cell=CellRows(self.private, others, shape.secret, self.preset.keys))
 
     def completing(self, key: Key) -> Key:
-        """The key with its calls completed as Eve's are, for rows that no owner releases."""
+        """The key with its calls completed as Eve's are."""
         return replace(key, scheme=self.for_eve(key.scheme)) if isinstance(key, RemoteKey) else key
 
     def findings_apart(self) -> list[Self]:
@@ -344,7 +344,7 @@ def second_owner(bench: Workbench) -> Iterator[Method]:
 
 @contextmanager
 def unshaped(bench: Workbench, scheme: Scheme) -> Iterator[Scheme]:
-    """The scheme of another author's method in a room of its own, called with rows as they come."""
+    """The scheme in its own room, called with rows as they are."""
     assert isinstance(bench.method, RemoteMethod)
     with closing(bench.method.again(shaped=False)) as method:
         yield method.load(scheme.state())

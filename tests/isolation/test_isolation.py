@@ -169,7 +169,7 @@ def test_a_method_that_guesses_from_how_much_is_asked_that_it_is_eve_is_found(
 
 @quickly
 def test_a_process_makes_no_more_releases_for_eve_than_for_an_owner(tmp_path: Path) -> None:
-    """So the third release of one process, of which an owner's makes two, never comes."""
+    """So the third release of one process never comes: an owner's makes two."""
     path = tmp_path / "guessing.py"
     path.write_text(GUESSING, encoding="utf-8")
     (tmp_path / "refuses").touch()
