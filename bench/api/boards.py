@@ -476,8 +476,9 @@ def verify(
 
     apart = Disclosed.read(secret) if secret else None
     return room.verify(
-        bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out, board=_register(register)
-    )
+        bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out, board=_register(register),
+        strongest=_strongest,
+    )  # fmt: skip
 
 
 def _register(folder: Path | None) -> Drawn | None:
@@ -499,6 +500,29 @@ def _register(folder: Path | None) -> Drawn | None:
         return Board(registered(folder or DRAWS, trusted), datetime.now(UTC))
     except DrawError as error:
         raise UsageError(f"the register of draws: {error}") from error
+
+
+MOST_USUAL = 5
+
+
+def _strongest(dataset: str) -> list[str]:
+    """The attacks that decide most published rows of a data set."""
+    from collections import Counter
+    from contextlib import suppress
+
+    from bench.results.records import RecordError, loads
+    from bench.results.verdict import deciding
+    from leaderboard.packed_rows import read_row, row_files
+    from leaderboard.published import PUBLISHED
+
+    counts = Counter[str]()
+    for path in row_files(PUBLISHED, dataset):
+        with suppress(RecordError, UnicodeDecodeError):
+            records = [loads(text.decode(), path.name) for text in read_row(path).records.values()]
+            if records[0].method.role is None:
+                attacks = {record.evaluator for record in records if record.attack is not None}
+                counts.update(sorted(deciding(records) & attacks))
+    return [name for name, _ in counts.most_common(MOST_USUAL)]
 
 
 def commit(request: Request, place: Place, out: Path, signer: SigningKey | None = None) -> Commitment:

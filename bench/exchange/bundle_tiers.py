@@ -9,7 +9,7 @@ was itself checked to. `bench.exchange.verify.seal` measures all under keys that
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -35,6 +35,8 @@ OF_ANOTHER = "its evidence is that of another record; --rerun may draw it and me
 UNBOUND = "its evidence, of an earlier version, names no record; --rerun may draw it and measure it again"
 MEASURABLE = frozenset({NO_EVIDENCE, OF_ANOTHER, UNBOUND})
 """Reasons that a new measurement takes away."""
+Strongest = Callable[[str], Collection[str]]
+"""The attacks that most often gave the weakest figure on a data set of the board, by evaluator."""
 UNDISCLOSED = "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`)"
 Again = Callable[[Sequence[Record], Mapping[str, Secret]], Mapping[str, Record]]
 """Measures records again under their cells' secrets (`bench.exchange.verify.run_again` in a folder of its own)."""
@@ -96,7 +98,7 @@ def checked_bundle(bundle: Bundle) -> Checked | Verified:
 
 def assign_tiers(
     bundle: Bundle, *, secrets: Disclosed | None = None, rerun: int = 0, again: Again | None = None,
-    recheck: Recheck | None = None, board: Board | None = None,
+    recheck: Recheck | None = None, board: Board | None = None, strongest: Strongest | None = None,
 ) -> Verified:  # fmt: skip
     """Check a bundle and give each record its tier.
 
@@ -107,6 +109,7 @@ def assign_tiers(
         again: Makes them; None opens no data, and then no "not applicable" is tried again either.
         recheck: Fits methods again, to check claims and caveats; None opens no data.
         board: The register that a draw must be of; None takes the draw's word.
+        strongest: Names the attacks that are measured again in any case; None names none.
 
     Raises:
         BundleError: Its secrets are malformed.
@@ -119,7 +122,7 @@ def assign_tiers(
         draw = _draw_of(bundle, checked, board)
         if draw is not None:
             secrets = Disclosed(root=draw.secret)
-        tiers, cells = _tiers(bundle, checked, secrets, rerun=rerun, again=again, recheck=recheck)
+        tiers, cells = _tiers(bundle, checked, secrets, rerun=rerun, again=again, recheck=recheck, strongest=strongest)
     except _Refused as refusal:
         return Verified((refusal.finding,), checked.findings)
     verdict = verdict_on(
@@ -130,7 +133,7 @@ def assign_tiers(
 
 def _tiers(
     bundle: Bundle, checked: Checked, secrets: Disclosed, *, rerun: int, again: Again | None,
-    recheck: Recheck | None,
+    recheck: Recheck | None, strongest: Strongest | None,
 ) -> tuple[dict[str, Judged], dict[str, _Cell]]:  # fmt: skip
     """The tier of each record by digest, and the cells."""
     records = checked.records
@@ -159,7 +162,7 @@ def _tiers(
                 held[name] = reason
         if recheck is not None:
             _fit_again(cell, held, recheck)
-    _measure_again(cells, held, rerun, again)
+    _measure_again(cells, held, rerun, again, strongest or (lambda dataset: ()))
     tiers = {
         str(record.digest): _tier(name, record, cell, held.get(name))
         for cell in cells.values()
@@ -225,7 +228,9 @@ def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
     cell.refitted = True
 
 
-def _measure_again(cells: Mapping[str, _Cell], held: dict[str, str], rerun: int, again: Again | None) -> None:
+def _measure_again(
+    cells: Mapping[str, _Cell], held: dict[str, str], rerun: int, again: Again | None, strongest: Strongest
+) -> None:
     """Measure random records, their controls, and "not applicable" ones again."""
     sample: dict[str, Record] = {}
     for cell in cells.values():
@@ -237,7 +242,7 @@ def _measure_again(cells: Mapping[str, _Cell], held: dict[str, str], rerun: int,
                     sample[name] = record
         free = [name for name, record in cell.records.items() if _may_be_drawn(name, record, held)]
         if rerun:
-            _draw(cell, free, rerun)
+            _draw(cell, free, rerun, strongest)
     if again is None:
         return
     for cell in cells.values():
@@ -254,9 +259,15 @@ def _measure_again(cells: Mapping[str, _Cell], held: dict[str, str], rerun: int,
         cells[record.cell].refitted |= record.status == "ok"
 
 
-def _draw(cell: _Cell, free: Sequence[str], count: int) -> None:
-    """Draw what decides the row, and `count` others at random."""
-    decides = set() if cell.reference else deciding([*cell.records.values()])
+def _draw(cell: _Cell, free: Sequence[str], count: int, strongest: Strongest) -> None:
+    """Draw what decides the row, the strongest attacks, and `count` others.
+
+    An attack whose record was made to look weak no longer decides the row by what the record says.
+    """
+    decides: set[str] = set()
+    if not cell.reference:
+        dataset = next(iter(cell.records.values())).cell.partition("/")[0]
+        decides = deciding([*cell.records.values()]) | {*strongest(dataset)}
     always = sorted(name for name in free if cell.records[name].evaluator in decides)
     others = sorted(set(free) - set(always))
     drawn = min(count, len(others))

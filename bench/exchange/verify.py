@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.exchange.bundle_tiers import Board, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
+from bench.exchange.bundle_tiers import Board, Strongest, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
 from bench.exchange.check import DONE
 from bench.exchange.disclosed_secrets import Disclosed, keep_cell_secrets, knows
 from bench.exchange.recheck_fit import Refitted, recheck_fit
@@ -53,6 +53,7 @@ class Verification:
 def verify(
     path: Path, place: Place, *, secrets: Disclosed | None = None, rerun: int | None = None, sealed: bool = False,
     signer: SigningKey | None = None, out: Path | None = None, board: Board | None = None,
+    strongest: Strongest | None = None,
 ) -> Verification:  # fmt: skip
     """Verify a bundle, and write its verdict unless it is refused.
 
@@ -65,6 +66,7 @@ def verify(
         signer: Signs the verdict.
         out: The verdict's file; None puts it beside the bundle.
         board: The register that a draw must be of; None takes the draw's word.
+        strongest: Names the attacks that a re-run measures in any case.
 
     Raises:
         BundleError: It is no bundle, or was altered.
@@ -90,7 +92,7 @@ def verify(
             # Measuring takes the author's secrets, and fitting any: each has a results folder of its own.
             measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
             verified = assign_tiers(
-                bundle, secrets=secrets, rerun=rerun, board=board,
+                bundle, secrets=secrets, rerun=rerun, board=board, strongest=strongest,
                 again=lambda records, own: run_again(records, measuring, own),
                 recheck=lambda record: _recheck(record, fitting, absent),
             )  # fmt: skip

@@ -118,7 +118,8 @@ class JudgedRow(Part):
         again = sum(judged.tier == Tier.RE_RUN for judged in self.records.values())
         odds = ", ".join(f"{false}: {each:.2f}" for false, each in enumerate(self.caught, 1))
         return [
-            f"Measured again: {again} of {count} records, those that decide the row and others drawn at random. The "
+            f"Measured again: {again} of {count} records, those that decide the row, the attacks "
+            f"that are strongest on the board, and others drawn at random. The "
             f"probability that this finds false figures among the others, by the number of false records, is {odds}."
         ]
 

@@ -273,6 +273,28 @@ def test_one_false_record_of_those_that_decide_is_always_measured_again(handed: 
         assert "it comes out otherwise: reid-auc" in refusal(judged(bundle, rerun=1, again=again(handed)))
 
 
+def test_attacks_that_are_strong_on_the_board_are_always_measured_again(handed: Handed) -> None:
+    """What a record says decides nothing here: `chance` decides no row, and a false record of it is found."""
+    record = own(handed, CHANCE)
+
+    def change(told: dict[str, Any]) -> None:
+        del told["evidence"]
+        told["scores"] = own(handed, NEAREST).model_dump(mode="json")["scores"]
+
+    bundle = forged(handed, {f"{record.cell}/{CHANCE}": change})
+    asked: list[str] = []
+
+    def strongest(dataset: str) -> list[str]:
+        asked.append(dataset)
+        return [CHANCE.removesuffix(".json")]
+
+    found = judged(handed.bundle, rerun=1, again=again(handed), strongest=strongest)
+    assert found.verdict is not None
+    assert found.verdict.rows[record.cell].caught == []  # nothing is left to be drawn
+    assert set(asked) == {"digits"}
+    assert judged(bundle, rerun=1, again=again(handed), strongest=strongest).verdict is None
+
+
 def test_the_odds_of_a_random_draw_are_those_of_counting() -> None:
     for records, drawn in ((5, 2), (4, 4), (3, 0), (1, 1)):
         draws = list(combinations(range(records), drawn))

@@ -21,7 +21,7 @@ from leaderboard.api import MANIFEST
 from leaderboard.intake import Intake, intake
 from leaderboard.site import build
 
-OLD_DAY = "2025-01-02T03:04:05+00:00"
+DAY = "2025-01-02T03:04:05+00:00"
 OLD, NEW = "2025-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00"
 
 
@@ -79,10 +79,10 @@ def test_seeds_of_one_bundle_and_other_choices_are_no_further_tries(tmp_path: Pa
     one = keep(tmp_path / "a", seed(0), seed(1))
     other = keep(tmp_path / "b", current("dp-simple[scale=7]", seed=9))
     assert sorted(shown(intake(own, one, other))) == [
-        (0, OLD_DAY, 1),
-        (1, OLD_DAY, 1),
-        (3, OLD_DAY, 0),
-        (9, OLD_DAY, 1),
+        (0, DAY, 1),
+        (1, DAY, 1),
+        (3, DAY, 0),
+        (9, DAY, 1),
     ]
 
 
