@@ -119,7 +119,7 @@ class Intake:
     def _checks(self, row: Row, judged: JudgedRow | None) -> Iterator[str]:
         """Statements of verifier and board on a submitted row."""
         first = row.records[0]
-        subject = first.method.written, first.method.origin, str(first.choice["dataset"]), first.preset
+        subject = first.method.name, first.method.origin, str(first.choice["dataset"]), first.preset
         handed, unanswered = self.draws.get(subject, (0, 0))
         if judged is not None and judged.draw is not None:
             yield (f"Keys, row orders and splits follow from draw {judged.draw} of the board, which was made after "

@@ -20,7 +20,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import UsageError, parse
 from bench.randomness import Secret
 from bench.results import signed_json
 from bench.results.atomic_file import make_folder, read_plain, write_atomically, write_new
@@ -70,8 +70,8 @@ class CommittedRow(Part):
 
     @property
     def subject(self) -> tuple[str, str, str, str]:
-        """Method, origin, data set and preset: draws are counted by it."""
-        return self.method, self.origin, self.dataset, self.preset
+        """Method without parameters, origin, data set and preset."""
+        return parse(self.method).name, self.origin, self.dataset, self.preset
 
 
 class Commitment(Part):

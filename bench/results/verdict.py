@@ -108,7 +108,8 @@ class JudgedRow(Part):
         tiers = {name: judged.tier for name, judged in self.records.items()}
         if not tiers or min(tiers.values()) == Tier.SELF_REPORTED:
             return Tier.SELF_REPORTED
-        return min(tiers[name] for name in self.deciding or tiers if name in tiers)
+        decide = [tiers[name] for name in self.deciding if name in tiers]
+        return min(decide or tiers.values())
 
     def sentences(self) -> list[str]:
         """Sentences on repeated measurements, with the chance of noticing false ones."""

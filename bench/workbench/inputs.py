@@ -121,7 +121,10 @@ def cell_secret(results: Results, cell: Cell, data: DatasetRecord) -> Secret:
 
 def cell_commitment(results: Results, cell: Cell, data: DatasetRecord) -> str | None:
     """The commitment to a cell's secret; None before the folder's first run."""
-    return None if results.commitment is None else cell_secret(results, cell, data).commitment()
+    brought = results.cell_secrets.read().get(content_key(cell_identity(cell, data)))
+    if brought is None and results.commitment is None:
+        return None
+    return cell_secret(results, cell, data).commitment()
 
 
 def release_inputs(

@@ -129,11 +129,18 @@ def plan_of(results: Results, attacks: list[str]) -> dict[str, tuple[str, str]]:
     return {each.planned.name: (each.state, each.reason) for each in cell}
 
 
-def test_a_colleagues_folder_is_built_on_under_its_own_secrets(handed: Handed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_colleagues_folder_is_built_on_under_its_own_secrets(handed: Handed, tmp_path: Path, begun: bool) -> None:
     """Every record of it was to be measured again: "39 of 56 changed"."""
     into = place_of(tmp_path / "mine", handed.cache)
-    into.results.keep_secret(Secret.of_seed(8))
-    merge([handed.results], into.results)
+    sources = [handed.results]
+    if begun:
+        into.results.keep_secret(Secret.of_seed(8))
+    else:  # two colleagues with secrets of their own: the joined folder has none
+        sources.append(place_of(tmp_path / "other", handed.cache).results)
+        sources[1].keep_secret(Secret.of_seed(9))
+    merge(sources, into.results)
+    assert begun or into.results.commitment is None
     assert {state for state, _ in plan_of(into.results, list(submissions.ATTACKS)).values()} == {"done"}
     assert into.results.cell_secrets.path.stat().st_mode & 0o777 == 0o600
     run(spec([METHOD], controls=False, attacks=["moments"]), into)

@@ -117,7 +117,7 @@ def test_a_withdrawn_bundle_is_counted_and_its_reason_shown(tmp_path: Path) -> N
 def test_draws_without_an_answer_are_shown_on_the_row(tmp_path: Path) -> None:
     one = seed(0)
     own, theirs = keep(tmp_path / "own", current("noise")), keep(tmp_path / "a", one)
-    subject = (one.method.written, one.method.origin, str(one.choice["dataset"]), one.preset)
+    subject = (one.method.name, one.method.origin, str(one.choice["dataset"]), one.preset)
     told = judging("2026-05-01", one, draw=4)
     (row,) = (row for row in intake(own, theirs, verdicts=(told,), draws={subject: (5, 3)}).rows if row.checks)
     assert "follow from draw 4 of the board" in row.checks[0]
