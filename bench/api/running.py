@@ -157,7 +157,13 @@ def run(
     specs, absent = _present(request, place)
     if draw is not None:
         from bench.exchange import draws
+        from bench.isolation import require_sandbox
 
+        isolation = require_sandbox("--draw")
+        if weaker := [spec.isolation for spec in specs if spec.isolation != isolation]:
+            raise UsageError(
+                f"--draw goes with --isolation sandbox, got {weaker[0]}: without one a method can read keys"
+            )
         draws.begin(draw, specs, place.results)
     for name, reason in absent.items():
         observer.absent(name, reason)

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from bench.api import running
+from bench.api.running import open_place
 from bench.cli import main
 from bench.exchange import verify
 from bench.isolation import require_sandbox
 from bench.plugins import interview, third_party
 from bench.plugins.spec import UsageError
+from bench.runs.display import Display
+from bench.runs.request import Request
 
 REASON = "the program bwrap (of the package bubblewrap) is not installed"
 THIEF = """
@@ -107,3 +111,15 @@ def test_neither_reruns_nor_seals_go_without_a_sandbox(
             verify.verify(tmp_path / "any.bundle.zip", place=None, **more)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="needs a sandbox"):
         require_sandbox("a draw")
+
+
+@pytest.mark.parametrize(
+    ("why", "match"), [(REASON, "--draw needs a sandbox"), (None, "goes with --isolation sandbox")]
+)
+def test_a_run_of_a_draw_takes_a_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str | None, match: str
+) -> None:
+    monkeypatch.setattr(sys.modules["bench.isolation.tenant"], "why_not", lambda: why)
+    request = Request({"methods": ["identity"], "datasets": ["digits"], "preset": "smoke", "isolation": "processes"})
+    with pytest.raises(UsageError, match=match):
+        running.run(request, open_place(tmp_path / "results"), running.Observer(Display()), draw=tmp_path / "draw.json")
