@@ -154,6 +154,15 @@ def _data_files(plugin: StandIn) -> tuple[Path, ...]:
 _IMPORTS = re.compile(rb"^\s*(from|import)\s+(%s)\b" % b"|".join(name.encode() for name in PROJECT), re.MULTILINE)
 
 
+def _is_python(path: Path) -> bool:
+    """If this Python can read a file; a package may hold files for others."""
+    try:
+        definition(Reference(module(path), WHOLE))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 @cache
 def environment_digest(environment: Environment, data: tuple[Path, ...] = ()) -> str:
     """16 hex digits for an environment and its plug-in's data files.
@@ -163,7 +172,7 @@ def environment_digest(environment: Environment, data: tuple[Path, ...] = ()) ->
     manifest = environment.manifest
     places = [*manifest.sites, *manifest.files] if manifest.shared else []
     sources = [path for place in places for path in _files(place) if path.suffix == ".py"]
-    using = [path for path in sources if _IMPORTS.search(path.read_bytes())]
+    using = [path for path in sources if _IMPORTS.search(path.read_bytes()) and _is_python(path)]
     whole = hashlib.sha256(manifest.digest.encode())
     whole.update(_digest_of(tuple(Reference(module(path), WHOLE) for path in using)).encode())
     for name, path in [(path.name, path) for each in data for path in _files(each)]:

@@ -259,6 +259,18 @@ def test_the_contract_suite_says_for_which_plug_ins_it_is(tmp_path: Path, capsys
     assert "try it by `bench run --method mine" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "text", ["import bench\nprint 'of Python 2'", "import bench\n\0", "import bench\n" + "(" * 9999]
+)
+def test_files_that_are_no_python_of_today_count_by_their_bytes(text: str, tmp_path: Path) -> None:
+    made = add(written(tmp_path))
+    other = tmp_path / "other.py"
+    other.write_text(text)
+    files = [*made.manifest.files, other]
+    beside = made.model_copy(update={"manifest": made.manifest.model_copy(update={"files": files})})
+    assert len(environment_digest(beside)) == 16
+
+
 @pytest.mark.parametrize("name", ["veil_bench", "Veil.Bench", "mine\\nmore", ""])
 def test_a_package_by_another_name_than_its_own_is_refused(name: str, tmp_path: Path) -> None:
     told = {"group": "methods", "name": "mine", "target": "mine:Mine", "origin": name}
