@@ -155,7 +155,7 @@ _IMPORTS = re.compile(rb"^\s*(from|import)\s+(%s)\b" % b"|".join(name.encode() f
 
 
 def _is_python(path: Path) -> bool:
-    """If this Python can read a file; a package may hold files for others."""
+    """If this Python can read a file, which may be for others."""
     try:
         definition(Reference(module(path), WHOLE))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -181,6 +181,9 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         (folder / "files").mkdir(exist_ok=True)
         files.append(Path(shutil.copy(path, folder / "files" / path.name)))
     sites = environments.packages(whole)
+    if not in_place:
+        _clean(sites, folder, interpreter, shared=shared)
+    made = None if in_place else shared
     shown = list(dict.fromkeys([*environments.parts(prefix), *environments.parts(whole)]))
     if not in_place and (out := [path for path in (*sites, *environments.parts(whole)) if not _within(path, folder)]):
         raise UsageError(f"an installation put a link that leads out of its environment at {out[0]}")
@@ -195,14 +198,41 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         python=version,
         built=("sandbox" if wanted.sandbox else "processes") if wanted.requirements else "not",
         added=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=environments.digest([*sites, *files], version),
-        stamp=environments.stamp([*sites, *files]),
+        digest=environments.digest([*sites, *files], version, made),
+        stamp=environments.stamp([*sites, *files], made),
         plugins=[],
     )
 
 
+BETWEEN_MACHINES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
+"""Metadata that tells of the installation: it differs between machines, and could hold what no digest counts."""
+
+
+def _clean(sites: Sequence[Path], folder: Path, interpreter: Path, *, shared: bool) -> None:
+    """Remove what the digest does not count, and compile anew."""
+    for site in sites:
+        if not _within(site, folder):
+            continue
+        for path in sorted(site.rglob("*"), reverse=True):
+            if path.is_symlink():
+                continue
+            of_installer = path.parent.suffix == ".dist-info" and path.name in BETWEEN_MACHINES
+            if path.name == "__pycache__" and path.is_dir():
+                shutil.rmtree(path)
+            elif path.is_file() and (path.suffix == ".pyc" or of_installer):
+                path.unlink()
+            elif shared and path.parent == site and environments.OURS.fullmatch(path.name) and path.is_dir():
+                shutil.rmtree(path)
+    if shared:
+        _share(folder / "environment")
+    for site in sites:
+        if _within(site, folder):
+            subprocess.run([str(interpreter), "-I", "-S", "-m", "compileall", "-q", str(site)], check=False,
+                           capture_output=True, timeout=SECONDS)  # fmt: skip
+
+
 def _within(path: Path, folder: Path) -> bool:
-    """If a path leads into a folder: a sandbox would show the place that a link leads to."""
+    """If a path leads into a folder; sandboxes show where links lead."""
     return path.resolve().is_relative_to(folder.resolve())
 
 

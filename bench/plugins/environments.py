@@ -35,11 +35,9 @@ ROOM_SIDE = Path(room_side.__file__)
 SITES = ("lib/*/site-packages", "lib/*/dist-packages", "local/lib/*/dist-packages", "site-packages")
 SHOWN = ("bin", "lib", "lib32", "lib64", "libexec", "site-packages", "lib_pypy", "lib-python", "pyvenv.cfg")
 """Parts of an interpreter's folder that its rooms see."""
-BETWEEN_MACHINES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
-"""Metadata that tells of the installation, not of the package."""
 MOST_BYTES = 1 << 36
 LAYER = "veil_bench_layer.pth"
-_OURS = re.compile(r"veil_bench-[^/]*\.dist-info")
+OURS = re.compile(r"veil_bench-[^/]*\.dist-info")
 """The folder that stands for the benchmark's own metadata."""
 
 
@@ -87,6 +85,11 @@ class Manifest(BaseModel):
     digest: Annotated[str, Field(pattern="[0-9a-f]{16}")]
     stamp: str
     plugins: list[AddedPlugin]
+
+    @property
+    def made(self) -> bool | None:
+        """If it is shared; None for an interpreter used as it is."""
+        return self.shared if self.folder is not None and self.interpreter.is_relative_to(self.folder) else None
 
 
 class Environment(BaseModel):
@@ -169,7 +172,8 @@ def _unchanged(environment: Environment) -> None:
     manifest = environment.manifest
     places = [*manifest.sites, *manifest.files]
     if not manifest.interpreter.exists() or (
-        stamp(places) != manifest.stamp and digest(places, manifest.python) != manifest.digest
+        stamp(places, manifest.made) != manifest.stamp
+        and digest(places, manifest.python, manifest.made) != manifest.digest
     ):
         raise UsageError(
             f"the environment {environment.name} is not as it was when it was added: run `bench plugin add` again "
@@ -228,19 +232,26 @@ def parts(prefix: Path) -> list[Path]:
     return [] if prefix == Path("/usr") else [prefix / name for name in SHOWN if (prefix / name).exists()]
 
 
-def stamp(places: Sequence[Path]) -> str:
+def stamp(places: Sequence[Path], shared: bool | None) -> str:
     """A hash of the names, sizes and times of all files."""
     whole = hashlib.sha256()
-    for name, path in _files(places):
+    for name, path in _files(places, shared):
         status = path.lstat()
         whole.update(json.dumps([name, status.st_size, status.st_mtime_ns]).encode())
     return whole.hexdigest()[:16]
 
 
-def digest(places: Sequence[Path], python: str) -> str:
-    """16 hex digits for the content of all files and a version."""
+def digest(places: Sequence[Path], python: str, shared: bool | None) -> str:
+    """16 hex digits for the content of all files and a version.
+
+    Args:
+        places: Files and folders.
+        python: The interpreter's version.
+        shared: As in `Manifest`; None for an interpreter that is used as it is. There files that Python compiled count
+            too, for they can differ from their sources.
+    """
     whole, total = hashlib.sha256(python.encode()), 0
-    for name, path in _files(places):
+    for name, path in _files(places, shared):
         status = path.lstat()
         total += status.st_size
         if not (stat.S_ISREG(status.st_mode) or path.is_symlink()) or total > MOST_BYTES:
@@ -256,19 +267,23 @@ def digest(places: Sequence[Path], python: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def _files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def _compiled(path: Path) -> bool:
+    """If a file is compiled from a source, which counts."""
+    return path.suffix == ".pyc" and path.parent.name == "__pycache__"
+
+
+def _files(places: Sequence[Path], shared: bool | None) -> Iterator[tuple[str, Path]]:
     """Every file that counts, by its name within its place."""
     for place in places:
         if not place.is_dir():
             yield place.name, place
             continue
         for folder, inner, names in os.walk(place):
-            inner[:] = sorted(name for name in inner if name != "__pycache__" and not _OURS.fullmatch(name))
+            inner[:] = sorted(name for name in inner if not (shared and OURS.fullmatch(name)))
             links = [name for name in inner if Path(folder, name).is_symlink()]
             for name in sorted([*names, *links]):
                 path = Path(folder, name)
-                of_installer = folder.endswith(".dist-info") and name in BETWEEN_MACHINES
-                if path.suffix != ".pyc" and name != LAYER and not of_installer:
+                if not (shared and name == LAYER) and not (shared is not None and _compiled(path)):
                     yield path.relative_to(place).as_posix(), path
 
 

@@ -159,21 +159,30 @@ def test_a_changed_environment_is_noticed(tmp_path: Path, forget: Callable[[], N
         configure("methods", "mine", "smoke")
 
 
-def test_an_environment_has_one_digest_wherever_it_is(tmp_path: Path) -> None:
-    """What an installer notes of its machine does not count, nor what Python compiles; every byte of a package does."""
+@pytest.mark.parametrize(
+    "hidden",
+    ["mine/__pycache__/payload.bin", "mine/payload.pyc", "veil_bench-9.dist-info/payload", "mine-1.dist-info/RECORD",
+     "mine/__pycache__/__init__.cpython-311.pyc"],
+)  # fmt: skip
+def test_nothing_that_a_package_brings_escapes_the_digest(
+    hidden: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A payload where nothing is counted would give two packages one digest: it counts, or it is gone."""
+    monkeypatch.setattr(environment_build, "_described", lambda made, notify: made)
     found = []
-    for place, text in (("here", "1"), ("there", "1"), ("other", "2")):
-        for name, content in {
-            "mine/__init__.py": text, "mine-1.dist-info/METADATA": "Name: mine", "mine-1.dist-info/RECORD": place,
-            "mine-1.dist-info/direct_url.json": place, "mine/__pycache__/x.cpython-311.pyc": place,
-            environments.LAYER: place, "veil_bench-1.dist-info/METADATA": place,
-        }.items():  # fmt: skip
-            path = tmp_path / place / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
-        found.append(environments.digest([tmp_path / place], "cpython 3.11.7"))
-    assert found[0] == found[1] != found[2]
-    assert environments.digest([tmp_path / "here"], "cpython 3.12.1") != found[0]
+    for text in ("1", "2"):
+
+        def install(wanted: object, folder: Path, *more: object, text: str = text) -> None:
+            (site,) = (folder / "environment").glob("lib/python*/site-packages")
+            for name, content in {"mine/__init__.py": "", "mine-1.dist-info/METADATA": "", hidden: text}.items():
+                (site / name).parent.mkdir(parents=True, exist_ok=True)
+                (site / name).write_text(content)
+
+        monkeypatch.setattr(environment_build, "_install", install)
+        made = add("mine").manifest
+        left = [path for site in made.sites for path in site.glob(hidden)]
+        found.append((made.digest, [path.read_bytes()[:1] == text.encode() for path in left]))
+    assert found[0] != found[1] or not any(found[0][1])
 
 
 def test_definitions_of_this_project_that_a_package_uses_count(
