@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from bench.contract.source import DataError
 from bench.data.prepared import Prepared, connect, part_codes
 from bench.data.sample_array import digest
-from bench.data.scorable import FLOOR, balance, balanced_rows, equal_classes
+from bench.data.scorable import FLOOR, MINIMUM_CASES, balance, balanced_rows, equal_classes, scorable
 from bench.data.splits import SHARES, Splits, cut, draw, split
+from bench.types import Dataset
 
 
 def pixels(contents: list[int]) -> np.ndarray:
@@ -283,3 +284,19 @@ def test_rows_of_no_official_part_are_left_out_and_counted() -> None:
     found = split(prepared, None, seed=0, limit=None, public_limit=None, official=True)
     assert sum(len(rows) for rows in found.rows.values()) == 40
     assert found.notes[1] == "10 rows that stand in no official part were left out"
+
+
+def test_findings_of_too_few_cases_leave_all_parts_and_are_noted() -> None:
+    labels = torch.zeros(4 * MINIMUM_CASES, 2)
+    labels[: 2 * MINIMUM_CASES, 0] = 1.0
+    labels[: MINIMUM_CASES - 1, 1] = 1.0
+    part = Dataset("made", torch.zeros(len(labels), 4), labels, None, ("common", "rare"), False, True)
+    kept, notes = scorable(Splits(part, part, part, part, {}, 0), 0, balanced=False)
+    assert [one.findings for one in (kept.public, kept.private, kept.control, kept.test)] == [
+        ("common", "rare"), ("common",), ("common",), ("common",),
+    ]  # fmt: skip
+    assert torch.equal(kept.private.labels, labels[:, :1])
+    assert notes == [f"findings with fewer than {MINIMUM_CASES} cases on either side of a split are not scored: rare"]
+    whole, none = scorable(Splits(part, *[replace(part, labels=labels[:, :1], findings=("common",))] * 3, {}, 0), 0,
+                           balanced=False)  # fmt: skip
+    assert (whole.private.findings, none) == (("common",), [])

@@ -216,7 +216,10 @@ def test_one_trained_flow_serves_every_noise_and_survives_its_state(fitted):
     assert torch.equal(again.load_key(dict(key.state())).release(private).samples, key.release(private).samples)
     assert again.notes() == fitted.notes()
     assert fitted.notes()["held-out images"] == 6
-    assert 0 < fitted.notes()["bits per dimension"] < 9
+    notes, dimensions = fitted.notes(), images().samples[0].numel()
+    assert 0 < notes["bits per dimension"] < 9
+    nats = (notes["bits per dimension"] * math.log(2) - math.log(255)) * dimensions  # levels are 1 / 255 apart
+    assert notes["negative log-likelihood, nats per image"] == pytest.approx(nats, abs=0.1)
 
 
 def test_ranges_are_those_of_the_training_images_alone():
