@@ -11,7 +11,6 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, cast
 
@@ -24,7 +23,6 @@ from bench.plugins.groups import Group
 from bench.plugins.interview import interview
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.room_side import SAID
-from bench.shadowing import PACKAGES
 from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Scheme, State, View
 from bench.wire.text import line
 
@@ -255,24 +253,11 @@ def files_of(group: Group, spec: PluginSpec) -> Iterator[Path]:
     """The files of a third-party plug-in, and those it may read."""
     if ".py:" in spec.name:
         yield Path(spec.name.rpartition(":")[0]).resolve()
-    elif spec.name in registry.entries(group) and environment_of(group, spec) is None:
-        yield from _package(registry.entries(group)[spec.name].target.partition(":")[0].partition(".")[0])
     for value in (spec.argument, *(value for _, value in spec.parameters)):
         if isinstance(value, str) and ".py:" not in value and Path(value).is_absolute() and Path(value).exists():
             yield Path(value)
     for inner, plugin in nested(spec):
         yield from files_of(inner, plugin)
-
-
-def _package(name: str) -> Iterator[Path]:
-    """The folders or file of another distribution's package."""
-    spec = None if name in PACKAGES else find_spec(name)
-    if spec is None:
-        return
-    folders = spec.submodule_search_locations
-    for place in folders if folders is not None else [spec.origin]:
-        if place is not None:
-            yield Path(place)
 
 
 def described(group: Group, spec: PluginSpec, preset: str, files: Sequence[Path]) -> dict[str, JsonValue]:
