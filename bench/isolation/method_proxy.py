@@ -51,8 +51,8 @@ class MethodProxy:
     def __init__(self, scheme: RemoteScheme, *, pairs: bool) -> None:
         method = scheme.method
         self._pairs = pairs
-        self._scheme = replace(method.again().load(scheme.learned), cell=scheme.cell)
-        self._beside = method.again().load(scheme.learned)
+        self._scheme = replace(method.again(for_eve=True).load(scheme.learned), cell=scheme.cell)
+        self._beside = method.again(for_eve=True).load(scheme.learned)
         self._objects: dict[int, object] = {}
         self._numbers = itertools.count(FIRST)
         self._fetched = 0
@@ -210,7 +210,7 @@ class KnownMethod(RemoteMethod):
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._rooms, self._held, self.own, self.shape = {}, None, None, None
+        self._rooms, self._held, self.own, self.shape, self._for_eve = {}, None, None, None, True
 
     def line(self, part: Part = "release") -> Line:
         """The connection to the judge."""

@@ -52,7 +52,11 @@ class RemoteAttack(Attack):
             self.close()
             self.room = Room(self.tenant)
         self._used = True
+        theirs = view.scheme.method.tenant.rooms
+        if self.tenant.rooms.takes_turns and theirs.takes_turns:  # one group, or one would wait for the other to end
+            self.tenant = replace(self.tenant, rooms=theirs)
         self.tenant.rooms.enter("release")  # before it knows a private row
+        self.tenant.rooms.admit(self.room)
         # An environment of another author loads no scheme: its packages could give other figures.
         alone = self.tenant.environment is not None
         learned = Learned(None, view.scheme.learned) if alone else view.scheme.travelling

@@ -124,12 +124,16 @@ class RemoteMethod(Method):
         plugin: The method as built here, for what it says of itself.
         tenant: The room to work in.
         shape: The form of its calls; None for methods of this project, which get rows as they are.
+        for_eve: Its rooms answer an attacker, who knows private rows, and live beside hers: she would wait forever for
+            a room that waits until hers has ended. Each still does one part only, as an owner's.
     """
 
-    def __init__(self, plugin: Method, tenant: Tenant, shape: CallShape | None = None) -> None:
+    def __init__(
+        self, plugin: Method, tenant: Tenant, shape: CallShape | None = None, *, for_eve: bool = False
+    ) -> None:
         for name in SAID:
             setattr(self, name, getattr(plugin, name))
-        self.tenant, self.shape = tenant, shape
+        self.tenant, self.shape, self._for_eve = tenant, shape, for_eve
         self._rooms: dict[Part, Room] = {}
         self._held: Held | None = None
         self.own: Sequence[str] | None = None  # of keys, once known (`RemoteScheme.own`)
@@ -139,7 +143,8 @@ class RemoteMethod(Method):
         if part != "fit":
             self._end_fitting()
         if part not in self._rooms or not self._rooms[part].open:
-            self._rooms[part] = self.tenant.rooms.open(part, lambda: Room(self.tenant))
+            beside: Part = "release" if self._for_eve else part
+            self._rooms[part] = self.tenant.rooms.open(beside, lambda: Room(self.tenant))
         return self._rooms[part]
 
     def line(self, part: Part = "release") -> Line:
@@ -162,9 +167,9 @@ class RemoteMethod(Method):
         self._rooms.clear()
         self.tenant.rooms.rest()
 
-    def again(self, *, shaped: bool = True) -> RemoteMethod:
+    def again(self, *, shaped: bool = True, for_eve: bool = False) -> RemoteMethod:
         """The same method in other rooms; `shaped` keeps the form of calls."""
-        method = RemoteMethod(self, self.tenant, self.shape if shaped else None)
+        method = RemoteMethod(self, self.tenant, self.shape if shaped else None, for_eve=for_eve or self._for_eve)
         method.own = self.own
         return method
 

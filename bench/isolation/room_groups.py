@@ -50,14 +50,22 @@ class RoomGroup:
         self._lock: int | None = None
         self._rooms: list[Living] = []
 
+    @property
+    def takes_turns(self) -> bool:
+        """True for rooms of other authors."""
+        return self._folder is not None
+
     def open(self, part: Part, make: Callable[[], AnyRoom]) -> AnyRoom:
         """A new room, after those of other parts have ended."""
         self.enter(part)
         room = make()
-        if self._folder is not None:
-            self._rooms = [each for each in self._rooms if each.open]
-            self._rooms.append(room)
+        self.admit(room)
         return room
+
+    def admit(self, room: Living) -> None:
+        """Count a room that was made before its group entered a part."""
+        if self._folder is not None:
+            self._rooms = [*(each for each in self._rooms if each.open), room]
 
     def enter(self, part: Part) -> None:
         """Wait until no other job has rooms of another part."""

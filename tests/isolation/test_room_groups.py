@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from bench.isolation import RemoteMethod, tenant
+from bench.isolation import RemoteAttack, RemoteMethod, tenant
 from bench.isolation.room_groups import RoomGroup
 from bench.plugins.configured import configure
-from bench.types import Dataset
+from bench.types import Dataset, View
 
 ENCODING = """
 from dataclasses import dataclass
@@ -39,6 +39,30 @@ class ShiftKey(Key):
     def query(self, samples): print("queried", flush=True); return samples + self.by
     def decode(self, scores): return scores.flip(1)
     def state(self): return {}
+"""
+
+
+ASKING = """
+from dataclasses import dataclass
+from typing import ClassVar
+from bench.pairs.score_matrices import CosineScores, apart
+from bench.randomness import Secret
+from bench.types import Attack, Attacker
+
+@dataclass(frozen=True)
+class Asks(Attack):
+    name: ClassVar[str] = "asks"
+    source: ClassVar[str] = "a test"
+    knowledge: ClassVar[str] = "the scheme"
+    def fit(self, view, seed):
+        key = view.scheme.sample_key(Secret.of_seed(1, "a test"))
+        released = key.release(view.candidates).samples
+        assert key.query(view.candidates.samples).allclose(released, atol=0.01)
+        return Asking()
+
+class Asking(Attacker):
+    def notes(self): return {"still": "here"}
+    def score(self, sealed): raise NotImplementedError
 """
 
 
@@ -120,6 +144,29 @@ def test_the_rooms_of_a_method_take_turns_and_its_output_is_passed_on(
             assert key.decode(torch.eye(2)).equal(torch.eye(2).flip(1))
             assert not query.open
     assert capfd.readouterr().err.count("queried") == 2
+
+
+def test_an_attack_of_another_author_may_ask_a_method_of_another_author_for_queries(
+    tmp_path: Path, quick_rooms: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Her room knows private rows, and that of the query would wait until hers has ended."""
+    monkeypatch.setattr("bench.isolation.room_groups.stage", lambda text: pytest.fail(text))
+    (tmp_path / "shift.py").write_text(ENCODING)
+    (tmp_path / "asks.py").write_text(ASKING)
+    method, attack = (
+        configure(group, f"{tmp_path / name}", "smoke")
+        for group, name in (("methods", "shift.py:Shift"), ("attacks", "asks.py:Asks"))
+    )
+    rooms = [
+        tenant(each, device="cpu", sandbox=False, folder=tmp_path / "folder" / "rooms") for each in (method, attack)
+    ]
+    rows = Dataset("made", torch.rand(20, 1, 4, 4), None, None, (), exclusive=False, shareable=True)
+    with closing(RemoteMethod(method.plugin, rooms[0])) as owned, closing(RemoteAttack(attack.plugin, rooms[1])) as eve:
+        scheme = owned.load({})
+        for _ in range(2):
+            scheme.load_key({"by": torch.tensor(3)}).query(rows.samples)  # the owner's rooms are of another part
+            assert eve.fit(View(rows, scheme, rows, rows), 0).notes()["still"] == "here"
+    RoomGroup(tmp_path / "folder" / "rooms-groups").enter("decode")  # nothing is locked any longer
 
 
 def test_the_caches_of_the_kernel_are_emptied_between_parts_and_not_within(
