@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -175,14 +175,16 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
             _share(whole)
         if wanted.requirements:
             notify(f"installing {' '.join(wanted.requirements)}")
+            before = _links(folder)
             _install(wanted, folder, interpreter, uv, wheel, [*environments.parts(prefix), *environments.parts(whole)])
+            _check_links(folder, before)
     files = []
     for path in wanted.files:
         (folder / "files").mkdir(exist_ok=True)
         files.append(Path(shutil.copy(path, folder / "files" / path.name)))
     sites = environments.packages(whole)
     if not in_place:
-        _clean(sites, folder, interpreter, shared=shared)
+        _clean(sites, folder, base, shared=shared)
     made = None if in_place else shared
     shown = list(dict.fromkeys([*environments.parts(prefix), *environments.parts(whole)]))
     if not in_place and (out := [path for path in (*sites, *environments.parts(whole)) if not _within(path, folder)]):
@@ -208,8 +210,31 @@ BETWEEN_MACHINES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_c
 """Metadata that tells of the installation: it differs between machines, and could hold what no digest counts."""
 
 
-def _clean(sites: Sequence[Path], folder: Path, interpreter: Path, *, shared: bool) -> None:
-    """Remove what the digest does not count, and compile anew."""
+def _links(folder: Path) -> dict[Path, Path]:
+    """Where each link below a folder leads; no link is followed."""
+    found = (Path(place, name) for place, inner, names in os.walk(folder) for name in (*inner, *names))
+    return {path: path.readlink() for path in found if path.is_symlink()}
+
+
+def _check_links(folder: Path, before: Mapping[Path, Path]) -> None:
+    """Check what setup code left, before anything outside a sandbox writes there.
+
+    Raises:
+        UsageError: A link was changed or leads out of the folder, or stands where this project's own files go.
+    """
+    for path, to in _links(folder).items():
+        ours = path.name == environments.LAYER or environments.OURS.fullmatch(path.name)
+        if before.get(path) != to and (ours or path in before or not _within(path, folder)):
+            raise UsageError(f"an installation put a link that leads out of its environment at {path}")
+    if missing := [path for path in before if not path.is_symlink()]:
+        raise UsageError(f"an installation replaced {missing[0]}, by which its environment's Python starts")
+
+
+def _clean(sites: Sequence[Path], folder: Path, base: Path, *, shared: bool) -> None:
+    """Remove what the digest does not count, and compile anew.
+
+    By the interpreter below the environment, whose own was open to setup code and runs in sandboxes only.
+    """
     for site in sites:
         if not _within(site, folder):
             continue
@@ -227,13 +252,16 @@ def _clean(sites: Sequence[Path], folder: Path, interpreter: Path, *, shared: bo
         _share(folder / "environment")
     for site in sites:
         if _within(site, folder):
-            subprocess.run([str(interpreter), "-I", "-S", "-m", "compileall", "-q", str(site)], check=False,
+            subprocess.run([str(base), "-I", "-S", "-m", "compileall", "-q", str(site)], check=False,
                            capture_output=True, timeout=SECONDS)  # fmt: skip
 
 
 def _within(path: Path, folder: Path) -> bool:
     """If a path leads into a folder; sandboxes show where links lead."""
-    return path.resolve().is_relative_to(folder.resolve())
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links that lead to each other
+        return False
 
 
 def _asked(interpreter: Path) -> tuple[Path, Path, str, Path | None]:

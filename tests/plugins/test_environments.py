@@ -357,6 +357,53 @@ def test_setup_code_sees_neither_home_nor_results_and_writes_nothing_else(
     assert sorted(path.name for path in source.iterdir()) == ["backend.py", "pyproject.toml"]
 
 
+LEAVES = {
+    "another Python": """
+    real = os.path.realpath(python)
+    os.remove(python)
+    open(python, "w").write("#!/bin/sh\\ntouch {out}/made 2>/dev/null\\nexec " + real + ' "$@"\\n')
+    os.chmod(python, 0o755)
+""",
+    "a link at our file": """
+    os.remove(site + "/veil_bench_layer.pth")
+    os.symlink("{out}/made", site + "/veil_bench_layer.pth")
+""",
+    "compiled files elsewhere": """
+    os.mkdir(site + "/a")
+    open(site + "/a/b.py", "w")
+    os.symlink("{out}", site + "/a/__pycache__")
+""",
+    "a folder elsewhere": """
+    os.symlink("{out}", os.path.join(sys.prefix, "..", "files"))
+""",
+    "a circle": """
+    os.symlink("circle", site + "/circle")
+""",
+}
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_what_setup_code_leaves_leads_nobody_outside_a_sandbox_to_run_or_write_anything(
+    leaves: str, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "source", tmp_path / "out"
+    out.mkdir()
+    written(
+        source, "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n", "pyproject.toml"
+    )
+    built = wheel(tmp_path, "mine_package", {"mine_package/__init__.py": METHOD},
+                  "[bench.methods]\nmine = mine_package:Mine\n").read_bytes()  # fmt: skip
+    places = "import sys, sysconfig\npython, site = sys.executable, sysconfig.get_path('purelib')\n"
+    backend = BACKEND.format(secret="/nowhere", other=str(tmp_path / "other"), wheel=built.hex())
+    leave = LEAVES[leaves].format(out=out)
+    written(source, places + backend.replace("    name =", f"{leave}    name =", 1), "backend.py")
+    wanted = Wanted.of([str(source), str(written(tmp_path))], python=None, alone=False, sandbox=True)
+    with pytest.raises(UsageError, match=r"an installation (put a link that leads out|replaced)"):
+        environment_build.add(wanted, "mine")
+    assert not [*out.iterdir()]
+
+
 BACKEND = """
 import os
 def build_wheel(directory, config_settings=None, metadata_directory=None):
