@@ -29,6 +29,10 @@ FORM = 1
 NAME = "rows"
 """The name of every data set that another author's method releases."""
 DIGEST_BYTES = 16
+UNDECLARED = (
+    "it released labels and declares none: a method that reads or encodes labels must say so (uses_labels, "
+    "needs_labels, encodes_labels); any other releases none, and the raw ones are added by its links"
+)
 Labels = Literal["none", "read", "encoded"]
 """A method's use of labels: none; released samples depend on them; or released labels alone."""
 
@@ -151,10 +155,7 @@ class Call:
             ContractError: Labels that the method does not declare.
         """
         if self.labels == "none" and release.labels is not None:
-            raise ContractError(
-                "it released labels and declares none: a method that reads or encodes labels must say so (uses_labels, "
-                "needs_labels, encodes_labels); any other releases none, and the raw ones are added by its links"
-            )
+            raise ContractError(UNDECLARED)
         if release.links is None:
             if self.added:
                 raise UnlinkedError

@@ -28,6 +28,7 @@ from bench import room_side
 from bench.checkpoint import save_checkpoints
 from bench.contract.seal import ContractError, check
 from bench.determinism import exact, register
+from bench.isolation.call_shape import UNDECLARED
 from bench.isolation.method_proxy import JudgeLine, KnownMethod
 from bench.isolation.remote_method import RemoteScheme
 from bench.isolation.rpc_codec import Generators, Handle, Learned, Value, pack, raise_told, told, unpack
@@ -196,6 +197,8 @@ class PluginHost:
         """Check a release and keep it here: transfer is not timed."""
         if not isinstance(result, Release):
             raise ContractError(f"a key must release a Release, got {type(result).__name__}")
+        if private.labels is None and isinstance(result.labels, torch.Tensor) and result.labels.numel():
+            raise ContractError(UNDECLARED)
         check(result, private)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, RemoteMethod, tenant
 from bench.isolation.room_groups import RoomGroup
 from bench.plugins.configured import configure
@@ -144,6 +145,18 @@ def test_the_rooms_of_a_method_take_turns_and_its_output_is_passed_on(
             assert key.decode(torch.eye(2)).equal(torch.eye(2).flip(1))
             assert not query.open
     assert capfd.readouterr().err.count("queried") == 2
+
+
+def test_labels_of_a_method_that_was_given_none_are_refused_by_the_declaration_that_is_missing(
+    tmp_path: Path, quick_rooms: None
+) -> None:
+    made = ENCODING.replace("private.labels)", "private.samples.flatten(1)[:, :10])")
+    (tmp_path / "shift.py").write_text(made)
+    chosen = configure("methods", f"{tmp_path / 'shift.py'}:Shift", "smoke")
+    rows = Dataset("made", torch.rand(20, 1, 4, 4), None, None, (), exclusive=False, shareable=True)
+    rooms = tenant(chosen, device="cpu", sandbox=False, folder=tmp_path / "folder" / "rooms")
+    with closing(RemoteMethod(chosen.plugin, rooms)) as method, pytest.raises(ContractError, match="must say so"):
+        method.load({}).load_key({"by": torch.tensor(3)}).release(rows)
 
 
 def test_an_attack_of_another_author_may_ask_a_method_of_another_author_for_queries(
