@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import torch
 
-from bench.nets import classifier
-from bench.nets.convolutional_networks import LEAST_WIDTH, resnet18
+from bench.nets import classifier, wide_and_deep
+from bench.nets.convolutional_networks import LEAST_WIDTH
 from bench.nets.training import seeded
 from bench.owner.secret_key import SecretKey, SecretScheme
 from bench.progress import report
@@ -29,24 +29,6 @@ from bench.types import Classifier, Dataset, Method, NotApplicable, Parameter, R
 from bench.validation import at_least, positive
 
 LINEAR = 10  # times the rate, without a network that a high one would upset
-
-
-class WideAndDeep(torch.nn.Module):
-    """Logits of a linear model and, for images, of a ResNet-18."""
-
-    def __init__(self, shape: torch.Size, outputs: int, width: int) -> None:
-        super().__init__()
-        self.wide = torch.nn.Linear(shape.numel(), outputs)
-        torch.nn.init.zeros_(self.wide.weight)
-        self.deep = None
-        if len(shape) == 3:
-            c, h, w = shape
-            self.deep = resnet18((c, h, w), outputs, width=width)
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Rows (n, ...) to logits (n, k)."""
-        wide: torch.Tensor = self.wide(rows.flatten(1))
-        return wide if self.deep is None else wide + self.deep(rows)
 
 
 @dataclass(frozen=True)
@@ -85,7 +67,8 @@ class PublicModel(Method):
 
     def network(self, like: torch.Tensor, outputs: int) -> torch.nn.Sequential:
         """Rows (n, ...), standardised by those of `like`, to logits (n, outputs)."""
-        return torch.nn.Sequential(classifier.Standardise(like), WideAndDeep(like.shape[1:], outputs, self.width))
+        network = wide_and_deep.WideAndDeep(like.shape[1:], outputs, self.width)
+        return torch.nn.Sequential(classifier.Standardise(like), network)
 
     def fit(self, public: Dataset, seed: int) -> PublicModelScheme:
         """A trained network; NotApplicable without public labels of two kinds."""

@@ -204,7 +204,8 @@ def _rounded(score: ScoreRecord) -> ScoreRecord:
         if value is not None and isfinite(value):
             near = _places(value, BARE) if name.startswith("null") or name == "p" else places
             down, up = _ends(value, near)
-            changes[name] = down if name.endswith("low") else up if name.endswith("high") else round(value, near)
+            coarse = down if name.endswith("low") else up if name.endswith("high") else round(value, near)
+            changes[name] = max(coarse, 1.0) if value >= 1 else coarse  # a number of guesses is never below 1
     return score.model_copy(update=changes)
 
 
