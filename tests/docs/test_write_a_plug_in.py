@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
+import numpy as np
 import pytest
 import torch
 
+from bench import room_side
 from bench.cli import main
 from bench.conformance import conform
 from bench.plugins import registry
@@ -69,6 +73,22 @@ def test_a_run_refuses_a_metric_without_a_column_before_any_work(
     assert not results.exists()
 
 
+def test_the_example_without_torch_releases_and_queries_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "bench_room", room_side)
+    module = ModuleType("own_time")
+    monkeypatch.setitem(sys.modules, "own_time", module)
+    exec(next(code for code in EXAMPLES if "class OwnTime(" in code), vars(module))  # noqa: S102
+    rows = np.random.default_rng(0).random((3, 1, 4, 4), dtype=np.float32)
+    private = room_side.Dataset("rows", rows, None, None, (), False, False)
+    scheme = module.OwnTime().fit(None, 0)
+    key, other = (scheme.sample_key(room_side.Secret.of_seed(seed)) for seed in (1, 2))
+    release = key.release(private)
+    np.testing.assert_array_equal(release.samples, key.query(rows))
+    np.testing.assert_array_equal(release.samples, scheme.load_key(key.state()).release(private).samples)
+    assert release.samples.dtype == np.float32
+    assert np.abs(release.samples - other.release(private).samples).max() > 0.1
+
+
 def test_every_example_is_tested() -> None:
-    tested = ("class Blank(", "class Rows(", "class Stripes(", "class VarianceKept(", "class Size(")
+    tested = ("class OwnTime(", "class Blank(", "class Rows(", "class Stripes(", "class VarianceKept(", "class Size(")
     assert all(any(name in code for name in tested) for code in EXAMPLES)
