@@ -77,7 +77,7 @@ def test_the_example_without_torch_releases_and_queries_alike(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "bench_room", room_side)
     module = ModuleType("own_time")
     monkeypatch.setitem(sys.modules, "own_time", module)
-    exec(next(code for code in EXAMPLES if "class OwnTime(" in code), vars(module))  # noqa: S102
+    exec(next(code for code in EXAMPLES if "class OwnTime(" in code), vars(module))
     rows = np.random.default_rng(0).random((3, 1, 4, 4), dtype=np.float32)
     private = room_side.Dataset("rows", rows, None, None, (), False, False)
     scheme = module.OwnTime().fit(None, 0)
