@@ -211,7 +211,7 @@ BETWEEN_MACHINES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_c
 
 
 def _links(folder: Path) -> dict[Path, Path]:
-    """Where each link below a folder leads; no link is followed."""
+    """Targets of the links below a folder; none is followed."""
     found = (Path(place, name) for place, inner, names in os.walk(folder) for name in (*inner, *names))
     return {path: path.readlink() for path in found if path.is_symlink()}
 
