@@ -219,7 +219,7 @@ ACTS: dict[str, Callable[[], object]] = {
     "print-1-gb": _print_gigabyte,
     "print-odd": _print_odd,
     "close-descriptors": _close_everything,
-    "garbage": lambda: _write_everywhere(os.urandom(1 << 12)),
+    "garbage": lambda: _write_everywhere(b"\xff" + os.urandom(1 << 12)),
     "half-message": lambda: _write_everywhere(_framed({"kind": "answer"})[:-3]),
     "announce-1-gb": lambda: _write_everywhere((1 << 30).to_bytes(4, "big")),
     "forged-answer": lambda: _write_everywhere(_framed({"kind": "answer", "status": "ok", "value": {"x": ODD}})),

@@ -20,7 +20,7 @@ from methods.identity import Identity
 NAMES = ("digits", "diabetes", "breast_cancer", "olivetti", "mnist", "lfw", "faces", "synth", "anatomy",
          "published", "rows.xz", "olivetti_py3")
 
-NO_DATA = (".py", ".pyc", ".pyi", ".so", ".h", ".hpp", ".cuh", ".rst", ".html", ".svg")
+NO_DATA = (".tex", ".py", ".pyc", ".pyi", ".so", ".h", ".hpp", ".cuh", ".rst", ".html", ".svg")
 
 @dataclass(frozen=True)
 class Looking(Identity):
