@@ -324,9 +324,8 @@ def _read(path: Path, kind: type[File], name: str) -> tuple[File, str | None]:
 def _parsed(content: bytes, kind: type[File], name: str, where: str) -> tuple[File, str | None]:
     try:
         found = kind.model_validate(signed_json.read(content, name))
-        signature = signed_json.parsed(content).get(signed_json.SIGNATURE)
     except AlteredError as error:
         raise DrawError(f"{where}: {error}") from error
     except ValidationError as error:
         raise DrawError(f"{where} is no {name}: {error.errors()[0]['msg']}") from error
-    return found, str(signature["public_key"]) if isinstance(signature, dict) else None
+    return found, signed_json.signer(content)

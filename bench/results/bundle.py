@@ -246,12 +246,11 @@ class Bundle:
 def _manifest(files: Mapping[str, bytes]) -> tuple[Manifest, str | None]:
     if MANIFEST not in files:
         raise AlteredError(f"it has no {MANIFEST}: it is no bundle")
-    signature = signed_json.parsed(files[MANIFEST]).get(signed_json.SIGNATURE)
     try:
         found = Manifest.model_validate(signed_json.read(files[MANIFEST], KIND))
     except ValidationError as error:
         raise AlteredError(f"{MANIFEST}: {error.errors()[0]['msg']}") from error
-    return found, str(signature["public_key"]) if isinstance(signature, dict) else None
+    return found, signed_json.signer(files[MANIFEST])
 
 
 def pack(path: Path, files: Mapping[str, bytes], made_by: str, signer: SigningKey | None) -> None:

@@ -93,6 +93,12 @@ def read(text: bytes, kind: str) -> dict[str, JsonValue]:
     return {name: value for name, value in content.items() if name not in (DIGEST, SIGNATURE)}
 
 
+def signer(text: bytes) -> str | None:
+    """The signer of a text that `read` took; None if unsigned."""
+    signature = parsed(text).get(SIGNATURE)
+    return str(signature["public_key"]) if isinstance(signature, dict) else None
+
+
 def stamped(text: str, kind: str) -> bytes:
     """Text of another form (YAML) below a comment with its digest."""
     return f"{STAMP}{_text_digest(text.encode(), kind)}\n{text}".encode()

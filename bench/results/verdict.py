@@ -205,8 +205,7 @@ def standing(path: Path) -> tuple[Tier, str | None] | None:
     except OSError as error:
         raise VerdictError(f"{path.name} cannot be read: {unread(error)}") from error
     found = _read(text, path)
-    signature = signed_json.parsed(text).get(signed_json.SIGNATURE)
-    return found.tier, str(signature["public_key"]) if isinstance(signature, dict) else None
+    return found.tier, signed_json.signer(text)
 
 
 class VerdictError(Exception):
@@ -227,9 +226,8 @@ def read(path: Path, trusted: AbstractSet[str]) -> Verdict:
     """
     text = read_plain(path)
     found = _read(text, path)
-    signature = signed_json.parsed(text).get(signed_json.SIGNATURE)
-    if not isinstance(signature, dict) or signature.get("public_key") not in trusted:
-        by = "no key" if not isinstance(signature, dict) else f"the key {str(signature.get('public_key'))[:16]}"
+    if (signer := signed_json.signer(text)) not in trusted:
+        by = "no key" if signer is None else f"the key {signer[:16]}"
         raise VerdictError(f"{path.name}: it is signed by {by}, and only verdicts of trusted verifiers count")
     return found
 
