@@ -183,7 +183,7 @@ def environment(*, sandbox: bool) -> dict[str, str]:
         name: value for name, value in os.environ.items() if name in KEPT_VARIABLES or name.startswith(KEPT_PREFIXES)
     }
     if "PYTHONPATH" in kept:
-        kept["PYTHONPATH"] = os.pathsep.join(map(str, _path()))
+        kept["PYTHONPATH"] = os.pathsep.join(map(str, search_path()))
     # A user's name, for the sandbox has no list of users, in which torch looks one up for its caches (on CUDA).
     places = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "sandbox"} if sandbox else {}
     usual = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
@@ -206,11 +206,16 @@ def python() -> Iterator[Path]:
     found = {Path(path).resolve() for path in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     written = {Path(path) for path in (sys.prefix, sys.base_prefix)}  # a link is followed to where it leads
     yield from sorted((found | written) - {Path("/usr"), Path("/")})
-    yield from sorted({Path(path) for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")})
-    for entry in _path():
+    yield from own_sites()
+    for entry in search_path():
         yield from _installed(entry)
     for package in PACKAGES:
         yield HOME / package
+
+
+def own_sites() -> list[Path]:
+    """The folders with packages of this Python."""
+    return sorted({Path(path) for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")})
 
 
 DATA = (
@@ -233,14 +238,14 @@ def data_folders(interpreter: Sequence[Path] | None = None, *, ours: bool = True
         ours: Folders of this project as well.
     """
     yield from (HOME / folder for folder in OURS if ours)
-    shown = [*(python() if interpreter is None else interpreter), Path("/usr"), *_path()]
+    shown = [*(python() if interpreter is None else interpreter), Path("/usr"), *search_path()]
     packages = dict.fromkeys(
         [*shown, *(found for place in shown for pattern in PACKAGED for found in place.glob(pattern))]
     )
     yield from (place / folder for place in packages for folder in DATA if (place / folder).is_dir())
 
 
-def _path() -> list[Path]:
+def search_path() -> list[Path]:
     """The absolute entries of PYTHONPATH, without empty ones."""
     return [Path(entry).absolute() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 

@@ -31,7 +31,7 @@ from bench.plugins.groups import Group
 from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import rebuild
-from bench.sandbox import confined, environment, installing, why_not
+from bench.sandbox import confined, environment, installing, own_sites, search_path, why_not
 from bench.sandbox import python as own_python
 from bench.shadowing import HOME, PACKAGES
 from bench.wire.text import line, plain
@@ -280,8 +280,7 @@ def _asked(interpreter: Path) -> tuple[Path, Path, str, Path | None]:
 def _share(folder: Path) -> None:
     """Let the environment find the benchmark's packages, after its own."""
     (site,) = environments.packages(folder)
-    entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    places = dict.fromkeys([str(HOME), *(str(Path(entry).absolute()) for entry in entries), *map(str, _own_sites())])
+    places = dict.fromkeys([HOME, *search_path(), *own_sites()])
     (site / environments.LAYER).write_text("".join(f"{place}\n" for place in places), encoding="utf-8")
     # Without its requirements: those of this interpreter stand, whatever pip makes of them.
     own = distribution(registry.HOME)
@@ -294,12 +293,6 @@ def _share(folder: Path) -> None:
     }
     for name, text in texts.items():
         (stub / name).write_text(text, encoding="utf-8")
-
-
-def _own_sites() -> list[Path]:
-    import sysconfig
-
-    return [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
 
 
 def _install(

@@ -103,17 +103,20 @@ class Environment(BaseModel):
         return hash((self.name, self.manifest.digest))
 
     @property
+    def _shared(self) -> tuple[Path, ...]:
+        """The benchmark's own Python and packages, if its interpreter finds them."""
+        return tuple(own_python()) if self.manifest.shared else ()
+
+    @property
     def interpreter_files(self) -> tuple[Path, ...]:
         """Files that its sandboxes show beside the system's and parameters' files."""
-        shared = tuple(own_python()) if self.manifest.shared else ()
-        return (*self.manifest.shown, *self.manifest.files, ROOM_SIDE, *shared)
+        return (*self.manifest.shown, *self.manifest.files, ROOM_SIDE, *self._shared)
 
     @property
     def package_folders(self) -> tuple[Path, ...]:
         """Folders in which its rooms may find packages."""
-        shared = tuple(own_python()) if self.manifest.shared else ()
         prefixes = {path.parent for path in self.manifest.shown}
-        return (*self.manifest.sites, *sorted(prefixes), *shared)
+        return (*self.manifest.sites, *sorted(prefixes), *self._shared)
 
     def command(self, task: Mapping[str, object]) -> list[str]:
         """The command of a room that does `task`."""

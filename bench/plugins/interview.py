@@ -14,10 +14,10 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from bench.plugins.spec import UsageError
+from bench.room_side import MESSAGE_BYTES
 from bench.sandbox import confined, end, environment, why_not
 from bench.wire.message import Reader, WireError
 
-MESSAGE_BYTES = 1 << 24
 UNCONFINED: ContextVar[bool] = ContextVar("UNCONFINED", default=False)
 """True once the user has accepted that code of other authors runs without a sandbox."""
 MESSAGES = 2  # that it began, before anything is imported that is not this project's; and what it has to say
