@@ -26,6 +26,7 @@ from bench.pairs.score_blocks import first_guesses
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.rows.grouping import persons_of
+from bench.rows.row_sets import renumbered
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
 from bench.statistics.identification_risk import Named, found_people
@@ -221,9 +222,8 @@ def _renumbered(sealed: Sealed, order: torch.Tensor) -> Sealed:
     """The sealed release on the CPU; raw row order[i] becomes i."""
     if sealed.links is None:
         raise ContractError("a method must give links under every key or under none")
-    links = sealed.links.cpu()
     primary = None if sealed.primary is None else sealed.primary.cpu()
-    return Sealed(sealed.release, torch.stack((order.argsort()[links[:, 0]], links[:, 1]), dim=1), primary)
+    return Sealed(sealed.release, renumbered(sealed.links.cpu(), raw=order.argsort()), primary)
 
 
 def _links(sealed: Sealed, rows: torch.Tensor, subjects: torch.Tensor | None) -> dict[str, torch.Tensor]:

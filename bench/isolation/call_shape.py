@@ -22,6 +22,7 @@ import torch
 from bench.contract.seal import ContractError
 from bench.memory.rows import in_blocks, rows_at
 from bench.randomness import Secret
+from bench.rows.row_sets import renumbered
 from bench.types import Dataset, Method, NotApplicable, Release
 
 FORM = 1
@@ -160,7 +161,7 @@ class Call:
             if self.added:
                 raise UnlinkedError
             return replace(release, labels=self._labels(release.labels))
-        links = torch.stack((self.place.to(release.links.device)[release.links[:, 0]], release.links[:, 1]), dim=1)
+        links = renumbered(release.links, raw=self.place)
         main = links if release.primary is None else links[release.primary]
         first = torch.full((len(release),), len(self.shown), device=links.device)
         first = first.scatter_reduce(0, main[:, 1], main[:, 0], "amin")
@@ -172,7 +173,7 @@ class Call:
             raise NotApplicable("none of these rows is in the release")
         row = torch.full((len(release),), -1, device=links.device)
         row[order] = torch.arange(len(order), device=links.device)
-        links = torch.stack((links[:, 0], row[links[:, 1]]), dim=1)
+        links = renumbered(links, released=row)
         kept = (links[:, 0] < len(self.given)) & (links[:, 1] >= 0)
         sorting = (links[kept][:, 1] * len(self.given) + links[kept][:, 0]).argsort(stable=True)
         links = links[kept][sorting]

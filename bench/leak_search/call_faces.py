@@ -15,7 +15,7 @@ import torch
 
 from bench.contract.seal import check
 from bench.randomness import Secret
-from bench.rows.row_sets import same_but_rounding
+from bench.rows.row_sets import renumbered, same_but_rounding
 from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release, Scheme
 
@@ -88,8 +88,7 @@ def ask(owner: Scheme, eve: Scheme, rows: Dataset, secrets: Sequence[Secret], fo
         key = secret.derive("key")
         second = released(eve, key, hidden)
         if isinstance(second, Release) and second.links is not None:
-            links = torch.stack((order.to(second.links.device)[second.links[:, 0]], second.links[:, 1]), dim=1)
-            second = replace(second, links=links)
+            second = replace(second, links=renumbered(second.links, raw=order))
         yield Asked(released(owner, key, rows), second)
 
 
@@ -102,7 +101,7 @@ def ask_again(owner: Scheme, rows: Dataset, secret: Secret) -> Release | NotAppl
     found = released(owner, secret.derive("key"), rows.take(order))
     if isinstance(found, NotApplicable) or found.links is None:
         return found
-    return replace(found, links=torch.stack((len(rows) - 1 - found.links[:, 0], found.links[:, 1]), dim=1))
+    return replace(found, links=renumbered(found.links, raw=order))
 
 
 def released(scheme: Scheme, secret: Secret, rows: Dataset) -> Release | NotApplicable:

@@ -39,6 +39,22 @@ def drawn(sealed: Release, draws: int, seed: int) -> Release:
     return Release(torch.cat((sealed.samples, more.samples)), labels, None)
 
 
+def renumbered(
+    links: torch.Tensor, *, raw: torch.Tensor | None = None, released: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Links (p, 2) in which raw row i is `raw[i]`, and released row j is `released[j]`.
+
+    Both maps are int64; None leaves that side as it is.
+
+    >>> renumbered(torch.tensor([[0, 1], [1, 0]]), raw=torch.tensor([5, 7])).tolist()
+    [[5, 1], [7, 0]]
+    """
+    sides = [
+        side if to is None else to.to(links.device)[side] for side, to in zip(links.T, (raw, released), strict=True)
+    ]
+    return torch.stack(sides, dim=1)
+
+
 def originals(links: torch.Tensor | None, m: int, method: str) -> torch.Tensor:
     """The raw row (m,) int64 behind each of m released rows.
 
