@@ -46,7 +46,7 @@ SAID: Mapping[str, Tuple[str, ...]] = {
         "name", "source", "requires", "claims", "uses_labels", "needs_labels", "encodes_labels", "uses_subjects",
         "needs_public", "equal_classes", "unlearned", "sides",
     ),
-    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "needs_public"),
+    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "learns", "needs_public"),
 }  # fmt: skip
 """Class variables of a plug-in that its description holds."""
 ASKED: Mapping[str, Tuple[str, ...]] = {
@@ -58,7 +58,7 @@ ASKED: Mapping[str, Tuple[str, ...]] = {
         "exact", "rowwise", "scale", "fence", "locate", "observe", "witnesses", "log_density", "noise", "stopped",
     ),
     "Attack": ("fit",),
-    "Attacker": ("score", "membership", "notes"),
+    "Attacker": ("score", "membership", "notes", "learning"),
     "PairScores": ("shape", "block", "factors"),
 }  # fmt: skip
 """Names that may be called, by the type of the contract."""
@@ -396,6 +396,17 @@ class PairScores:
         return
 
 
+@dataclasses.dataclass(frozen=True)
+class LearningCurve:
+    """One training of an attack; see `bench.contract.learning_curve.LearningCurve`."""
+
+    figure: str
+    points: Sequence[Tuple[int, float]]
+    converged: bool
+    reason: str
+    part: str = ""
+
+
 class Attacker:
     """A trained attack. It only scores; the harness judges."""
 
@@ -411,6 +422,10 @@ class Attacker:
         """Notes for the record. Default: none."""
         return {}
 
+    def learning(self) -> Sequence[LearningCurve]:
+        """The curve of each training. Default: none, nothing was trained."""
+        return []
+
 
 class Attack(Plugin):
     """An attack; see `bench.contract.attack.Attack`."""
@@ -418,6 +433,7 @@ class Attack(Plugin):
     scores: ClassVar[str] = "pairs"
     knowledge: ClassVar[str]
     uses_labels: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, view: View, seed: int) -> Attacker:
@@ -525,7 +541,7 @@ def read_tensor(path: str, name: str) -> Tuple[str, Any]:
     return entry["dtype"], np.asarray(data).reshape(entry["shape"])
 
 
-RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim}
+RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim, "curve": LearningCurve}
 
 
 def pack(value: Any, keep: Callable[[Array], Any]) -> Any:

@@ -4,12 +4,13 @@ Letters mean the same everywhere: n raw rows, m released rows, k classes or find
 A plug-in computes; the harness splits, times, checks, shuffles, judges and records.
 """
 
-from bench.contract.attack import Attack, Attacker, PairScores, View
+from bench.contract.attack import Attack, Attacker, PairScores, View, learning_of
 from bench.contract.attributes import Attributes
 from bench.contract.dataset import Dataset, Generator, Release, paired
 from bench.contract.evaluator import Evaluator, Measurement, Picture
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
+from bench.contract.learning_curve import LEARNING, LearningCurve, curves_of
 from bench.contract.mechanism import Mechanism
 from bench.contract.method import CAVEAT, Classifier, Key, Method, Role, Scheme
 from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
@@ -19,9 +20,10 @@ from bench.contract.source import DataError, Scan, Source
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at
 
 __all__ = [
-    "CAVEAT", "Attack", "Attacker", "Attributes", "Classifier", "Column", "DataError", "Dataset", "Embedding",
-    "Evaluator", "Extractor", "Generator", "Key", "Keyless", "KeylessKey", "KeylessScheme", "Measurement",
-    "Mechanism", "Method", "Metric", "NotApplicable", "PairScores", "Parameter", "Picture", "Plugin",
-    "PrivacyClaim", "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score", "Source", "State", "View",
-    "by_blocks", "by_even_blocks", "column_of", "evidence_type", "paired", "rows_at",
+    "CAVEAT", "LEARNING", "Attack", "Attacker", "Attributes", "Classifier", "Column", "DataError", "Dataset",
+    "Embedding", "Evaluator", "Extractor", "Generator", "Key", "Keyless", "KeylessKey", "KeylessScheme",
+    "LearningCurve", "Measurement", "Mechanism", "Method", "Metric", "NotApplicable", "PairScores", "Parameter",
+    "Picture", "Plugin", "PrivacyClaim", "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score",
+    "Source", "State", "View", "by_blocks", "by_even_blocks", "column_of", "curves_of", "evidence_type",
+    "learning_of", "paired", "rows_at",
 ]  # fmt: skip

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
+from pydantic import JsonValue
 
 from bench.contract.dataset import Dataset, Release
+from bench.contract.learning_curve import LearningCurve
 from bench.contract.method import Scheme
 from bench.contract.plugin import NotApplicable, Plugin
+from bench.contract.seal import ContractError
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,17 +78,26 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         """
         return {}
 
+    def learning(self) -> Sequence[LearningCurve]:
+        """The curve of each training, for the record; required if the attack `learns`.
+
+        Default: none, which says that nothing was trained.
+        """
+        return ()
+
 
 class Attack(Plugin):
     """An attack: fits on Eve's view, then scores releases under unseen keys.
 
     `scores` says which of the two an attacker gives; `knowledge` in a sentence what Eve is assumed to know;
-    `uses_labels` asks for raw and released labels (membership attacks always get them).
+    `uses_labels` asks for raw and released labels (membership attacks always get them). `learns` says that it trains a
+    model by steps: its attackers then give the curve of each training, and a bound rests on it only if it converged.
     """
 
     scores: ClassVar[Literal["pairs", "membership"]] = "pairs"
     knowledge: ClassVar[str]
     uses_labels: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, view: View, seed: int) -> Attacker:
@@ -93,3 +105,20 @@ class Attack(Plugin):
 
         It draws its own keys with `view.scheme.sample_key` if it needs any.
         """
+
+
+def learning_of(attack: Attack, attacker: Attacker, part: str = "") -> list[JsonValue]:
+    """What a record says of the attacker's trainings, under `LEARNING`.
+
+    Args:
+        attack: The attack that made it.
+        attacker: After its last score.
+        part: The finding, if there is an attacker for each.
+
+    Raises:
+        ContractError: The attack learns, and there is no curve.
+    """
+    curves = attacker.learning()
+    if attack.learns and not curves:
+        raise ContractError(f"{attack.name} says that it learns: expected a LearningCurve of each training, got none")
+    return [{**curve.content(), "part": f"{part} {curve.part}".strip()} for curve in curves]

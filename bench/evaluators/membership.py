@@ -26,7 +26,7 @@ from bench.randomness import Secret
 from bench.rows.grouping import person_groups, persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
-from bench.types import Attack, Attributes, Dataset, Evaluator, Measurement, Release, Role, View
+from bench.types import LEARNING, Attack, Attributes, Dataset, Evaluator, Measurement, Release, Role, View, learning_of
 from bench.workbench.workbench import Workbench
 
 
@@ -89,6 +89,7 @@ class Membership(Evaluator[Workbench]):
             "members by key": [int(mask.sum()) for mask in inside],
             "candidates": len(candidates),
             **attacker.notes(),
+            LEARNING: learning_of(attack, attacker),
         }
         seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
         return Measurement({"": evidence}, details, seconds, _knowledge(bench, attack))

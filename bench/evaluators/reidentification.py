@@ -30,7 +30,7 @@ from bench.rows.row_sets import renumbered
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
 from bench.statistics.identification_risk import Named, found_people
-from bench.types import Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View
+from bench.types import LEARNING, Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View, learning_of
 from bench.workbench.workbench import Workbench
 
 FEWEST_SETS = 9
@@ -70,13 +70,16 @@ class Reidentification(Evaluator[Workbench]):
         start = time.perf_counter()
         evidence: dict[str, PairEvidence] = {}
         details: dict[str, JsonValue] = {}
+        curves: list[JsonValue] = []
         fitting = 0.0
         for name, part in parts.items():
-            evidence[name], notes, fit_seconds = _attack_once(part, attack, scheme)
+            evidence[name], notes, learning, fit_seconds = _attack_once(part, attack, scheme)
+            curves += learning
             details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
             fitting += fit_seconds
         seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
         details["pairs counted by"] = engine()
+        details[LEARNING] = curves
         return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
 
     @classmethod
@@ -113,8 +116,8 @@ def _sample_counts(n: int, key: int) -> PairCounts:
 
 def _attack_once(
     bench: Workbench, attack: Attack, scheme: Scheme
-) -> tuple[PairEvidence, dict[str, int | float | str], float]:
-    """Evidence, the attacker's notes, and seconds of fitting."""
+) -> tuple[PairEvidence, dict[str, int | float | str], list[JsonValue], float]:
+    """Evidence, the attacker's notes and learning curves, and seconds of fitting."""
     first = bench.sealed(scheme, 0)
     if first.links is None:
         raise NotApplicable(
@@ -202,7 +205,8 @@ def _attack_once(
         seed=bench.seed("null", *names),
         people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
     )
-    return evidence, dict(attacker.notes()), seconds
+    learning = learning_of(attack, attacker, str(bench.finding or ""))
+    return evidence, dict(attacker.notes()), learning, seconds
 
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:

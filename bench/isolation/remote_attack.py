@@ -16,9 +16,9 @@ from bench.isolation.rpc_codec import Handle, Learned, Value, notes, tensor
 from bench.isolation.tenant import Tenant
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_blocks import all_products
-from bench.types import Attack, Attacker, PairScores, Release, View
+from bench.types import Attack, Attacker, LearningCurve, PairScores, Release, View
 
-SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels")
+SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels", "learns")
 
 
 class RemoteAttack(Attack):
@@ -92,6 +92,13 @@ class RemoteAttacker(Attacker):
         """As the attacker says; and its calls of another author's method."""
         said = notes(self._room.ask(self._handle, "notes"))
         return said if self._proxy is None else {**said, **self._proxy.notes()}
+
+    def learning(self) -> Sequence[LearningCurve]:
+        """As the attacker says."""
+        said = self._room.ask(self._handle, "learning")
+        if not isinstance(said, Sequence) or not all(isinstance(curve, LearningCurve) for curve in said):
+            raise ContractError("an attacker must give its learning as a sequence of LearningCurve")
+        return cast("Sequence[LearningCurve]", said)
 
 
 class RemoteScores(PairScores):

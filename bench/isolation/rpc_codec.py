@@ -15,12 +15,12 @@ from bench.isolation.room_folder import KeptTraining
 from bench.memory.rows import Rows
 from bench.randomness import Secret
 from bench.room_side import TEXT_CHARACTERS
-from bench.types import Dataset, Generator, NotApplicable, PrivacyClaim, Release
+from bench.types import Dataset, Generator, LearningCurve, NotApplicable, PrivacyClaim, Release
 from bench.wire.tensor_file import TensorsError
 
 Value = object
-"""None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, `Handle`, `Learned`, or a sequence or
-mapping (with text as keys) of such."""
+"""None, bool, int, float, str, Tensor, Secret, Dataset, Release, PrivacyClaim, LearningCurve, `Handle`, `Learned`, or a
+sequence or mapping (with text as keys) of such."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Learned:
     state: Mapping[str, torch.Tensor]
 
 
-RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim}
+RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim, "curve": LearningCurve}
 
 CLAIM: Mapping[str, tuple[type, ...]] = {
     "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
@@ -206,6 +206,8 @@ def _checked(sign: str, values: dict[str, Value]) -> dict[str, Value]:
             if not isinstance(values[name], torch.Tensor) and (values[name] is not None or name == "samples"):
                 raise ContractError(f"a data set's {name} must be a tensor")
         return {**values, "findings": tuple(str(name) for name in cast("list[str]", values["findings"]))}
+    if sign == "$curve":
+        return values  # it checks itself
     for name, kinds in CLAIM.items():
         if not isinstance(values[name], kinds):
             raise ContractError(f"a claim's {name} must not be {type(values[name]).__name__}")

@@ -33,7 +33,9 @@ MOST_SIDE = 4096
 """Pixels: a whole data set is prepared at what a method of another author says."""
 KINDS: Mapping[str, type] = {
     **dict.fromkeys(
-        ("uses_labels", "needs_labels", "encodes_labels", "uses_subjects", "needs_public", "equal_classes"), bool
+        (
+            "uses_labels", "needs_labels", "encodes_labels", "uses_subjects", "needs_public", "equal_classes", "learns",
+        ), bool
     ),
     "unlearned": list, "sides": dict,
 }  # fmt: skip

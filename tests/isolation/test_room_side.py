@@ -28,7 +28,7 @@ from bench.plugins.third_party import stand_in
 from bench.randomness import Secret
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import Isolation, why_not
-from bench.types import Dataset, NotApplicable, PrivacyClaim, Release
+from bench.types import Dataset, LearningCurve, NotApplicable, PrivacyClaim, Release
 from bench.wire import message
 from bench.workbench.cell import Cell, Planned
 
@@ -72,6 +72,7 @@ def values() -> list[object]:
         Secret.of_seed(1), Dataset("made", samples, labels, torch.arange(4), ("one",), False, True),
         Release(samples, labels, links, torch.tensor([True, False])),
         PrivacyClaim("image", 1.0, 0.1, "none", "a test", units=3),
+        LearningCurve("ReID AUC", ((0, 0.5), (10, 0.75)), converged=True, reason="it rose no more"),
         *[torch.arange(5).to(kind) for kind in (torch.uint8, torch.int16, torch.float16, torch.float64, torch.bool)],
         torch.zeros(0, 3), torch.tensor(2.0),
     ]  # fmt: skip
