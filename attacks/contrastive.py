@@ -31,7 +31,7 @@ from bench.nets.network_choices import Encoder
 from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores
 from bench.seeds import derive, drawn, generator
-from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View, rows_at
+from bench.types import Attack, Attacker, LearningCurve, NotApplicable, Parameter, Release, View, rows_at
 from bench.validation import at_least, one_of, positive
 
 SET_ROWS = 8192
@@ -54,21 +54,20 @@ class Contrastive(Attack):
         learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
         relations: Tell the towers how each row stands to the others of its set: see `bench.nets.contrastive_towers`.
-        patience: Steps without a better loss on held-out keys after which training ends, at once if the loss never
-            left chance, else with the rest of the learning rate's fall.
+        least: Steps before training may end at a plateau of the loss on held-out keys (see `bench.eve.plateau`).
     """
 
     name: ClassVar[str] = "contrastive"
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.1"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 64, "depth": 2},
-        # Every rung of the ladder left chance by step 25, neuracrypt and dp-simple[scale=10] by 50.
-        "first-look": {"steps": 300, "patience": 75},
-        "quick": {"steps": 1500},
-        "standard": {"steps": 10_000, "width": 256, "patience": 2000},
-        "paper": {"epochs": 500, "width": 256, "patience": 5000},
+        "first-look": {"steps": 2400, "width": 64, "depth": 2, "batch": 64},
+        "quick": {"steps": 5000},
+        "standard": {"steps": 20_000, "width": 256, "least": 2000},
+        "paper": {"epochs": 500, "width": 256, "least": 5000},
     }
 
     encoder: Encoder = "sau"
@@ -79,12 +78,12 @@ class Contrastive(Attack):
     depth: int = 3
     learning_rate: float = 2e-3
     enough: float = 0.01
-    patience: int = 400
+    least: int = 600
     relations: bool = True
 
     def __post_init__(self) -> None:
         one_of(get_args(Encoder), encoder=self.encoder)
-        at_least(1, steps=self.steps, epochs=self.epochs, width=self.width, depth=self.depth, patience=self.patience)
+        at_least(1, steps=self.steps, epochs=self.epochs, width=self.width, depth=self.depth, least=self.least)
         at_least(2, batch=self.batch)
         positive(learning_rate=self.learning_rate)
 
@@ -124,6 +123,10 @@ class ContrastiveAttacker(Attacker):
         return CosineScores(
             self.raw, embed(self.towers.released, tamed(sealed.samples), labels, derive(self.seed, "released"))
         )
+
+    def learning(self) -> tuple[LearningCurve, ...]:
+        """The curve of the training."""
+        return (self.outcome.learning(),)
 
     def notes(self) -> Mapping[str, int | float | str]:
         """Steps, losses and the end of the training."""
@@ -173,7 +176,7 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
             _tower(attack, held_out[0].released, held_out[0].released_labels),
         ).to(device)
         steps = attack.steps if attack.epochs is None else attack.epochs * math.ceil(len(candidates) / batch)
-        course = Course(steps, attack.learning_rate, attack.enough, attack.patience)
+        course = Course(steps, attack.learning_rate, attack.enough, attack.least)
         outcome = train(towers, lambda step: example("attack-key", step), held_out, course)
     raw = embed(towers.raw, candidates.samples, labels, derive(seed, "raw"))
     return ContrastiveAttacker(towers, raw, labels is not None, outcome, seed)

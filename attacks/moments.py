@@ -35,7 +35,18 @@ from bench.nets.patches import fitting_patch
 from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive, drawn, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Scheme, View, by_blocks
+from bench.types import (
+    Attack,
+    Attacker,
+    Dataset,
+    LearningCurve,
+    NotApplicable,
+    Parameter,
+    Release,
+    Scheme,
+    View,
+    by_blocks,
+)
 from bench.validation import at_least, positive
 
 ORDERS = range(2, 15)
@@ -58,18 +69,20 @@ class Moments(Attack):
         width: Width of the networks and the embeddings.
         learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
-        patience: Steps without a better held-out loss after which it ends.
+        least: Steps before training may end at a plateau of the loss on held-out keys (see `bench.eve.plateau`).
     """
 
     name: ClassVar[str] = "moments"
     source: ClassVar[str] = "Carlini et al. 2021, NeuraCrypt is not private"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 32},
-        "first-look": {"steps": 300},
-        "standard": {"steps": 5000, "width": 128, "patience": 1000},
-        "paper": {"steps": 20_000, "width": 256, "patience": 4000},
+        "first-look": {"steps": 1600},
+        "quick": {"steps": 3000},
+        "standard": {"steps": 10_000, "width": 128, "least": 1000},
+        "paper": {"steps": 20_000, "width": 256, "least": 4000},
     }
 
     steps: int = 800
@@ -77,10 +90,10 @@ class Moments(Attack):
     width: int = 64
     learning_rate: float = 3e-3
     enough: float = 0.01
-    patience: int = 250
+    least: int = 400
 
     def __post_init__(self) -> None:
-        at_least(1, steps=self.steps, width=self.width, patience=self.patience)
+        at_least(1, steps=self.steps, width=self.width, least=self.least)
         at_least(2, batch=self.batch)
         positive(learning_rate=self.learning_rate)
 
@@ -99,7 +112,7 @@ class Moments(Attack):
                 raw = Reading(_raw_layout(held_out[0].raw, reading), in_place=True)
                 pair = (self._tower(raw, held_out[0].raw), self._tower(reading, held_out[0].released))
                 towers = contrastive_towers.Towers(*pair).to(device)
-                course = Course(steps, self.learning_rate, self.enough, self.patience)
+                course = Course(steps, self.learning_rate, self.enough, self.least)
                 return towers, train(towers, lambda step: example("attack-key", step), held_out, course)
 
         readings = _readings(view, seed)
@@ -136,6 +149,10 @@ class MomentsAttacker(Attacker):
         with torch.no_grad():
             raw, released = self.towers(self.candidates, tamed(sealed.samples))
         return CosineScores(*apart(raw, released))
+
+    def learning(self) -> tuple[LearningCurve, ...]:
+        """The curve of the training."""
+        return (self.outcome.learning(),)
 
     def notes(self) -> Mapping[str, int | float | str]:
         """The reading of a release, and the outcome of the training."""

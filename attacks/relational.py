@@ -15,8 +15,6 @@ Differences from plain relational matching:
 - How a release is read (patches in place, absolute values, bags of patches, patches put back in place), whether the
   matching is refined, how strongly the first scores stay in, and how sharp the posterior is: all are chosen by the
   likelihood of the links of held-out simulated keys. No figure of the release enters the choice.
-- A matching is refined only if signatures say something: from a start that is at chance on held-out keys, the
-  refinement finds nothing and takes half of the time.
 
 Scores are log-posteriors: softmax over the candidates of each released row, and over the released rows of each
 candidate in turn (Sinkhorn) if there are equally many. Above `refine_up_to` rows, signatures alone are compared, by
@@ -41,6 +39,7 @@ from bench.eve.gram_matching import (
     REFERENCE_ROWS,
     KeyStatistics,
     Look,
+    Refined,
     Seen,
     learn,
     likelihood,
@@ -55,7 +54,18 @@ from bench.pairs.score_matrices import CosineScores, TableScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, drawn, generator
-from bench.types import Attack, Attacker, Dataset, NotApplicable, PairScores, Parameter, Release, Scheme, View
+from bench.types import (
+    Attack,
+    Attacker,
+    Dataset,
+    LearningCurve,
+    NotApplicable,
+    PairScores,
+    Parameter,
+    Release,
+    Scheme,
+    View,
+)
 from bench.validation import at_least, one_of
 
 TRIAL_KEYS = 2
@@ -70,7 +80,6 @@ OWN_SHARES = (1.0, 0.3, 0.1)
 TRIAL_BLENDS = (0.3,)
 BLENDS = (0.1, 0.3, 1.0)
 SHARPNESSES = tuple(2.0**power for power in range(-3, 7))
-BEYOND_CHANCE = 4.0  # standard deviations
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,7 @@ class Relational(Attack):
     source: ClassVar[str] = "this project: graph matching by Gram matrices of simulated releases"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"keys": 4, "held_out": 1},
         "first-look": {"keys": 8},
@@ -127,11 +137,11 @@ class Relational(Attack):
             if look.reading == "unshuffled" and tried and tried[0].statistics.of[1] == 1:
                 continue  # one patch has no order
             if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
-                tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS))
+                tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS)[1])
         chosen = max(tried, key=lambda variant: variant.likelihood).statistics.look if tried else looks[0]
         statistics = learn(chosen, partial(simulate, "key"), self.keys, n)
-        fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
-        return RelationalAttacker(fitted, self.keys, len(few) if tried else n)
+        plain, fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
+        return RelationalAttacker(fitted, self.keys, len(few) if tried else n, plain.likelihood)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +154,8 @@ class Variant:
         blend: As in `bench.eve.gram_matching.refine`; None compares signatures only.
         sharpness: As in `bench.eve.gram_matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
+        rounds: Of the refinement on held-out keys, at most.
+        stayed: Whether the matching of every held-out key stayed.
     """
 
     statistics: KeyStatistics
@@ -151,23 +163,16 @@ class Variant:
     blend: float | None
     sharpness: float
     likelihood: float
+    rounds: int = 0
+    stayed: bool = True
 
-    @property
-    def at_chance(self) -> bool:
-        """True if held-out links are no likelier than chance, one in n.
-
-        The least sharp posterior of standardised scores without meaning deviates from that by its sharpness / sqrt(n).
-        """
-        n = len(self.statistics.signatures)
-        return self.likelihood < -math.log(n) + BEYOND_CHANCE * SHARPNESSES[0] / math.sqrt(n)
-
-    def scores(self, seen: Seen, cols: torch.Tensor | None = None) -> torch.Tensor:
-        """Standardised scores (n, m), for signatures only; `cols` (int64) selects released rows."""
+    def refined(self, seen: Seen, cols: torch.Tensor | None = None) -> Refined:
+        """Standardised scores (n, m), after no round for signatures only; `cols` (int64) selects released rows."""
         raw, released = self.statistics.factors(seen, self.own)
         released = released if cols is None else released[cols]
         start = CosineScores(*apart(raw, released)).block(slice(None), slice(None))
         if self.blend is None or self.statistics.grams is None or seen.grams is None:
-            return standardise(start)
+            return Refined(standardise(start), 0, True)
         return refine(self.statistics.grams, seen.grams, self.statistics.weights, start, self.blend)
 
 
@@ -179,11 +184,13 @@ class RelationalAttacker(Attacker):
         variant: The way it scores.
         keys: Number of keys behind it.
         tried_on: Candidates that its reading was tried on.
+        before: Log-posterior of held-out links by signatures only.
     """
 
     variant: Variant
     keys: int
     tried_on: int
+    before: float
 
     def score(self, sealed: Release) -> PairScores:
         """Log-posteriors, or cosines of signatures if rows are too many to match."""
@@ -191,7 +198,21 @@ class RelationalAttacker(Attacker):
         seen = statistics.look(sealed.samples)
         if not statistics.look.related:
             return CosineScores(*apart(*statistics.factors(seen, self.variant.own)))
-        return TableScores(log_posterior(self.variant.scores(seen), self.variant.sharpness))
+        return TableScores(log_posterior(self.variant.refined(seen).scores, self.variant.sharpness))
+
+    def learning(self) -> tuple[LearningCurve, ...]:
+        """Log-posterior of held-out links before and after the refinement, if it was chosen."""
+        variant = self.variant
+        points = (
+            ((0, self.before),) if variant.blend is None else ((0, self.before), (variant.rounds, variant.likelihood))
+        )
+        reason = (
+            "closed form: no refinement made held-out links likelier"
+            if variant.blend is None
+            else f"the matchings {'stayed' if variant.stayed else 'still moved'} after {variant.rounds} rounds at most"
+        )
+        figure = "mean log-posterior of held-out links of Eve's own keys, nats, by rounds of refinement"
+        return (LearningCurve(figure, points, variant.stayed, reason),)
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The variant."""
@@ -199,8 +220,6 @@ class RelationalAttacker(Attacker):
         statistics, why = self.variant.statistics, ""
         if not statistics.look.related:
             why = " (more rows than refine_up_to)"
-        elif self.variant.at_chance:
-            why = f" (stopped: at chance on held-out keys, {-math.log(len(statistics.signatures)):.3f})"
         parts: dict[str, str] = (
             {}
             if statistics.grams is None
@@ -241,21 +260,21 @@ def _locations(samples: torch.Tensor) -> int:
 
 def _calibrate(
     statistics: KeyStatistics, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]
-) -> Variant:
-    """The likeliest variant on held-out keys: first the covariance, then the refinement."""
+) -> tuple[Variant, Variant]:
+    """The likeliest variant on held-out keys without refinement, and the likeliest of all."""
     releases = [simulate(number) for number in range(held_out)]
     shown = [
         (statistics.look(release.samples), true_links(release, "relational matching pairs rows"))
         for release in releases
     ]
     best = max((_judged(statistics, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)
-    if not statistics.look.related or best.likelihood > ENOUGH or best.at_chance:
-        return best
+    if not statistics.look.related or best.likelihood > ENOUGH:
+        return best, best
     refined = []
     for number, blend in enumerate(blends):
         refined.append(_judged(statistics, best.own, blend, shown))
         report("relational, variant", number + 1, len(blends))
-    return max((best, *refined), key=lambda variant: variant.likelihood)
+    return best, max((best, *refined), key=lambda variant: variant.likelihood)
 
 
 def _judged(
@@ -264,6 +283,7 @@ def _judged(
     """The variant at the sharpness that suits it best."""
     raw = Variant(statistics, own, blend, 1.0, -math.inf)
     likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)
+    rounds, stayed = 0, True
     for seen, links in shown:
         cols = None
         if not statistics.look.related:  # so many rows that all pairs are too many
@@ -271,8 +291,9 @@ def _judged(
             cols = cols[:: -(-len(cols) // JUDGED_ROWS)].contiguous()
             links = links[torch.isin(links[:, 1], cols)]
             links = torch.stack((links[:, 0], torch.searchsorted(cols, links[:, 1].contiguous())), dim=1)
-        scores = raw.scores(seen, cols)
+        refined = raw.refined(seen, cols)
+        rounds, stayed = max(rounds, refined.rounds), stayed and refined.stayed
         for number, sharpness in enumerate(SHARPNESSES):
-            likelihoods[number] += likelihood(scores, links, sharpness) / len(shown)
+            likelihoods[number] += likelihood(refined.scores, links, sharpness) / len(shown)
     at = int(likelihoods.argmax())
-    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]))
+    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]), rounds, stayed)

@@ -11,7 +11,8 @@ fitted again, until the matches stay.
 - A raw row is predicted only by regressions that have not seen its own match, so that a wrong match does not confirm
   itself.
 - Which surrogate is used, or none (the base attack's scores stay), is settled on releases under simulated keys, whose
-  links Eve, the attacker, knows: the surrogate with the highest top-1 share there; at equal shares the base stays. The
+  links Eve, the attacker, knows: the surrogate with the lowest mean logarithm of the links' ranks there, if it is
+  surely lower than the base's; else the base stays. Ranks speak of weak scores too, of which no link is first. The
   release under attack does not enter. A surrogate that agrees with itself proves nothing: in a test its predictions
   correlated .87 with the released rows that they had been matched to, and no match was right.
 """
@@ -35,11 +36,14 @@ from bench.pairs.score_matrices import BlendedScores, CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator
-from bench.types import Attack, Attacker, PairScores, Parameter, Release, Rows, View, rows_at
+from bench.types import Attack, Attacker, LearningCurve, PairScores, Parameter, Release, Rows, View, rows_at
 from bench.validation import at_least
 
 FEWEST_PAIRS = 2 * FOLDS
 FADING = 0.7
+MOVED = 0.01  # of the matches: fewer count as staying
+JUDGED = 1024
+SURE = 2.0  # standard errors of the mean over links
 BASE: Mapping[str, Parameter] = {"base": "relational"}
 
 
@@ -86,6 +90,7 @@ class Surrogate(Attack):
     name: ClassVar[str] = "surrogate"
     source: ClassVar[str] = "this project: self-training on confident mutual matches"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
+    learns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {**BASE, "rounds": 3, "held_out": 1},
         "first-look": BASE,
@@ -122,15 +127,22 @@ class Surrogate(Attack):
             order = torch.randperm(len(release), generator=generator(derive(seed, "order", number)))
             shuffled = Release(rows_at(release.samples, order), None, None)
             releases.append((shuffled, _shuffled(true_links(release, "relational matching pairs rows"), order)))
-        shares: dict[Student | None, float] = {}
+        ranks: dict[Student | None, torch.Tensor] = {}
+        fits: dict[Student | None, tuple[int, bool]] = {}
         for number, variant in enumerate(VARIANTS):
             attacker = replace(plain, variant=variant)
-            hits = [_top_1(attacker.score(sealed), links) for sealed, links in releases]
-            shares[variant] = sum(hits) / len(hits)
+            ended = [attacker.ended(sealed) for sealed, _ in releases]
+            fits[variant] = max(one.fits for one in ended), all(one.stayed for one in ended)
+            ranks[variant] = torch.cat(
+                [_log_ranks(one.scores, links) for one, (_, links) in zip(ended, releases, strict=True)]
+            )
             report("surrogate, variant", number + 1, len(VARIANTS))
-            if shares[variant] == 1.0:
+            if not ranks[variant].any():
                 break
-        return replace(plain, variant=max(shares, key=shares.__getitem__), shares=shares)
+        best = min(ranks, key=lambda variant: float(ranks[variant].mean()))
+        chosen = best if _surely_lower(ranks[best], ranks[None]) else None
+        means = {variant: float(each.mean()) for variant, each in ranks.items()}
+        return replace(plain, variant=chosen, ranks=means, fits=fits[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +155,8 @@ class SurrogateAttacker(Attacker):
         candidates: Raw rows.
         seed: Draws the folds.
         variant: The chosen surrogate; None keeps the base's scores.
-        shares: Top-1 share of every variant on simulated keys.
+        ranks: Mean binary logarithm of the links' ranks of every variant on simulated keys.
+        fits: Fits on simulated keys, at most, and whether the matches of all of them stayed.
     """
 
     attack: Surrogate
@@ -151,31 +164,49 @@ class SurrogateAttacker(Attacker):
     candidates: torch.Tensor
     seed: int
     variant: Student | None
-    shares: Mapping[Student | None, float]
+    ranks: Mapping[Student | None, float]
+    fits: tuple[int, bool] = 0, True
 
     def score(self, sealed: Release) -> PairScores:
         """Cosines of predicted and released rows, combined with the base's scores."""
+        return self.ended(sealed).scores
+
+    def ended(self, sealed: Release) -> Ended:
+        """The scores after the last fit."""
         base = self.base.score(sealed)
         student = self.variant
         if student is None:
-            return base
+            return Ended(base, 0, True)
         scores = base
         raw, released = _tokens(self.candidates, sealed.samples, student.by_location)
         fold = torch.randint(FOLDS, (len(self.candidates),), generator=generator(self.seed)).to(sealed.samples.device)
-        before: set[bytes] = set()
+        before: list[torch.Tensor] = []
         for turn in range(self.attack.rounds):
             pairs = self._pairs(scores, fold)
-            trace = torch.stack((pairs.raw, pairs.released)).cpu().numpy().tobytes()
-            if len(pairs.raw) < FEWEST_PAIRS or trace in before:
-                break
-            before.add(trace)
+            trace = _trace_of(pairs, sealed)
+            if len(trace) < FEWEST_PAIRS or any(_nearly_equal(trace, old) for old in before):
+                return Ended(scores, turn, True)
+            before.append(trace)
             fitted = CosineScores(*apart(*_predicted(raw, released, pairs, student.kernel)))
             scores = BlendedScores(fitted, base, student.loyalty * FADING**turn) if student.loyalty else fitted
-        return scores
+        return Ended(
+            scores, self.attack.rounds, _nearly_equal(_trace_of(self._pairs(scores, fold), sealed), before[-1])
+        )
+
+    def learning(self) -> tuple[LearningCurve, ...]:
+        """The base's curves, and the ranks before and after the fits if a surrogate was chosen."""
+        base = tuple(replace(curve, part=f"base {curve.part}".strip()) for curve in self.base.learning())
+        (fits, stayed), figure = self.fits, "mean binary logarithm of the ranks of links of Eve's own keys, by fits"
+        if self.variant is None:
+            reason = "closed form: no surrogate ranked the links of Eve's own keys surely better than the base"
+            return (*base, LearningCurve(figure, ((0, self.ranks[None]),), True, reason, "surrogate"))
+        points = ((0, self.ranks[None]), (max(fits, 1), self.ranks[self.variant]))
+        reason = f"the matches {'stayed' if stayed else 'still moved'} after {fits} fits"
+        return (*base, LearningCurve(figure, points, stayed, reason, "surrogate"))
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The choice, the figures behind it, and the base's notes."""
-        by_variant = {f"top-1 on simulated keys, {_named(variant)}": share for variant, share in self.shares.items()}
+        by_variant = {f"log2 rank on simulated keys, {_named(variant)}": rank for variant, rank in self.ranks.items()}
         base = {f"base: {name}": value for name, value in self.base.notes().items()}
         return {"surrogate": _named(self.variant), **by_variant, **base}
 
@@ -186,6 +217,30 @@ class SurrogateAttacker(Attacker):
         leading = matches.lead[mutual].argsort(descending=True, stable=True)[: self.attack.most_pairs]
         released = mutual[leading].sort().values
         return Pairs(matches.raw[released], released, fold)
+
+
+@dataclass(frozen=True, eq=False)
+class Ended:
+    """Scores, the fits behind them, and whether their matches stayed."""
+
+    scores: PairScores
+    fits: int
+    stayed: bool
+
+
+def _trace_of(pairs: Pairs, sealed: Release) -> torch.Tensor:
+    return pairs.raw * len(sealed) + pairs.released
+
+
+def _nearly_equal(trace: torch.Tensor, old: torch.Tensor) -> bool:
+    """True if at most `MOVED` of the matches differ."""
+    most = max(len(trace), len(old))
+    return most - int(torch.isin(trace, old).sum()) <= MOVED * most
+
+
+def _surely_lower(ranks: torch.Tensor, base: torch.Tensor) -> bool:
+    gain = base - ranks
+    return bool(gain.mean() > SURE * gain.std() / len(gain) ** 0.5)
 
 
 def _named(variant: Student | None) -> str:
@@ -229,7 +284,9 @@ def _shuffled(links: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     return torch.stack((links[:, 0], order.to(links.device).argsort()[links[:, 1]]), dim=1)
 
 
-def _top_1(scores: PairScores, links: torch.Tensor) -> float:
-    """Share of linked released rows with a linked raw row ranked best."""
-    right = links[best(scores).raw[links[:, 1]] == links[:, 0], 1]
-    return len(torch.unique(right)) / len(torch.unique(links[:, 1]))
+def _log_ranks(scores: PairScores, links: torch.Tensor) -> torch.Tensor:
+    """Binary logarithms of the ranks of links among all candidates, of the first `JUDGED` released rows."""
+    links = links[links[:, 1] < JUDGED]
+    grid = scores.block(slice(None), slice(0, min(JUDGED, scores.shape[1])))
+    own, others = grid[links[:, 0], links[:, 1]], grid[:, links[:, 1]]
+    return (1 + (others > own).sum(dim=0) + ((others == own).sum(dim=0) - 1) / 2).double().log2()

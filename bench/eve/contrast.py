@@ -1,14 +1,12 @@
-"""Training of two towers on simulated releases, stopped by held-out keys.
+"""Training of two towers on simulated releases, stopped by its learning curve.
 
-When to stop, besides the last step (steps before the warm-up ends count for nothing):
-- "solved": the mean loss on held-out keys is below `enough`.
-- "chance": for `patience` steps no smoothed held-out loss was better than chance, which is known: the loss of equal
-  scores, log(n) for n pairs. A smaller learning rate would not help, so the run ends at once. Losses above chance
-  count as chance: towers that learn nothing begin above it and fall towards it for hundreds of steps.
-- "plateau": the best smoothed loss is as old, but better than chance. A smaller learning rate often helps here, so the
-  run ends with the rest of the cosine within `patience` steps (or the steps that are left): stopping early keeps the
-  gain of the falling learning rate.
-A loss counts as better when it is lower by a hundredth of chance.
+The curve is the mean loss on held-out keys, at the sharpness of the similarity that suits those keys best: the loss of
+equal scores (chance, log(n) for n pairs) less what the towers know, in nats. When to stop, besides the last step:
+- "solved": the figure is below `enough`.
+- "plateau": see `bench.eve.plateau`. A smaller learning rate often helps then, so the run ends with the rest of the
+  cosine within a quarter of the steps so far (or the steps that are left): stopping early keeps the gain of the falling
+  learning rate.
+Chance is no reason to stop: towers that know nothing yet may break through later.
 
 On CUDA the networks compute in bfloat16 while they train (products of embeddings and the loss stay float32). Scores
 use float32: two embeddings that bfloat16 cannot tell apart tie, and ties move guesswork.
@@ -18,20 +16,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
+from bench.eve.plateau import Plateau
 from bench.nets import classifier, contrastive_towers, training
 from bench.progress import report
+from bench.types import LearningCurve
 
-Reason = Literal["solved", "chance", "plateau", "last step"]
+Reason = Literal["solved", "plateau", "last step"]
 
 WARM_UP = 50
 CHECK = 25
-SMOOTHED = 3
-LEAST = 0.01
+CHECKS = 40  # of a long training: the next check is after this share of the steps so far
+COOLING = 0.25
+SHARPNESSES = tuple(2.0**power for power in range(-4, 8))
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Course:
         steps: At most so many, one fresh key each.
         learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Ends the training when the mean loss on held-out keys is below it.
-        patience: Steps without a better held-out loss after which the training ends; see the module.
+        least: Steps before which no plateau counts.
     """
 
     steps: int
     learning_rate: float
     enough: float
-    patience: int
+    least: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,10 @@ class Example:
     raw_labels: torch.Tensor | None = None
     released_labels: torch.Tensor | None = None
 
+    def linked(self) -> torch.Tensor:
+        """(n, m) bool."""
+        return contrastive_towers.linked_pairs(self.links, (len(self.raw), len(self.released))).to(self.raw.device)
+
     def tensors(self) -> Iterator[torch.Tensor]:
         """All tensors, in their order, on the device of the rows."""
         for tensor in (self.raw, self.released, self.links, self.raw_labels, self.released_labels):
@@ -70,20 +75,33 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Steps taken, mean held-out loss, chance's loss, and the training's end."""
+    """The end of a training.
+
+    Args:
+        steps: Taken.
+        loss: Mean held-out loss at its end.
+        chance: The loss of equal scores.
+        reason: Why it ended.
+        curve: Steps and held-out losses.
+        precision: Of the networks.
+    """
 
     steps: int
     loss: float
     chance: float
     reason: Reason
-    patience: int
+    curve: tuple[tuple[int, float], ...]
     precision: classifier.Precision
 
-    @property
-    def ended_by(self) -> str:
-        """Why it ended, in words."""
-        waited = f" for {self.patience} steps" if self.reason in ("chance", "plateau") else ""
-        return f"{self.reason}{waited}"
+    def learning(self, part: str = "") -> LearningCurve:
+        """The curve, for a record. Not converged if the budget of steps ended first."""
+        reasons = {
+            "solved": "solved: the held-out links are found",
+            "plateau": "plateau: no improvement beyond noise in the second half of the steps",
+            "last step": f"the budget of {self.steps} steps ended first",
+        }
+        figure = f"mean loss on held-out keys of Eve's own, nats a row (chance: {self.chance:.3f})"
+        return LearningCurve(figure, self.curve, self.reason != "last step", reasons[self.reason], part)
 
     def notes(self) -> dict[str, int | float | str]:
         """Steps, losses and the end of the training, for a record."""
@@ -91,37 +109,8 @@ class Outcome:
             "steps": self.steps,
             "held-out loss": self.loss,
             "held-out loss at chance": self.chance,
-            "ended by": self.ended_by,
+            "ended by": self.reason,
         }
-
-
-@dataclass
-class Plateau:
-    """Watches held-out losses and says when to give up; see the module.
-
-    >>> watch = Plateau(chance=4.0, patience=50)
-    >>> [watch.stale(step, 4.0) for step in (50, 75, 100, 125)]
-    [False, False, False, True]
-    """
-
-    chance: float
-    patience: int
-    seen: list[float] = field(default_factory=list)
-    best: float = math.inf
-    best_step: int = WARM_UP
-
-    def stale(self, step: int, loss: float) -> bool:
-        """Take in a loss; True after `patience` steps without a better one."""
-        self.seen = [*self.seen, min(loss, self.chance)][-SMOOTHED:]
-        smoothed = sum(self.seen) / len(self.seen)
-        if smoothed < min(self.best, self.chance) - LEAST * self.chance:
-            self.best, self.best_step = smoothed, max(step, WARM_UP)
-        return step - self.best_step > self.patience
-
-    @property
-    def left_chance(self) -> bool:
-        """True if any smoothed loss was better than chance."""
-        return self.best < (1 - LEAST) * self.chance
 
 
 def training_precision(device: torch.device) -> classifier.Precision:
@@ -157,11 +146,11 @@ def train(
 
     learning = training.Replay(learn)
     chance = sum(_chance(one) for one in held_out) / len(held_out)
-    watch, loss = Plateau(chance, course.patience), chance
+    watch, loss = Plateau(chance, course.least), chance
     reason: Reason = "last step"
     check = max(1, min(CHECK, course.steps // 6))
     start, place, end = 0, 0.0, course.steps  # the cosine goes from `place` at step `start` to 1 at step `end`
-    step, cooling = 0, False
+    step, looked, cooling = 0, 0, False
     towers.train()
     while step < end:
         along = place + (1 - place) * (step - start) / (end - start)
@@ -169,21 +158,19 @@ def train(
         training.set_rate(optimiser, course.learning_rate * rise * fall)
         learning(*example(step).tensors())
         step += 1
-        if step % check and step < end:
+        if step - looked < max(check, step // CHECKS) and step < end:
             continue
-        loss = _held_out_loss(towers, held_out)
+        looked, loss = step, _held_out_loss(towers, held_out)
         report(f"contrastive, loss on held-out keys {loss:.3f}, step", step, end)
+        ended = watch.reached(step, loss)
         if loss < course.enough:
             reason = "solved"
             break
-        if not cooling and watch.stale(step, loss):
-            if not watch.left_chance:
-                reason = "chance"
-                break
+        if not cooling and ended:
             reason, cooling = "plateau", True
-            start, place, end = step, along, min(course.steps, step + course.patience)
+            start, place, end = step, along, min(course.steps, step + math.ceil(COOLING * step))
     towers.eval()
-    return Outcome(step, loss, chance, reason, course.patience, precision)
+    return Outcome(step, loss, chance, reason, tuple(watch.curve), precision)
 
 
 def _loss(towers: contrastive_towers.Towers, one: Example, precision: classifier.Precision) -> torch.Tensor:
@@ -193,17 +180,21 @@ def _loss(towers: contrastive_towers.Towers, one: Example, precision: classifier
 
 
 def _held_out_loss(towers: contrastive_towers.Towers, held_out: Sequence[Example]) -> float:
+    """Mean loss at the one sharpness that suits the held-out keys best; never above chance."""
     towers.eval()
+    losses = torch.zeros(len(SHARPNESSES) + 1, dtype=torch.float64)
     with torch.no_grad():
-        mean = sum(_loss(towers, one, "float32").item() for one in held_out) / len(held_out)
+        for one in held_out:
+            raw, released = towers(
+                one.raw, one.released, raw_labels=one.raw_labels, released_labels=one.released_labels
+            )
+            logits, linked = raw.float() @ released.float().T, one.linked()
+            both = [contrastive_towers.symmetric_loss(sharpness * logits, linked) for sharpness in (0.0, *SHARPNESSES)]
+            losses += torch.stack(both).double().cpu() / len(held_out)
     towers.train()
-    return mean
+    return float(losses.min())
 
 
 def _chance(one: Example) -> float:
-    linked = torch.zeros(len(one.raw), len(one.released), dtype=torch.bool)
-    linked[one.links[:, 0].cpu(), one.links[:, 1].cpu()] = True
-    level = torch.zeros(linked.shape)
-    return (
-        contrastive_towers.matching_loss(level, linked) + contrastive_towers.matching_loss(level.T, linked.T)
-    ).item() / 2
+    linked = one.linked()
+    return contrastive_towers.symmetric_loss(torch.zeros(linked.shape, device=linked.device), linked).item()

@@ -117,10 +117,19 @@ def standardise(scores: torch.Tensor) -> torch.Tensor:
     return centred / centred.std(dim=0, correction=0).clamp_min(torch.finfo(scores.dtype).tiny)
 
 
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """Scores (n, m) float64 after so many rounds, and whether the matching stayed."""
+
+    scores: torch.Tensor
+    rounds: int
+    stayed: bool
+
+
 def refine(
     known: torch.Tensor, seen: torch.Tensor, weights: torch.Tensor, start: torch.Tensor, blend: float
-) -> torch.Tensor:
-    """Scores (n, m) float64, from matching and scoring until the matching stays.
+) -> Refined:
+    """Scores from matching and scoring until the matching stays, `ROUNDS` times at most.
 
     A candidate's score for a released row is the inner product of their Gram rows, the columns being matched as they
     are now, summed over tokens; to it `blend` times the starting scores are added.
@@ -134,7 +143,7 @@ def refine(
     base = standardise(start)
     rows, cols = assign(base)
     seen_before: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for _ in range(ROUNDS):
+    for number in range(1, ROUNDS + 1):
         total = torch.zeros_like(start, dtype=torch.float32)
         for weight, ours, theirs in zip(weights.tolist(), known, seen, strict=True):
             total += weight * (ours[:, rows] @ theirs[cols])
@@ -143,8 +152,8 @@ def refine(
         rows, cols = assign(scores)
         # A matching seen before is a fixed point, or a cycle that would never end.
         if any(torch.equal(rows, old[0]) and torch.equal(cols, old[1]) for old in seen_before):
-            break
-    return scores
+            return Refined(scores, number, True)
+    return Refined(scores, ROUNDS, False)
 
 
 def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:

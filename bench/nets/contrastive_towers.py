@@ -228,13 +228,22 @@ class Towers(nn.Module):
         """Mean negative log-likelihood of the links (p, 2); log(n) at chance."""
         scale = self.log_scale.exp().clamp(max=LARGEST_SCALE)
         logits = scale * raw @ released.T
-        place = links[:, 0] * logits.shape[1] + links[:, 1]
-        linked = torch.zeros_like(logits, dtype=torch.bool).flatten().scatter_(0, place, True).view(logits.shape)
-        return (matching_loss(logits, linked) + matching_loss(logits.T, linked.T)) / 2
+        return symmetric_loss(logits, linked_pairs(links, (len(raw), len(released))))
 
     def loss(self, raw: Tensor, released: Tensor, links: Tensor) -> Tensor:
         """`match` of the embeddings of raw and released rows."""
         return self.match(self.raw(raw), self.released(released), links)
+
+
+def linked_pairs(links: Tensor, shape: tuple[int, int]) -> Tensor:
+    """(n, m) bool of links (p, 2), on their device."""
+    linked = torch.zeros(shape, dtype=torch.bool, device=links.device)
+    return linked.flatten().scatter_(0, links[:, 0] * shape[1] + links[:, 1], True).view(shape)
+
+
+def symmetric_loss(logits: Tensor, linked: Tensor) -> Tensor:
+    """Mean of `matching_loss` by rows and by columns."""
+    return (matching_loss(logits, linked) + matching_loss(logits.T, linked.T)) / 2
 
 
 def matching_loss(logits: Tensor, linked: Tensor) -> Tensor:

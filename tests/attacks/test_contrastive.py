@@ -90,13 +90,23 @@ def fitted(attack, method, private):
     return attack.fit(View(private, method.fit(private, 0), private, private), 0)
 
 
-def test_a_run_at_chance_ends_when_its_patience_is_over_and_says_so():
-    attack = Contrastive(steps=900, batch=16, width=16, depth=1, patience=50, relations=False)
-    notes = fitted(attack, Noise(), images(32, 8)).notes()
-    assert notes["ended by"] == "chance for 50 steps"
-    assert notes["steps"] == 125  # the first check that is more than 50 steps after the warm-up of 50
+def test_a_run_at_chance_takes_its_least_steps_and_says_that_it_ended_at_a_plateau():
+    attack = Contrastive(steps=900, batch=16, width=16, depth=1, least=200, relations=False)
+    attacker = fitted(attack, Noise(), images(32, 8))
+    (curve,) = attacker.learning()
+    notes = attacker.notes()
+    assert notes["ended by"] == "plateau"
+    assert 200 <= notes["steps"] < 900
     assert notes["held-out loss at chance"] == pytest.approx(math.log(16))
-    assert notes["held-out loss"] > 0.9 * math.log(16)
+    assert 0.9 * math.log(16) < notes["held-out loss"] <= math.log(16) + 1e-6
+    assert curve.converged
+    assert curve.points[-1] == (notes["steps"], notes["held-out loss"])
+
+
+def test_a_run_whose_budget_ends_first_has_not_converged():
+    (curve,) = fitted(replace(SMALL, steps=40), Noise(), images(32, 8)).learning()
+    assert not curve.converged
+    assert curve.reason == "the budget of 40 steps ended first"
 
 
 def test_a_set_larger_than_the_limit_is_scored_in_parts(monkeypatch):

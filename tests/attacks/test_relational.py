@@ -1,3 +1,4 @@
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -96,11 +97,22 @@ def test_noise_stays_at_chance():
     assert play(Relational(keys=3, held_out=1), Noise().fit(private, 0), private).top_1 <= 9 / 200
 
 
-def test_what_is_at_chance_on_keys_of_her_own_is_not_refined_and_the_notes_say_so(monkeypatch):
-    monkeypatch.setattr(relational, "refine", None)  # asking for it fails
+def test_what_is_at_chance_on_keys_of_her_own_is_refined_all_the_same_and_stays_at_chance(monkeypatch):
+    asked = []
+    monkeypatch.setattr(relational, "refine", lambda *told: asked.append(told) or refine(*told))
     private = images()
-    notes = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0).notes()
-    assert notes["matching"] == "signatures only (stopped: at chance on held-out keys, -4.094)"  # -log(60)
+    attacker = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0)
+    assert len(asked) >= len(relational.BLENDS)
+    (curve,) = attacker.learning()
+    assert curve.points[0][1] == pytest.approx(-math.log(len(private)), abs=0.2)
+
+
+def test_a_refined_matching_says_whether_it_stayed():
+    private = images()
+    (curve,) = PLACES.fit(View(private, Layers(5), private, private), 0).learning()
+    assert curve.converged
+    assert curve.points[1][1] > curve.points[0][1]
+    assert "stayed after" in curve.reason
 
 
 def test_refinement_finds_rows_that_signatures_miss():
@@ -251,7 +263,8 @@ def test_refinement_recovers_a_matching_from_a_few_right_pairs():
     start = torch.randn(50, 50, generator=generator(2)).double()
     start[order[:15], torch.arange(15)] += 10
     found = refine(known[None], known[order][:, order][None], torch.ones(1), start, 0.3)
-    assert torch.equal(found.argmax(dim=0), order)
+    assert found.stayed
+    assert torch.equal(found.scores.argmax(dim=0), order)
 
 
 def test_a_matching_of_more_candidates_than_releases_uses_each_once():

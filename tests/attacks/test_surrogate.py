@@ -7,6 +7,7 @@ from made.attack_games import play
 from made.datasets import unlabelled
 from torch import Tensor
 
+from attacks import surrogate
 from attacks.relational import Relational
 from attacks.surrogate import Surrogate
 from bench.eve.ridge import Pairs, predict
@@ -103,9 +104,31 @@ def test_a_perfect_base_is_kept_and_its_notes_are_passed_on():
     assert game.attacker.variant is None
     assert game.attacker.notes() == {
         "surrogate": "none: the base's scores",
-        "top-1 on simulated keys, none: the base's scores": 1.0,
+        "log2 rank on simulated keys, none: the base's scores": 0.0,
         "base: told": 1,
     }
+
+
+def test_a_surrogate_says_that_its_matches_stayed_and_passes_on_the_curves_of_its_base():
+    private = images(60)
+    view = View(private, Noise().fit(private, 0), private, private)
+    base, own = (
+        Surrogate(base=Relational(keys=2, held_out=1, reading="places"), rounds=2, held_out=1).fit(view, 0).learning()
+    )
+    assert base.part == "base"
+    assert own.part == "surrogate"
+    assert own.converged
+    scheme = Dauntless(patch_size=4).fit(images(), 0)
+    (curve,) = Surrogate(base=Lengths()).fit(View(images(), scheme, images(), images()), 0).learning()
+    assert curve.points[1][1] < 0.1 < curve.points[0][1]
+    assert curve.converged
+
+
+def test_weak_matches_are_learned_from_where_no_more_are_first():
+    """What counts is the rank of links, not only how many are first."""
+    scores = TableScores(torch.tensor([[3.0, 1.0, 0.0], [2.0, 1.0, 5.0], [1.0, 1.0, 4.0]]).double())
+    links = torch.tensor([[0, 0], [1, 1], [2, 2]])
+    assert surrogate._log_ranks(scores, links).exp2().tolist() == [1.0, 2.0, 2.0]
 
 
 def test_the_same_seed_gives_the_same_scores():

@@ -5,52 +5,9 @@ import torch
 from torch import nn
 
 from bench.eve import contrast
-from bench.eve.contrast import Course, Example, Plateau, train, training_precision
+from bench.eve.contrast import Course, Example, train, training_precision
 from bench.nets.contrastive_towers import Tower, Towers
 from bench.nets.training import seeded
-
-
-def watched(losses, patience=100):
-    """The number of checks, 25 steps apart, until the losses are stale; None: they never are."""
-    watch = Plateau(4.0, patience)
-    for number, loss in enumerate(losses, start=1):
-        if watch.stale(25 * number, loss):
-            return number
-    return None
-
-
-def test_a_loss_that_never_leaves_chance_is_stale_after_warm_up_and_patience():
-    assert watched([4.0] * 40) == 7  # 175 steps: more than 100 after the 50 of the warm-up
-
-
-def test_losses_that_fall_towards_chance_from_above_are_no_progress():
-    assert watched([6.0 - 0.05 * number for number in range(40)]) == 7
-
-
-def test_a_loss_far_above_chance_hides_no_progress_after_it():
-    assert watched([9.0, 9.0, 3.9, 3.8, 3.7, 3.6, 3.6, 3.6, 3.6]) is None
-
-
-def test_a_falling_loss_is_never_stale():
-    assert watched([4.0 - 0.08 * number for number in range(40)]) is None
-
-
-def test_a_late_break_through_within_the_patience_is_awaited():
-    assert watched([4.0] * 5 + [4.0 - 0.3 * number for number in range(10)]) is None
-
-
-def test_one_lucky_check_hardly_renews_the_patience():
-    # A single loss of 3.9 is averaged with two others: better than 4 by a hundredth takes 3.88.
-    assert watched([4.0, 4.0, 3.9] + [4.0] * 20) == 7
-
-
-def test_only_losses_below_chance_have_left_it():
-    watch = Plateau(4.0, 100)
-    watch.stale(25, 5.0)
-    watch.stale(50, 4.0)
-    assert not watch.left_chance
-    watch.stale(75, 0.1)
-    assert watch.left_chance
 
 
 class Fixed(nn.Module):
@@ -87,20 +44,33 @@ def exercise(course, rates):
 
 def test_a_plateau_below_chance_runs_through_the_rest_of_the_cosine():
     rates = []
-    outcome = exercise(Course(steps=10_000, learning_rate=1e-3, enough=0.01, patience=100), rates)
+    outcome = exercise(Course(steps=10_000, learning_rate=1e-2, enough=0.01, least=100), rates)
     assert outcome.reason == "plateau"
-    assert outcome.steps < 1000
+    assert outcome.steps < 2000
     assert outcome.loss < 0.5 * outcome.chance
-    before, after = rates[-102], rates[-1]
-    assert before > 0.9e-3
-    assert after < 1e-6
-    assert all(late <= early for early, late in zip(rates[-101:], rates[-100:], strict=False))
+    cooled = outcome.steps - outcome.steps * 4 // 5
+    assert rates[-cooled - 2] > 0.9e-2
+    assert rates[-1] < 1e-4
+    assert all(late <= early for early, late in zip(rates[-cooled:], rates[-cooled + 1 :], strict=False))
+    curve = outcome.learning()
+    assert curve.converged
+    assert curve.points[-1] == (outcome.steps, outcome.loss)
+
+
+def test_towers_that_know_nothing_are_trained_for_the_least_steps():
+    rows = torch.eye(8)[:1].expand(8, 8)
+    example = Example(rows, rows, torch.arange(8).unsqueeze(1).expand(8, 2))
+    outcome = train(Towers(Fixed(1.0), Fixed(1.0)), lambda step: example, [example], Course(10_000, 1e-3, 0.01, 400))
+    assert outcome.loss == pytest.approx(outcome.chance, abs=1e-4)
+    assert (outcome.reason, outcome.steps) == ("plateau", 500)  # with a quarter more, of a falling rate
 
 
 def test_without_a_plateau_the_cosine_is_the_plain_one():
     rates = []
-    outcome = exercise(Course(steps=120, learning_rate=1e-3, enough=0.01, patience=1000), rates)
+    outcome = exercise(Course(steps=120, learning_rate=1e-3, enough=0.01, least=1000), rates)
     assert (outcome.reason, outcome.steps) == ("last step", 120)
+    assert not outcome.learning().converged
+    assert outcome.learning().reason == "the budget of 120 steps ended first"
     plain = [1e-3 * min(1, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * step / 120)) for step in range(120)]
     assert rates == pytest.approx(plain)
 
@@ -119,8 +89,15 @@ def test_the_cpu_trains_in_float32():
 
 
 def test_held_out_losses_and_scores_never_use_bfloat16(monkeypatch):
-    precisions = []
-    plain = contrast._loss
+    precisions, held_out = [], []
+    plain, judged = contrast._loss, contrast.contrastive_towers.symmetric_loss
+
+    def seen(logits, linked):
+        if not torch.is_grad_enabled():
+            held_out.append((torch.is_autocast_enabled("cpu"), logits.dtype))
+        return judged(logits, linked)
+
+    monkeypatch.setattr(contrast.contrastive_towers, "symmetric_loss", seen)
 
     def noted(towers, one, precision):
         precisions.append((torch.is_grad_enabled(), precision))
@@ -129,9 +106,10 @@ def test_held_out_losses_and_scores_never_use_bfloat16(monkeypatch):
     monkeypatch.setattr(contrast, "_loss", noted)
     monkeypatch.setattr(contrast, "training_precision", lambda device: "bfloat16")
     rates = []
-    outcome = exercise(Course(steps=12, learning_rate=1e-3, enough=0.01, patience=100), rates)
+    outcome = exercise(Course(steps=12, learning_rate=1e-3, enough=0.01, least=100), rates)
     assert outcome.precision == "bfloat16"
-    assert set(precisions) == {(True, "bfloat16"), (False, "float32")}
+    assert set(precisions) == {(True, "bfloat16")}
+    assert set(held_out) == {(False, torch.float32)}
 
 
 def test_under_bfloat16_products_and_loss_stay_float32():

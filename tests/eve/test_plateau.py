@@ -1,0 +1,53 @@
+import torch
+
+from bench.eve.plateau import Plateau
+
+
+def watched(losses, least=150):
+    """The number of checks, 25 steps apart, until a plateau; None: there is none."""
+    watch = Plateau(4.0, least)
+    for number, loss in enumerate(losses, start=1):
+        if watch.reached(25 * number, loss):
+            return number
+    return None
+
+
+def noisy(losses, size, seed=0):
+    noise = size * torch.randn(len(losses), generator=torch.Generator().manual_seed(seed))
+    return [loss + float(error) for loss, error in zip(losses, noise, strict=True)]
+
+
+def test_losses_that_never_leave_chance_are_a_plateau_after_the_least_steps():
+    assert watched([4.0] * 40) == 6
+
+
+def test_a_falling_loss_is_no_plateau():
+    assert watched([4.0 - 0.08 * number for number in range(40)]) is None
+
+
+def test_a_break_through_after_the_least_steps_is_awaited_as_long_as_it_took():
+    late = [4.0] * 20 + [4.0 - 0.1 * number for number in range(1, 20)] + [2.0] * 200
+    assert watched(late, least=600) > 2 * 30
+
+
+def test_noise_without_a_trend_is_a_plateau_soon():
+    ends = [watched(noisy([3.0] * 400, 0.05, seed), least=600) for seed in range(20)]
+    assert all(end is not None for end in ends)
+    assert sorted(ends)[10] <= 2 * 24
+
+
+def test_a_slow_fall_under_noise_is_no_plateau_while_it_lasts():
+    # 2.0 in 200 checks: in half of them it falls by many times its noise.
+    losses = [4.0 - 0.01 * number for number in range(200)]
+    assert all(watched(noisy(losses, 0.05, seed), least=600) is None for seed in range(20))
+
+
+def test_no_plateau_counts_before_the_least_steps():
+    assert watched([4.0] * 40, least=700) == 28
+
+
+def test_the_curve_is_kept():
+    watch = Plateau(4.0, 100)
+    watch.reached(25, 3.5)
+    watch.reached(50, 3.0)
+    assert watch.curve == [(25, 3.5), (50, 3.0)]
