@@ -8,18 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import torch
 
 from bench.owner.grid_noise import GridNoise
 from bench.owner.secret_key import SecretKey, SecretScheme
-from bench.randomness import Stream
+from bench.randomness import Secret, Stream
 from bench.types import Dataset, Mechanism, Method, Release, State, by_blocks, paired
 from bench.validation import at_least, one_of, positive
 
-Kept = Literal["scalar", "noisy-scalar", "length", "group", "nothing"]
-KEPT: tuple[Kept, ...] = ("scalar", "noisy-scalar", "length", "group", "nothing")
+Kept = Literal["scalar", "noisy-scalar", "length", "group", "pixels", "nothing"]
+KEPT: tuple[Kept, ...] = ("scalar", "noisy-scalar", "length", "group", "pixels", "nothing")
+Places = Literal["public", "secret"]
 LEVELS = 256
 ROWS = 256
 
@@ -31,10 +32,13 @@ class KnownLeak(Method):
     Args:
         keeps: "scalar": the row's mean, exactly, everywhere in place of the row. "noisy-scalar": the same with Laplace
             noise of its own. "length": the row turned by a random rotation of its own, which keeps its Euclidean length
-            and nothing else. "group": the mean of a random group of rows in place of each of them. "nothing": the row
-            under a one-time pad of whole grey levels (256 of them, rounded).
-        scale: Of the noise, in units of the values.
+            and nothing else. "group": the mean of a random group of rows in place of each of them. "pixels": normal
+            noise, in which a few numbers of every row stay as they are, at the same places in all rows. "nothing": the
+            row under a one-time pad of whole grey levels (256 of them, rounded).
+        scale: Of the noise of "noisy-scalar", in units of the values.
         k: Rows of a group; the last group takes what is left over.
+        pixels: Numbers of a row that stay as they are.
+        places: "public": the places are the same for all keys. "secret": each key draws them.
     """
 
     name: ClassVar[str] = "known-leak"
@@ -44,11 +48,15 @@ class KnownLeak(Method):
     keeps: Kept = "length"
     scale: float = 0.02
     k: int = 10
+    pixels: int = 4
+    places: Places = "secret"
 
     def __post_init__(self) -> None:
         one_of(KEPT, keeps=self.keeps)
+        one_of(get_args(Places), places=self.places)
         positive(scale=self.scale)
         at_least(2, k=self.k)
+        at_least(1, pixels=self.pixels)
 
     def fit(self, public: Dataset, seed: int) -> KnownLeakScheme:
         """The public table's range, else [0, 1], for pad and noise."""
@@ -64,10 +72,10 @@ class KnownLeak(Method):
     def bayes_guesswork(self, images: int) -> float | None:
         """Mean guesses of the best possible attack on so many rows.
 
-        None if it is not known. The attack is on the whole release. Exact scalars and lengths differ from row to row:
-        the first guess is right. In a group of k, the candidates of one released row are tried one after the other: (k
-        + 1) / 2 on average. Under the pad, (n^2 + 1) / (n + 1). With noise it depends on the rows: the `likelihood`
-        attack, which knows the noise, attains it.
+        None if it is not known. The attack is on the whole release. Exact scalars, lengths and pixels differ from row
+        to row: the first guess is right. In a group of k, the candidates of one released row are tried one after the
+        other: (k + 1) / 2 on average. Under the pad, (n^2 + 1) / (n + 1). With noise it depends on the rows: the
+        `likelihood` attack, which knows the noise, attains it.
         """
         if self.keeps == "noisy-scalar":
             return None
@@ -89,6 +97,12 @@ class KnownLeakKey(SecretKey):
     def query(self, samples: torch.Tensor) -> torch.Tensor:
         """The same of other rows, by other random numbers."""
         return self._leak(samples, "query")
+
+    def _places(self, width: int) -> torch.Tensor:
+        """Numbers of a row, of so many, that stay as they are."""
+        method = self.scheme.method
+        secret = Secret.of_seed(0, "places") if method.places == "public" else self.secret.derive("places")
+        return secret.stream().permutation(width)[: method.pixels]
 
     def _leak(self, samples: torch.Tensor, call: str) -> torch.Tensor:
         """Of every row what is kept, `ROWS` rows at a time."""
@@ -115,6 +129,9 @@ class KnownLeakKey(SecretKey):
             return each(lambda rows: _turned(rows, stream))
         if method.keeps == "nothing":
             return each(lambda rows: _padded(rows, self.scheme.span.tolist(), stream))
+        if method.keeps == "pixels":
+            places = self._places(samples.shape[1:].numel()).to(samples.device)
+            return each(lambda rows: _raw_at(rows, places, stream))
         if method.keeps == "group":
             return shown(*_grouped(samples, method.k, stream))
         means = torch.cat([_mean(part.flatten(1).double()) for part in torch.split(samples, ROWS)])
@@ -175,6 +192,13 @@ def _turned(rows: torch.Tensor, stream: Stream) -> torch.Tensor:
     lengths, own = (torch.linalg.vector_norm(vectors, dim=1, keepdim=True) for vectors in (rows, drawn))
     turned: torch.Tensor = drawn * (lengths / own)
     return turned
+
+
+def _raw_at(rows: torch.Tensor, places: torch.Tensor, stream: Stream) -> torch.Tensor:
+    """Normal noise for rows (n, d), raw at the places."""
+    noise = stream.normal(*rows.shape).to(rows)
+    noise[:, places] = rows[:, places]
+    return noise
 
 
 def _grouped(samples: torch.Tensor, k: int, stream: Stream) -> tuple[torch.Tensor, torch.Tensor]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import torch
 
+from bench.rows.bit_planes import planes
+
 SIDE = 16
 LEAST = 4  # pixels of a window's side
 CHANNELS = 4
@@ -34,19 +36,6 @@ def appearances(raw: torch.Tensor, released: torch.Tensor) -> Iterator[tuple[str
         small = _pooled(raw.mean(dim=1, keepdim=True))
         for channel in range(min(released.shape[1], CHANNELS)):
             yield f"channel {channel}", small, _pooled(released[:, channel : channel + 1], like=small)
-
-
-def planes(rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    """Values, then low bits of bytes, fractions and mantissas, which people overlook."""
-    yield "values", rows
-    bytes_ = (rows * 255).round()
-    yield "low four bits of 8", bytes_.remainder(16)
-    yield "low two bits of 8", bytes_.remainder(4)
-    yield "fractions of 1/255", rows * 255 - bytes_
-    yield "fractions of 1/4096", (rows * 4096).remainder(1)
-    mantissa = rows.contiguous().view(torch.int32)
-    yield "last byte", (mantissa & 255).float()
-    yield "last byte but one", ((mantissa >> 8) & 255).float()
 
 
 def _windows(raw: torch.Tensor, rows: torch.Tensor) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:

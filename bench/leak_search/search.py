@@ -21,7 +21,8 @@ import numpy as np
 import scipy
 import torch
 
-from bench.leak_search.appearances import appearances, planes
+from bench.leak_search.appearances import appearances
+from bench.rows.bit_planes import planes
 from bench.seeds import generator
 
 COMPARED = 1 << 29

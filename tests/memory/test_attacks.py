@@ -28,6 +28,7 @@ from methods.instahide import InstaHide
         "leverage",
         "likelihood",
         "nearest-neighbour",
+        "needle",
         "prng",
         "re-clustering",
         "label-linkage",

@@ -21,7 +21,7 @@ def images(seed: int = 0, n: int = N) -> Dataset:
     return Dataset("made", samples, None, None, (), False, True)
 
 
-def released(keeps: Kept, rows: Dataset, seed: int = 0, **more: float) -> Release:
+def released(keeps: Kept, rows: Dataset, seed: int = 0, **more: float | str) -> Release:
     method = KnownLeak(keeps=keeps, **more)  # type: ignore[arg-type]
     return method.fit(images(9), 0).sample_key(Secret.of_seed(seed)).release(rows)
 
@@ -78,7 +78,7 @@ def test_the_best_guesswork_is_known(keeps: Kept, expected: float | None) -> Non
 
 def test_no_labels_are_released_and_a_key_does_the_same_again() -> None:
     rows = images()
-    for keeps in ("scalar", "noisy-scalar", "length", "group", "nothing"):
+    for keeps in ("scalar", "noisy-scalar", "length", "group", "pixels", "nothing"):
         one, two = (released(cast(Kept, keeps), rows, seed=3) for _ in range(2))
         assert one.labels is None
         assert torch.equal(one.samples, two.samples)
@@ -95,3 +95,19 @@ def test_a_groups_mean_is_declared_to_show_all_its_members() -> None:
     for number in range(4):
         folds = torch.unique(part[group == number]).tolist()
         assert [told[row].nonzero()[:, 0].tolist() for row in (group == number).nonzero()[:, 0]] == [folds] * 10
+
+
+def test_pixels_stay_at_the_same_places_of_all_rows_and_of_all_keys_if_the_places_are_public() -> None:
+    rows = images(n=30)
+    kept = {
+        places: [
+            (released("pixels", rows, seed, pixels=5, places=places).samples == rows.samples).flatten(1)
+            for seed in (3, 4)
+        ]
+        for places in ("public", "secret")
+    }
+    for one in (each for both in kept.values() for each in both):
+        assert one.sum(dim=1).eq(5).all()
+        assert (one == one[0]).all()
+    assert torch.equal(*kept["public"])
+    assert not torch.equal(*kept["secret"])
