@@ -22,7 +22,8 @@ class PersonRisk:
     """People identified by an attack: P people, K keys.
 
     Args:
-        found: (K, P) bool.
+        found: (K, P) float64 in [0, 1]: the probability of identification, tied best scores at random; 0 or 1 without
+            ties.
         luck: (K, P) float64 in [0, 1]: the probability of identification if the attack's answers stayed the same and
             rows were dealt to people at random. An attack that names one person for every row always finds that person.
         chance: (P,) float64: the same probability for random scores.
@@ -43,7 +44,7 @@ class PersonRisk:
     @property
     def trials(self) -> torch.Tensor:
         """(K, P) bool: keys under which each person could be found."""
-        return torch.ones_like(self.found) if self.asked is None else self.asked
+        return torch.ones_like(self.found, dtype=torch.bool) if self.asked is None else self.asked
 
     def __post_init__(self) -> None:
         shape = self.found.shape
@@ -52,7 +53,7 @@ class PersonRisk:
                 f"expected found and luck (keys, people) and chance (people), at least one of each, got "
                 f"{tuple(shape)}, {tuple(self.luck.shape)} and {tuple(self.chance.shape)}"
             )
-        if bool((self.found & ~self.trials).any()) or not bool(self.trials.any(dim=0).all()):
+        if bool(((self.found > 0) & ~self.trials).any()) or not bool(self.trials.any(dim=0).all()):
             raise ValueError("expected each person to have a key, and to be found only under such keys")
 
 

@@ -10,7 +10,13 @@ import torch
 from bench.evidence import MembershipEvidence, PairEvidence
 from bench.evidence import PersonRisk as Recognition
 from bench.seeds import derive
-from bench.statistics.identification_risk import counted_luck, luckiest, people_of, risk_score
+from bench.statistics.identification_risk import (
+    counted_luck,
+    found_score,
+    luckiest,
+    people_of,
+    risk_score,
+)
 from bench.types import Column, Metric, NotApplicable, Score
 
 ONE_IN = 100
@@ -39,15 +45,44 @@ class PersonRisk(Metric[PairEvidence]):
     def __call__(self, evidence: PairEvidence) -> Score:
         """`risk_score` of the people in first guesses; p from `luckiest`.
 
-        The distribution and the groups are parts.
+        Raises:
+            NotApplicable: The evidence does not say whom they found, or there are too few keys.
+        """
+        if evidence.people is None:
+            raise NotApplicable("the evidence does not say whom first guesses found")
+        score = risk_score(evidence.people, seed=derive(evidence.seed, "people"))
+        return replace(score, p=luckiest(evidence.people))
+
+
+@dataclass(frozen=True)
+class PeopleFound(Metric[PairEvidence]):
+    """Share of people whom first guesses find; parts: median person, groups."""
+
+    name: ClassVar[str] = "people-found"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Knolle et al. 2026, Nature"
+    column: ClassVar[Column] = Column(
+        title="People found",
+        meaning="The share of people whom Eve's first guess for one of their images names, the mean over keys; the "
+        "typical (median) person and groups of people stand beside it. Ties are averaged.",
+        group="Privacy by patient: weakest figure",
+        digits=3,
+        chance="1/n for n people with one image each",
+        order=15,
+    )
+
+    def __call__(self, evidence: PairEvidence) -> Score:
+        """`found_score` of the people in first guesses.
+
+        With one image a person it equals top-1.
 
         Raises:
             NotApplicable: The evidence does not say whom they found.
         """
         if evidence.people is None:
             raise NotApplicable("the evidence does not say whom first guesses found")
-        score = risk_score(evidence.people, seed=derive(evidence.seed, "people"))
-        return replace(score, p=luckiest(evidence.people))
+        return found_score(evidence.people, seed=derive(evidence.seed, "people"))
 
 
 @dataclass(frozen=True)
@@ -70,14 +105,42 @@ class MemberRisk(Metric[MembershipEvidence]):
     )
 
     def __call__(self, evidence: MembershipEvidence) -> Score:
-        """`risk_score` of recognised members, without p; distribution and groups are parts.
+        """`risk_score` of recognised members, without p.
 
         The few releases without a person do not tell how often the person is taken for a member all the same.
 
         Raises:
-            NotApplicable: There are no members, or no others.
+            NotApplicable: There are no members, no others, or too few keys.
         """
         return risk_score(told_members(evidence), seed=derive(evidence.seed, "people"))
+
+
+@dataclass(frozen=True)
+class MembersFound(Metric[MembershipEvidence]):
+    """Share of members recognised; parts: median member, groups."""
+
+    name: ClassVar[str] = "members-found"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Carlini et al. 2022, section IV"
+    column: ClassVar[Column] = Column(
+        title="Members found",
+        meaning="The share of people in the release whom Eve recognises as such, where she takes one in a hundred "
+        "other people for such a person, the mean over keys; the typical (median) member and groups of people stand "
+        "beside it.",
+        group="Membership: weakest figure over the attacks that count",
+        digits=3,
+        chance="about 0.01",
+        order=14,
+    )
+
+    def __call__(self, evidence: MembershipEvidence) -> Score:
+        """`found_score` of recognised members.
+
+        Raises:
+            NotApplicable: There are no members, or no others.
+        """
+        return found_score(told_members(evidence), seed=derive(evidence.seed, "people"))
 
 
 def told_members(evidence: MembershipEvidence) -> Recognition:
@@ -99,7 +162,9 @@ def told_members(evidence: MembershipEvidence) -> Recognition:
     ever = inside.any(dim=0)
     groups = {name: {group: of[ever] for group, of in members.items()} for name, members in evidence.groups.items()}
     luck = counted_luck(wrong.double(), out, usual).expand(inside.shape)[:, ever]
-    return Recognition((above & inside)[:, ever], luck, usual[ever], groups, inside[:, ever], (wrong[ever], out[ever]))
+    return Recognition(
+        (above & inside)[:, ever].double(), luck, usual[ever], groups, inside[:, ever], (wrong[ever], out[ever])
+    )
 
 
 def by_luck(rows: torch.Tensor, mean: float) -> torch.Tensor:

@@ -29,7 +29,7 @@ from bench.rows.grouping import persons_of
 from bench.rows.row_sets import renumbered
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
-from bench.statistics.identification_risk import Named, found_people
+from bench.statistics.people_named import Named, found_people, owned_rows
 from bench.types import LEARNING, Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View, learning_of
 from bench.workbench.workbench import Workbench
 
@@ -90,7 +90,7 @@ class Reidentification(Evaluator[Workbench]):
         links = torch.stack((torch.arange(n), torch.randperm(n, generator=generator(0))), dim=1)
         halves = half_samples(subjects, n, 4, seed=1)
         counts = [[_sample_counts(len(half), key) for half in halves] for key in range(2)]
-        identified = torch.rand(2, n // 3, generator=generator(2)) < 0.3
+        identified = (torch.rand(2, n // 3, generator=generator(2)) < 0.3).double()
         luck = torch.full((2, n // 3), 0.1, dtype=torch.float64)
         risk = PersonRisk(identified, luck, luck[0], {"sex": {"female": torch.arange(n // 3) % 2 == 0}})
         own = [_sample_counts(n, key) for key in range(2)]
@@ -141,6 +141,7 @@ def _attack_once(
     drawn = _halves(bench)
     samples = [order.argsort()[rows].sort().values for rows in drawn]
     persons, groups = persons_of(bench.private)[order], bench.attributes.get("private")
+    identities = persons_of(candidates)
     counts_by_notion: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
     owners: dict[str, list[torch.Tensor]] = {}
@@ -175,7 +176,9 @@ def _attack_once(
         for place, notion in enumerate(others):
             first_set = len(all_links) + place * (1 + sets)
             exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
-        guesses.append(Named(guarded.untouched(attack.name, partial(first_guesses, scores)), all_links["images"]))
+        owned = owned_rows(all_links["images"], identities)
+        named = guarded.untouched(attack.name, partial(first_guesses, scores, identities, owned))
+        guesses.append(Named(named, owned))
         del scores  # frees what the attacker holds of this release
         report("score", number + 1, bench.preset.keys)
     links = _links(_renumbered(first, order), torch.arange(n), subjects)

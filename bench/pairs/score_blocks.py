@@ -89,25 +89,83 @@ def split_evenly(length: int, block: int) -> list[slice]:
 BLOCK = 1024
 
 
-def first_guesses(scores: PairScores, *, block: int = BLOCK) -> torch.Tensor:
-    """Eve's best-scored raw row (m,) int64, on the CPU, per released row.
+TIED = 4_000_000
+"""Chances held at once of groups of raw rows and released rows with tied best scores."""
 
-    Of equal scores the first: candidates stand in a secret random order, so it is any of them.
+
+@dataclass(frozen=True, eq=False)
+class FirstGuesses:
+    """Eve's first guess for every released row, tied best scores at random.
+
+    Args:
+        hits: (o,) float64 in [0, 1], by asked pair: the probability that the released row's first guess is of the
+            group.
+        named: (g,) float64, by group: the expected number of released rows whose first guess is of the group.
+        squares: (g,) float64: the sum of those probabilities squared.
+        rows: m, the number of released rows.
+    """
+
+    hits: torch.Tensor
+    named: torch.Tensor
+    squares: torch.Tensor
+    rows: int
+
+
+def first_guesses(scores: PairScores, groups: torch.Tensor, asked: torch.Tensor, *, block: int = BLOCK) -> FirstGuesses:
+    """Groups of the best-scored raw rows, averaged over ties.
+
+    If t raw rows share the best score of a released row and c of them are of a group, the probability is c / t.
 
     Args:
         scores: n raw by m released rows.
+        groups: (n,) int64 on the CPU, the group of each raw row from 0: its person.
+        asked: (2, o) int64 on the CPU: groups and released rows.
         block: Side of the blocks; the result does not depend on it.
     """
-    m = scores.shape[1]
-    best, rows = torch.full((m,), -torch.inf, dtype=torch.float64), torch.zeros(m, dtype=torch.int64)
-    for band, cols in blocks(scores.shape, block):
-        top, index = scores.block(band, cols).detach().max(dim=0)
-        values, places = top.to("cpu", torch.float64), index.cpu() + band.start
-        # Blocks of one column band come from the top down, or in any order: of equal scores the lower row stays.
-        better = (values > best[cols]) | ((values == best[cols]) & (places < rows[cols]))
-        best[cols] = torch.where(better, values, best[cols])
-        rows[cols] = torch.where(better, places, rows[cols])
-    return rows
+    n, m = scores.shape
+    count = int(groups.max()) + 1
+    named, squares = torch.zeros(count, dtype=torch.float64), torch.zeros(count, dtype=torch.float64)
+    hits = torch.zeros(asked.shape[1], dtype=torch.float64)
+    bands = split_evenly(n, block)
+    for cols in split_evenly(m, block):
+        best, first, tied = _tops(scores, bands, cols)
+        alone = tied == 1
+        guessed = groups[first]
+        sure = torch.bincount(guessed[alone], minlength=count)
+        named += sure
+        squares += sure
+        here = ((asked[1] >= cols.start) & (asked[1] < cols.stop)).nonzero().flatten()
+        at = asked[1, here] - cols.start
+        hits[here] = (alone[at] & (guessed[at] == asked[0, here])).double()
+        for part in torch.split((~alone).nonzero().flatten(), max(1, TIED // count)):
+            chances = torch.zeros(count, len(part), dtype=torch.float64)
+            for band in bands:
+                top = scores.block(band, cols).detach()[:, part.to(best.device)] == best[part.to(best.device)]
+                chances.index_add_(0, groups[band], top.to("cpu", torch.float64))
+            chances /= tied[part]
+            named += chances.sum(dim=1)
+            squares += chances.square().sum(dim=1)
+            place = torch.full((len(tied),), -1).index_copy_(0, part, torch.arange(len(part)))[at]
+            hits[here[place >= 0]] = chances[asked[0, here[place >= 0]], place[place >= 0]]
+    return FirstGuesses(hits, named, squares, m)
+
+
+def _tops(scores: PairScores, bands: list[slice], cols: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Best score of each released row; its first raw row, and their number, on the CPU."""
+    best: torch.Tensor | None = None
+    for band in bands:
+        part = scores.block(band, cols).detach()
+        top, index = part.max(dim=0)
+        count, index = (part == top).sum(dim=0), index + band.start
+        if best is None:
+            best, first, tied = top, index, count
+            continue
+        better, equal = top > best, top == best
+        first = torch.where(better, index, first)
+        tied = torch.where(better, count, tied + count * equal)
+        best = torch.where(better, top, best)
+    assert best is not None
+    return best, first.cpu(), tied.cpu()
 
 
 @dataclass(frozen=True, eq=False)

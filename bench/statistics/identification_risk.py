@@ -19,11 +19,11 @@ import scipy
 import torch
 
 from bench.evidence import MembershipEvidence, PersonRisk
-from bench.rows.grouping import FEWEST, person_groups, persons_of
+from bench.rows.grouping import FEWEST
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import ONE_EACH, draw_weights, name_of
 from bench.statistics.confidence_intervals import clopper_pearson, with_interval
-from bench.types import Attributes, Dataset, NotApplicable, Replicates, Score
+from bench.types import NotApplicable, Replicates, Score
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,9 +61,10 @@ def unseen_bound(keys: int, people: int = 1) -> float:
 def luckiest(risk: PersonRisk) -> float:
     """Smallest p of a person's hits, corrected for all people (Bonferroni).
 
-    Hits are Poisson-binomial: rows dealt to people at random find a person under each key with probability `luck`.
+    Hits are Poisson-binomial: rows dealt to people at random find a person under each key with probability `luck`. Of
+    tied first guesses the expected hits are rounded down: they vary less than hits drawn with that probability.
     """
-    luck, hits = (risk.luck * risk.trials).numpy(), risk.found.sum(dim=0).numpy()
+    luck, hits = (risk.luck * risk.trials).numpy(), whole_hits(risk).numpy()
     keys, people = risk.found.shape
     mass = np.zeros((keys + 1, people))
     mass[0] = 1.0
@@ -75,29 +76,29 @@ def luckiest(risk: PersonRisk) -> float:
     return min(1.0, people * float(least))
 
 
+def whole_hits(risk: PersonRisk) -> torch.Tensor:
+    """(P,) int64: expected hits over keys, rounded down."""
+    return (risk.found.sum(dim=0) + 1e-9).floor().long()
+
+
 def risk_score(risk: PersonRisk, *, seed: int) -> Score:
     """The worst person's rate beyond luck, with bounds and null.
 
-    The distribution over people is in the parts.
+    Raises:
+        NotApplicable: With so few keys a person who is found under all of them cannot be told from the luckiest person
+            under random scores (`fewest_keys`).
     """
     people, trials = risk.found.shape[1], risk.trials.sum(dim=0).double()
-    hits, keys = risk.found.sum(dim=0).double(), int(trials.median())
+    hits, keys = risk.found.sum(dim=0), int(trials.median())
+    _require_telling(risk, keys)
     rates, luck = hits / trials, (risk.luck * risk.trials).sum(dim=0) / trials
     bounds = _beyond(risk, hits.numpy(), trials.numpy(), luck.numpy())
     draws = _null(risk, seed=seed)
     null_low, null_high = np.quantile(draws, (0.025, 0.975)).tolist()
-    weights = draw_weights(None, people, DRAWS, seed=seed)
     parts = {
-        "all people": mean_rate(risk, torch.ones(people, dtype=torch.bool), weights),
-        "median person": Score(float(rates.median()), None, None, people),
-        "person at 95 %": Score(float(torch.quantile(rates, 0.95)), None, None, people),
         "most often found": Score(float(rates.max()), None, None, people, note="luck included"),
         "bound without a hit": Score(unseen_bound(keys), None, None, keys),
     }
-    for attribute, groups in risk.groups.items():
-        for group, members in groups.items():
-            if int(members.sum()) >= FEWEST:
-                parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights)
     return Score(
         float((rates - luck).clamp(min=0).max()),
         float(bounds.low.clip(0).max()),
@@ -107,6 +108,77 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
         f"a person named beforehand and never found by {unseen_bound(keys):.2f}, of the worst of {people} by "
         f"{unseen_bound(keys, people):.2f}",
     )  # fmt: skip
+
+
+def found_score(risk: PersonRisk, *, seed: int) -> Score:
+    """The mean rate of all people, with interval and chance.
+
+    Parts are the median person, the person at 95 %, and the mean of each group of at least `FEWEST` people.
+    """
+    people = risk.found.shape[1]
+    rates = risk.found.sum(dim=0) / risk.trials.sum(dim=0)
+    weights = draw_weights(None, people, DRAWS, seed=seed)
+    parts = {
+        "median person": Score(float(rates.quantile(0.5)), None, None, people),
+        "person at 95 %": Score(float(rates.quantile(0.95)), None, None, people),
+    }
+    for attribute, groups in risk.groups.items():
+        for group, members in groups.items():
+            if int(members.sum()) >= FEWEST:
+                parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights)
+    everybody = mean_rate(risk, torch.ones(people, dtype=torch.bool), weights)
+    return replace(everybody, parts={**everybody.parts, **parts})
+
+
+MOST_KEYS = 200
+"""Keys up to which `fewest_keys` looks."""
+LASTING = 20
+"""Further keys under which the answer must stay, for whole hits of few keys are coarse."""
+
+
+def fewest_keys(chance: Floats, *, share: float = 1.0, others: float = 0.0) -> int | None:
+    """The number of keys from which on a sure person is told from luck; None above `MOST_KEYS`.
+
+    The lower bound of a person found under every key is then above the 97.5 % quantile of the luckiest person's rate
+    under random scores.
+
+    Args:
+        chance: (P,) probability, under random scores, that a person is found under a key.
+        share: Share of the keys under which a person can be found.
+        others: Share of the keys under which a person can be found wrongly, if luck is counted so; else 0.
+
+    >>> fewest_keys(np.full(600, 1 / 600))
+    8
+    """
+    values, people = np.unique(chance, return_counts=True)
+    lasting = 0
+    for keys in range(1, MOST_KEYS + LASTING):
+        lasting = lasting + 1 if _tells(max(1.0, keys * share), keys * others, values, people.astype(np.float64)) else 0
+        if lasting == LASTING:
+            return keys - LASTING + 1
+    return None
+
+
+def _tells(trials: float, others: float, chance: Floats, people: Floats) -> bool:
+    """True if the lower bound of a person always found is above the luckiest of random scores."""
+    luck = float(chance @ people) / people.sum()
+    level = ALPHA / (4 if others else 2) / people.sum()
+    low = level ** (1 / trials) - (1 - level ** (1 / others) if others else luck)
+    hits = np.arange(math.ceil(trials) + 1)
+    none_above = (scipy.stats.binom.cdf(hits[:, None], hits[-1], chance) ** people).prod(axis=1)
+    return bool(low > np.argmax(none_above >= 1 - ALPHA / 2) / trials - luck)
+
+
+def _require_telling(risk: PersonRisk, trials: int) -> None:
+    keys, people = risk.found.shape
+    others = 0.0 if risk.wrong is None else float(risk.wrong[1].double().median()) / keys
+    enough = fewest_keys(risk.chance.numpy(), share=trials / keys, others=others)
+    if enough is None or enough > keys:
+        raise NotApplicable(
+            f"with {keys} keys, a person found under every key cannot be told from the luckiest of {people} people "
+            f"under random scores: "
+            + (f"more than {MOST_KEYS} keys are needed" if enough is None else f"{enough} keys are enough")
+        )
 
 
 def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bounds:
@@ -167,66 +239,6 @@ def _null(risk: PersonRisk, *, seed: int) -> Floats:
 def counted_luck(wrong: torch.Tensor, trials: torch.Tensor, chance: torch.Tensor) -> torch.Tensor:
     """Estimated luck: (false identifications + chance) / (trials + 1)."""
     return (wrong + chance) / (trials + 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Named:
-    """Eve's first guesses under one key.
-
-    Args:
-        guesses: (m,) int64, the raw row that she names for each released row.
-        links: (p, 2) int64 of the image level: raw row, released row.
-    """
-
-    guesses: torch.Tensor
-    links: torch.Tensor
-
-
-def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:
-    """People whom Eve's first guesses identify, by key.
-
-    A person is found if Eve names the person for at least one of their released rows. All people with a released
-    row count, over the keys under which they have one.
-    """
-    n = len(raw)
-    person = persons_of(raw)
-    rows = torch.bincount(person)
-    people = len(rows)
-    hits, luck, chance, possible = [], [], [], []
-    for key in named:
-        m = len(key.guesses)
-        owned = torch.unique(torch.stack((person[key.links[:, 0]], key.links[:, 1])), dim=1)
-        columns = torch.bincount(owned[0], minlength=people)
-        guessed = person[key.guesses]
-        hits.append(torch.bincount(owned[0][guessed[owned[1]] == owned[0]], minlength=people) > 0)
-        luck.append(met(columns, torch.bincount(guessed, minlength=people), m))
-        chance.append(1 - (1 - rows.double() / n) ** columns)
-        possible.append(columns > 0)
-    trials = torch.stack(possible)
-    ever = trials.any(dim=0)
-    usual = (torch.stack(chance) * trials).sum(dim=0)[ever] / trials.sum(dim=0)[ever]
-    groups = {
-        attribute: {group: members[ever] for group, members in members_by_group.items()}
-        for attribute, members_by_group in person_groups(raw, attributes).items()
-    }
-    return PersonRisk(torch.stack(hits)[:, ever], torch.stack(luck)[:, ever], usual, groups, trials[:, ever])
-
-
-def met(own: torch.Tensor, named: torch.Tensor, m: int) -> torch.Tensor:
-    """P(a random draw of `named` of m rows hits one of `own`).
-
-    (P,) float64, hypergeometric.
-
-    >>> [round(chance, 6) for chance in met(torch.tensor([1, 2, 1]), torch.tensor([1, 1, 4]), 4).tolist()]
-    [0.25, 0.5, 1.0]
-    """
-
-    def ways(count: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-        return torch.lgamma(count + 1) - torch.lgamma(chosen + 1) - torch.lgamma(count - chosen + 1)
-
-    rest, named = m - own.double(), named.double()
-    miss = torch.exp(ways(rest, named.minimum(rest)) - ways(torch.full_like(named, m), named))
-    return torch.where(named > rest, 1.0, 1 - miss).clamp(0, 1)
 
 
 MEMBERSHIP_DRAWS = 400

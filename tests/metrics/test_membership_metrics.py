@@ -28,7 +28,7 @@ from metrics.membership import (
     membership_tpr,
     tail_bound,
 )
-from metrics.person_risk import MemberRisk, told_members
+from metrics.person_risk import MemberRisk, MembersFound, told_members
 
 
 def evidence(
@@ -272,7 +272,7 @@ def test_people_are_rows_where_nobody_knows_them() -> None:
 
 def test_a_member_who_is_always_told_stands_out_and_an_outlier_does_not() -> None:
     random = torch.Generator().manual_seed(0)
-    members = [torch.randperm(200, generator=random) < 100 for _ in range(12)]
+    members = [torch.randperm(200, generator=random) < 100 for _ in range(40)]
     scores = [torch.rand(200, generator=random).double() for _ in members]
     for own, score in zip(members, scores, strict=True):
         score[3] = 2.0 + own[3]  # far above all others, whenever it is a member
@@ -290,7 +290,7 @@ def test_a_member_who_is_always_told_stands_out_and_an_outlier_does_not() -> Non
     assert score.p is None
 
 
-@pytest.mark.parametrize("keys", [3, 10, 33])
+@pytest.mark.parametrize("keys", [50, 80])
 def test_people_who_stand_out_whether_or_not_they_are_members_are_not_said_to_be_told(keys: int) -> None:
     """Of six draws, none may have a lower bound above 0; each errs with a chance of 2.5 % at most."""
     random = torch.Generator().manual_seed(0)
@@ -301,6 +301,15 @@ def test_people_who_stand_out_whether_or_not_they_are_members_are_not_said_to_be
         assert score.low == 0
         assert score.high is not None
         assert score.high >= score.value
+
+
+def test_too_few_keys_for_a_worst_member_still_give_the_mean() -> None:
+    random = torch.Generator().manual_seed(0)
+    members = [torch.randperm(200, generator=random) < 100 for _ in range(12)]
+    evidence = MembershipEvidence([own.double() for own in members], members, None, 0, 0)
+    with pytest.raises(NotApplicable, match=r"with 12 keys, .* the luckiest of 200 people .*: \d+ keys are enough"):
+        MemberRisk()(evidence)
+    assert MembersFound()(evidence).value == 1.0
 
 
 def test_members_of_one_row_each_are_told_as_often_as_the_rate_says() -> None:
@@ -320,7 +329,7 @@ def test_the_worst_members_of_random_scores_lie_where_chance_is_said_to_put_them
     subjects = torch.arange(200).repeat_interleave(torch.tensor([1] * 180 + [20] * 20))
     above, apart = 0, []
     for _ in range(12):
-        members = [(torch.randperm(200, generator=random) < 100)[subjects] for _ in range(33)]
+        members = [(torch.randperm(200, generator=random) < 100)[subjects] for _ in range(66)]
         scores = [torch.rand(len(subjects), generator=random).double() for _ in members]
         score = MemberRisk()(MembershipEvidence(scores, members, subjects, 0, 0))
         assert score.null is not None
