@@ -66,9 +66,8 @@ class Student:
         return f"{self.kernel} ridge, {where}, loyalty {self.loyalty}"
 
 
-# None keeps the base's scores. A loyal student is tried first: it fails on fewer keys, which two of them may not show.
+# A loyal student is tried first: it fails on fewer keys, which two of them may not show.
 VARIANTS = (
-    None,
     Student("linear", True, 0.5),
     Student("linear", True, 0.0),
     Student("linear", False, 0.5),
@@ -129,18 +128,17 @@ class Surrogate(Attack):
             releases.append((shuffled, _shuffled(true_links(release, "relational matching pairs rows"), order)))
         ranks: dict[Student | None, torch.Tensor] = {}
         fits: dict[Student | None, tuple[int, bool]] = {}
-        for number, variant in enumerate(VARIANTS):
+        for number, variant in enumerate((None, *VARIANTS)):
             attacker = replace(plain, variant=variant)
             ended = [attacker.ended(sealed) for sealed, _ in releases]
             fits[variant] = max(one.fits for one in ended), all(one.stayed for one in ended)
             ranks[variant] = torch.cat(
                 [_log_ranks(one.scores, links) for one, (_, links) in zip(ended, releases, strict=True)]
             )
-            report("surrogate, variant", number + 1, len(VARIANTS))
+            report("surrogate, variant", number, len(VARIANTS))
             if not ranks[variant].any():
                 break
-        best = min(ranks, key=lambda variant: float(ranks[variant].mean()))
-        chosen = best if _surely_lower(ranks[best], ranks[None]) else None
+        chosen = _best(ranks)
         means = {variant: float(each.mean()) for variant, each in ranks.items()}
         return replace(plain, variant=chosen, ranks=means, fits=fits[chosen])
 
@@ -238,9 +236,11 @@ def _nearly_equal(trace: torch.Tensor, old: torch.Tensor) -> bool:
     return most - int(torch.isin(trace, old).sum()) <= MOVED * most
 
 
-def _surely_lower(ranks: torch.Tensor, base: torch.Tensor) -> bool:
-    gain = base - ranks
-    return bool(gain.mean() > SURE * gain.std() / len(gain) ** 0.5)
+def _best(ranks: Mapping[Student | None, torch.Tensor]) -> Student | None:
+    """The student of the lowest ranks; None, the base, unless these are surely lower than its own."""
+    best = min(ranks, key=lambda variant: float(ranks[variant].mean()))
+    gain = ranks[None] - ranks[best]
+    return best if gain.mean() > SURE * gain.std() / len(gain) ** 0.5 else None
 
 
 def _named(variant: Student | None) -> str:

@@ -24,6 +24,7 @@ EXACT = 1e-5  # of a column's deviation, besides the rounding of float32
 SKETCH = 16
 MOST = 0.5  # of a column's numbers that must be those of the raw column
 LEVELS = 1024
+GROUPS, NEAREST = 16, 8
 APART = 0.5  # the best raw column misses at most this share of what the next one misses
 NEARLY = 0.02  # missed by a column in its own place, if others miss as little
 TOGETHER = 1 << 24  # numbers that are sorted at a time
@@ -150,19 +151,22 @@ def _by_values(a: np.ndarray, b: np.ndarray, known: set[int]) -> dict[int, tuple
     if len(values) > LEVELS:
         return _by_votes(spread.reshape(a.shape), len(values), place, held, asked)
     fewest = min(len(a), len(b))
+    # Levels in a few groups miss no more than levels themselves, and choose the raw columns to compare.
+    groups = torch.nn.functional.one_hot(torch.from_numpy(np.random.default_rng(0).permutation(len(values))) % GROUPS)
     ours = torch.from_numpy(_counts(spread.reshape(a.shape), None, len(values)))
+    few = ours @ groups.float()
     found: dict[int, tuple[int, str]] = {}
     for start in range(0, len(asked), size := max(1, TOGETHER // max(len(values), a.shape[1]))):
         some = asked[start : start + size]
         theirs = torch.from_numpy(_counts(place[:, some], held[:, some], len(values)))
-        common = (ours.sum(dim=1)[None, :] + theirs.sum(dim=1)[:, None] - torch.cdist(theirs, ours, p=1)) / 2
-        missed = 1 - common / fewest
-        best = missed.topk(min(2, missed.shape[1]), dim=1, largest=False)
-        for offset, (column, (least, *rest), (match, *_)) in enumerate(
-            zip(some, best.values.tolist(), best.indices.tolist(), strict=True)
-        ):
-            alone = not rest or least < APART * rest[0]
-            if column < missed.shape[1] and missed[offset, column] <= least <= NEARLY:
+        near = torch.cdist(theirs @ groups.float(), few, p=1).topk(min(NEAREST, len(few)), dim=1, largest=False)
+        for column, count, matches in zip(some, theirs, near.indices, strict=True):
+            if column < len(few) and column not in matches:
+                matches = torch.cat((matches, torch.tensor([column])))
+            missed = 1 - torch.minimum(ours[matches], count).sum(dim=1) / fewest
+            least, *rest = missed.sort().values.tolist()
+            match, alone = int(matches[missed.argmin()]), not rest or least < APART * rest[0]
+            if least <= NEARLY and column in matches and float(missed[matches == column]) <= least:
                 match, alone = column, True
             if least <= 1 - MOST and alone:
                 found[column] = match, "values"
