@@ -31,6 +31,8 @@ Isolation = Literal["sandbox", "processes", "none"]
 user's rights. `none`: the judge's own process, for debugging and for tests."""
 FROM_WEAKEST: tuple[Isolation, ...] = ("none", "processes", "sandbox")
 BWRAP = shutil.which("bwrap")
+INSTALL = "install bubblewrap (`apt-get install bubblewrap`)"
+"""The remedy where sandboxes do not work."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
 SHARED_BYTES = 1 << 28
 SCRATCH_BYTES = 1 << 30  # of temporary files, which lie in memory
@@ -44,6 +46,11 @@ SECONDS = 60.0
 CACHES = Path("/proc/sys/vm/drop_caches")
 WHISPERED = "5,000"
 """Bits a second, as `tests/campaigns/page_cache.py` measures."""
+LIVING = (
+    "those alive together, which release or attack, can pass on more than 1,000 bits a second by words of mapped files "
+    "(futexes), and some by the numbers and pages of pipes and by the processor's time"
+)
+"""As `tests/campaigns/living_rooms.py` measures."""
 ROOM = "/room"
 """The place of exchanged files in a sandbox: their true place would tell whose run it is."""
 NETWORK = (

@@ -45,6 +45,11 @@ TENSOR_BYTES = 1 << 34
 LOOK_SECONDS = 1.0
 LINGER_SECONDS = 5.0
 PROGRESS_CHARACTERS = 200
+HINTS: Mapping[int, str] = {
+    signal.SIGKILL: " (out of memory?)",
+    signal.SIGSYS: " (a program of 32 bits? The sandbox's filter of system calls runs none: use one of 64 bits)",
+}
+"""What a signal usually means."""
 ERRORS = 2  # the descriptor that plug-ins print to
 PART_BYTES, MOST_CHUNKS = 1 << 16, 16
 # Most of a process's start is the import of torch, an eighth faster without garbage collection.
@@ -271,8 +276,7 @@ class Room:
         number = -code if code < 0 else code - 128 if code > 128 else 0  # bubblewrap passes a signal on as 128 + n
         known = number in set(signal.Signals)
         cause = signal.Signals(number).name if known else f"exit code {code}"
-        hint = " (out of memory?)" if number == signal.SIGKILL else ""
-        raise DiedError(f"the plug-in's process died: {cause}{hint}")
+        raise DiedError(f"the plug-in's process died: {cause}{HINTS.get(number, '')}")
 
 
 def _command(tenant: Tenant, requests: int, answers: int, place: str) -> list[str]:

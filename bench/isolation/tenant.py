@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from bench.isolation.room_groups import RoomGroup
+from bench.contract.preset import PRESETS
+from bench.isolation.room_groups import WAITS, RoomGroup
 from bench.memory.memory_budget import Budget
 from bench.plugins.configured import Configured
 from bench.plugins.environments import Environment
@@ -17,13 +18,10 @@ from bench.plugins.groups import Group
 from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import environment_of, files_of, is_outside
-from bench.sandbox import Isolation, data_folders, python, why_not
+from bench.sandbox import INSTALL, Isolation, data_folders, python, why_not
 
 VARIABLE = "BENCH_ISOLATION"
 """Environment variable: the level that `auto` stands for, unless a plug-in of another author would go unconfined."""
-
-
-INSTALL = "install bubblewrap (`apt-get install bubblewrap`)"
 
 
 def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
@@ -158,7 +156,8 @@ def tenant(
         return made
     if environment is not None:
         environment.check()
-    rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"), sandbox=sandbox)
+    seconds = WAITS * PRESETS[chosen.preset].timeout
+    rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"), sandbox=sandbox, seconds=seconds)
     if environment is None:
         return replace(made, rooms=rooms, hidden=tuple(data_folders()))
     hidden = data_folders(environment.package_folders, ours=environment.manifest.shared)

@@ -31,7 +31,7 @@ from bench.plugins.groups import Group
 from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import rebuild
-from bench.sandbox import confined, environment, installing, own_sites, search_path, why_not
+from bench.sandbox import INSTALL, confined, environment, installing, own_sites, search_path, why_not
 from bench.sandbox import python as own_python
 from bench.shadowing import HOME, PACKAGES
 from bench.wire.text import line, plain
@@ -77,8 +77,8 @@ class Wanted:
         """The request of a command. Raises UsageError for missing files or interpreters."""
         if sandbox and (reason := why_not()) is not None:
             raise UsageError(
-                f"other authors' setup code runs in a sandbox, and {reason}: install bubblewrap, or let it run with "
-                "your rights by --isolation processes"
+                f"other authors' setup code runs in a sandbox, and {reason}: {INSTALL}, or let it run with your rights "
+                "by --isolation processes"
             )
         files, requirements = list[Path](), list[str]()
         for word in words:

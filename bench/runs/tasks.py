@@ -39,7 +39,7 @@ from bench.results.reason import Code, Phase, status_of
 from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
 from bench.runs.judge import judge
-from bench.sandbox import Isolation, why_whispers
+from bench.sandbox import LIVING, Isolation, why_whispers
 from bench.types import Evaluator, Metric, NotApplicable
 from bench.wire.text import Name, Text, named, plain, plain_json, said
 from bench.workbench.cell import Cell, Planned
@@ -170,8 +170,10 @@ def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbe
     kept = _kept_evidence(found.evidence) if bench.record.shareable else None
     details = _printable(found.details)
     outside = is_outside("methods", task.cell.method.spec)
-    if task.isolation == "sandbox" and outside and (whispers := why_whispers()) is not None:
-        details["sandboxes"] = f"can pass on to each other what they have seen: {whispers}"
+    if task.isolation == "sandbox" and outside:
+        details["living sandboxes"] = LIVING
+        if (whispers := why_whispers()) is not None:
+            details["sandboxes"] = f"can pass on to each other what they have seen: {whispers}"
     seconds = {"open": opened, **found.seconds, "total": time.perf_counter() - start}
     return Evaluation(
         scores=scores, not_applicable=without, broken=broken, threat_model=dict(found.threat_model),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 
 from bench.contract.seal import ContractError
 from bench.isolation import RemoteAttack, RemoteMethod, tenant
-from bench.isolation.room_groups import RoomGroup
+from bench.isolation.room_groups import RoomGroup, WaitError
 from bench.plugins.configured import configure
 from bench.types import Dataset, View
 
@@ -113,6 +114,81 @@ def test_jobs_of_one_machine_wait_for_each_other_but_for_rooms_of_one_part(tmp_p
     one.rest()
     waiting.join(60)
     assert len(got) == 1
+
+
+def waiting(folder: Path, part: str, entered: list[str], leave: threading.Event) -> threading.Thread:
+    """A job that waits in the queue by now."""
+    before = {*folder.glob("waits-*")}
+
+    def work() -> None:
+        group = RoomGroup(folder)
+        group.enter(part)  # type: ignore[arg-type]
+        entered.append(part)
+        leave.wait(60)
+        group.leave()
+
+    job = threading.Thread(target=work, daemon=True)
+    job.start()
+    while {*folder.glob("waits-*")} <= before and job.is_alive():
+        leave.wait(0.01)
+    return job
+
+
+def test_a_job_that_comes_later_goes_before_none_of_another_part(tmp_path: Path) -> None:
+    """Jobs that release, one after the other, would keep one that encodes queries waiting for ever."""
+    first, leave, entered = RoomGroup(tmp_path), threading.Event(), list[str]()
+    opened(first, "release")
+    jobs = [waiting(tmp_path, part, entered, leave) for part in ("query", "release", "query")]
+    assert entered == []  # the second could have gone in beside the first
+    first.leave()
+    while not entered:
+        leave.wait(0.01)
+    assert entered == ["query"]  # the third has the first one's part, and stands behind the second
+    leave.set()
+    for job in jobs:
+        job.join(60)
+    assert entered == ["query", "release", "query"]
+    assert not [*tmp_path.glob("waits-*")]
+
+
+def test_a_job_waits_no_longer_than_it_may_and_can_be_done_again(tmp_path: Path) -> None:
+    first, late = RoomGroup(tmp_path), RoomGroup(tmp_path, seconds=0.2)
+    opened(first, "release")
+    with pytest.raises(WaitError, match=r"waited 0\.2 s for rooms of other jobs .* run fewer jobs at once"):
+        late.enter("query")
+    assert not [*tmp_path.glob("waits-*")]
+    first.leave()
+    late.enter("query")
+
+
+def test_a_waiting_job_says_so_for_the_clock_that_ends_silent_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("bench.isolation.room_groups.stage", said.append)
+    monkeypatch.setattr("bench.isolation.room_groups.SAY_SECONDS", 0.0)
+    opened(RoomGroup(tmp_path), "release")
+    group = RoomGroup(tmp_path)
+    opened(group, "release")
+    with pytest.raises(WaitError):
+        RoomGroup(tmp_path, seconds=0.5).enter("fit")
+    assert len(said) > 1
+
+
+def test_a_killed_waiting_job_keeps_no_other_waiting(tmp_path: Path) -> None:
+    first = RoomGroup(tmp_path)
+    opened(first, "release")
+    code = "from pathlib import Path\nfrom bench.isolation.room_groups import RoomGroup\n"
+    code += f"RoomGroup(Path({str(tmp_path)!r})).enter('query')"
+    job = subprocess.Popen([sys.executable, "-c", code])
+    while not [*tmp_path.glob("waits-*-query")]:
+        assert job.poll() is None
+        time.sleep(0.05)
+    late = RoomGroup(tmp_path, seconds=60)
+    job.kill()
+    job.wait()
+    late.enter("release")
+    assert not [*tmp_path.glob("waits-*")]
 
 
 def test_a_killed_job_keeps_no_other_waiting(tmp_path: Path) -> None:

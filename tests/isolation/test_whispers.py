@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import struct
 import subprocess
 import sys
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from bench import seccomp_filter
 from bench.sandbox import confined, empty_caches, why_not, why_unfiltered, why_whispers
+from bench.seccomp_filter import Architecture
 
 needs_filter = pytest.mark.skipif(
     why_not() is not None or why_unfiltered() is not None, reason=f"no sandbox here: {why_not() or why_unfiltered()}"
@@ -213,6 +217,77 @@ def test_the_program_skips_whole_tests_of_arguments() -> None:
         assert jumps
         assert all(target < len(lines) for target, _ in jumps)
         assert lines[-1] == (seccomp_filter.RETURN, 0, 0, seccomp_filter.ALLOW)
+
+
+REFUSED, ABSENT, IGNORED, WITHOUT = (
+    seccomp_filter.REFUSE | number for number in (errno.EPERM, errno.ENOSYS, 0, errno.EOPNOTSUPP)
+)
+USUAL: Mapping[str, tuple[int, int]] = {  # of the kernel's own tables; PyTorch and Python cannot do without
+    "read": (0, 63), "write": (1, 64), "openat": (257, 56), "mmap": (9, 222), "mprotect": (10, 226),
+    "futex": (202, 98), "execve": (59, 221), "ioctl": (16, 29), "getrandom": (318, 278), "rseq": (334, 293),
+    "clock_gettime": (228, 113), "sched_getaffinity": (204, 123), "membarrier": (324, 283), "wait4": (61, 260),
+    "connect": (42, 203), "memfd_create": (319, 279), "pipe2": (293, 59), "prctl": (157, 167),
+}  # fmt: skip
+
+
+def answer(here: Architecture, number: int, *arguments: int, audit: int | None = None) -> int:
+    """What the kernel does with a call: its packet filter, one instruction after the other (Documentation/networking/
+    filter.rst), on `struct seccomp_data`: the number, the architecture, the instruction's place, six arguments."""
+    padded = [*arguments, 0, 0, 0, 0, 0, 0][:6]
+    data = struct.pack("<IIQ6Q", number, here.audit if audit is None else audit, 0, *padded)
+    code, held, at = seccomp_filter.program(here), 0, 0
+    for _ in range(len(code) // 8):
+        operation, true, false, constant = struct.unpack_from("<HBBI", code, 8 * at)
+        at += 1
+        if operation == 0x20:  # BPF_LD | BPF_W | BPF_ABS
+            (held,) = struct.unpack_from("<I", data, constant)
+        elif operation == 0x06:  # BPF_RET | BPF_K
+            return int(constant)
+        else:  # BPF_JMP | BPF_K, with BPF_JEQ, BPF_JGE or BPF_JSET
+            holds = {0x15: held == constant, 0x35: held >= constant, 0x45: bool(held & constant)}[operation]
+            at += true if holds else false
+    raise AssertionError("the program has no end")
+
+
+@pytest.mark.parametrize("name", seccomp_filter.ARCHITECTURES)
+def test_every_call_gets_its_answer_on_both_architectures(name: str) -> None:
+    here = seccomp_filter.ARCHITECTURES[name]
+    for table, wanted in (
+        (seccomp_filter.CALLS, REFUSED), (seccomp_filter.ABSENT, ABSENT), (seccomp_filter.IGNORED, IGNORED),
+        (seccomp_filter.NO_ATTRIBUTES, WITHOUT),
+    ):  # fmt: skip
+        numbers = [numbers[here.column] for numbers in table.values()]
+        assert {answer(here, number) for number in numbers if number is not None} == {wanted}
+    assert {answer(here, numbers[here.column]) for numbers in USUAL.values()} == {seccomp_filter.ALLOW}
+
+
+@pytest.mark.parametrize("name", seccomp_filter.ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "allowed"),
+    [
+        ("fcntl", (3, 6), False), ("fcntl", (3, 37), False), ("fcntl", (3, 3), True), ("fcntl", (3, 1030), True),
+        ("socket", (1, 1, 0), True), ("socket", (2, 1, 0), False), ("socket", (16, 3, 0), False),
+        ("clone", (0x003D0F00,), True), ("clone", (0x10000000,), False), ("clone", (0x01200011,), True),
+        ("fadvise64", (3, 0, 0, 4), False), ("fadvise64", (3, 0, 0, 3), True),
+        ("madvise", (0, 4096, 21), False), ("madvise", (0, 4096, 4), True),
+        ("preadv2", (3, 0, 0, 0, 0, 8), False), ("preadv2", (3, 0, 0, 0, 0, 0), True),
+        ("socket", ((1 << 32) + 1, 1, 0), True),  # the kernel looks at 32 bits of it, and so does the filter
+        ("fcntl", (3, (1 << 32) + 6), False),
+    ],
+)  # fmt: skip
+def test_calls_are_refused_by_their_arguments_on_both_architectures(
+    name: str, call: str, arguments: tuple[int, ...], allowed: bool
+) -> None:
+    here = seccomp_filter.ARCHITECTURES[name]
+    number = seccomp_filter.PARTS[call].numbers[here.column]
+    assert answer(here, number, *arguments) == (seccomp_filter.ALLOW if allowed else REFUSED)
+
+
+def test_programs_of_another_interface_do_not_run() -> None:
+    arm, intel = seccomp_filter.ARCHITECTURES["aarch64"], seccomp_filter.ARCHITECTURES["x86_64"]
+    for here, others in ((intel, (0x40000003, arm.audit)), (arm, (0x40000028, intel.audit))):  # i386, ARM of 32 bits
+        assert {answer(here, 63, audit=other) for other in others} == {seccomp_filter.KILL}
+    assert answer(intel, (1 << 30) + 1) == ABSENT  # x32
 
 
 def test_another_architecture_is_without_a_filter_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

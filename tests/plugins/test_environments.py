@@ -144,7 +144,7 @@ def test_setup_code_without_a_sandbox_needs_so_many_words(
 ) -> None:
     monkeypatch.setattr(environment_build, "why_not", lambda: "it is not there")
     assert main(["plugin", "add", written(tmp_path)]) == 2
-    assert "it is not there: install bubblewrap, or" in capsys.readouterr().err
+    assert "it is not there: install bubblewrap (`apt-get install bubblewrap`), or" in capsys.readouterr().err
 
 
 def test_a_changed_environment_is_noticed(tmp_path: Path, forget: Callable[[], None]) -> None:
