@@ -24,7 +24,7 @@ from bench.plugins.registry import HOME
 from bench.plugins.spec import UsageError, parse
 from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord, Status
 from bench.types import Source
-from bench.workbench.inputs import COMMITMENT, is_code
+from bench.workbench.inputs import COMMITMENT, drawn_people, is_code
 from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
 from leaderboard.entries import Column, Entry, columns, entry, number, reason
 from leaderboard.names import digest, label, slug
@@ -36,6 +36,7 @@ KIND = "honesty"
 FIGURE = "broken-promises"
 """The metric whose parts name the promises that a method breaks."""
 UTILITY = "utility-auc"
+OWN_PEOPLE = "its author had the secret that draws these people: the method could carry their images, and look them up"
 LOOKED_UP = "others can have these images and labels: a method could carry them, and look test images up"
 MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even if no row has a figure
 FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
@@ -170,7 +171,8 @@ def _public_model(references: Iterable[Record]) -> ScoreRecord | None:
 def looked_up(record: Record) -> str:
     """The reason why test images may be looked up; else empty.
 
-    A plug-in of this project carries no data.
+    A plug-in of this project carries no data. People whom the run secret drew are not known to an author who has
+    handed in the code before.
     """
     if record.method.origin == HOME:
         return ""
@@ -178,7 +180,7 @@ def looked_up(record: Record) -> str:
         source = cast("type[Source]", registry.load("datasets", parse(str(record.choice.get("dataset"))).name))
     except UsageError:
         return LOOKED_UP
-    return LOOKED_UP if source.obtainable else ""
+    return LOOKED_UP if source.obtainable and drawn_people(record.choice) is None else ""
 
 
 def _place(record: Record) -> str:

@@ -9,10 +9,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
+from bench.plugins.registry import HOME
 from bench.results.records import Record, RecordError, is_no_past_time
 from bench.results.results import Results
 from bench.results.verdict import JudgedRow, Tier, Verdict, VerdictError, first_judged, judged_row, verdicts, verifiers
-from leaderboard.board import Row, rows
+from bench.workbench.inputs import drawn_people
+from leaderboard.board import OWN_PEOPLE, Row, rows
 from leaderboard.entries import Column, columns
 from leaderboard.reach import steps
 
@@ -111,6 +113,10 @@ class Intake:
     def _handed_in(self, row: Row, source: int, tier: Tier) -> Row:
         judged = self.judged.get((source, row.cell))
         tiers = {record.evaluator: self._tier_of(judged, record).word for record in row.records}
+        drawn = judged is not None and judged.draw is not None and tier >= Tier.RE_RUN
+        known = drawn or tier == Tier.SEALED or row.looked_up or row.records[0].method.origin == HOME
+        if not known and drawn_people(row.choice) is not None:
+            row = replace(row, looked_up=OWN_PEOPLE)
         return replace(
             row, trusted=tier >= Tier.RE_RUN, unverified=ALL if judged is None else tuple(judged.said), tiers=tiers,
             checks=tuple(self._checks(row, judged)), submissions=self.tries.get(subject_of(row.records[0]), 1),

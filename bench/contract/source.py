@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+
+from bench.randomness import Secret
 
 
 class DataError(Exception):
@@ -108,7 +110,8 @@ class Source(ABC):
     same images and are never used against each other. `default_size` is the side in pixels images are resized to;
     None keeps images as they are found (for sets whose images all have one size, and for tables). `confidential` names
     parameters that never enter a record (paths). `obtainable` says if others can have its images with their labels, by
-    an agreement or without: a method can carry them, and look test images up.
+    an agreement or without: a method can carry them, and look test images up. `secret_people` are parameters, by name,
+    with which a generator draws its people under the run secret; empty if it cannot.
     """
 
     name: ClassVar[str]
@@ -122,6 +125,7 @@ class Source(ABC):
     default_size: ClassVar[int | None]
     confidential: ClassVar[frozenset[str]] = frozenset()
     obtainable: ClassVar[bool] = True
+    secret_people: ClassVar[Mapping[str, str]] = {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -136,6 +140,16 @@ class Source(ABC):
 
         `size` is the side in pixels that will be used; generators draw at it, file readers may ignore it.
         """
+
+    @property
+    def draws_people(self) -> bool:
+        """True if its people are drawn under the run secret."""
+        wanted = self.secret_people.items()
+        return bool(wanted) and all(getattr(self, name) == value for name, value in wanted)
+
+    def under(self, secret: Secret) -> Self:
+        """The source with people drawn under a secret, if `draws_people`."""
+        raise TypeError(f"{self.name} cannot draw people under a secret")
 
     def stamp(self, roots: Sequence[Path]) -> str:
         """A cheap mark of the raw files' state, for the cache's key.

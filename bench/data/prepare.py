@@ -173,7 +173,7 @@ def prepare(
     scan = source.scan(roots, size)
     check_scan(source, scan, size)
     shareable = source.shareable if scan.shareable is None else scan.shareable
-    with _building(folder, private=not shareable) as building:
+    with _building(folder, private=not shareable or source.draws_people) as building:
         save_states(building, scan.paths or ())  # first: what changes while it is decoded has changed since
         filled = fill(building / "samples.npy", scan, size, workers, report, pixels=pixels)
         failures = {failure.row: failure for failure in filled.failures}

@@ -40,8 +40,8 @@ Strongest = Callable[[str], Collection[str]]
 UNDISCLOSED = "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`)"
 Again = Callable[[Sequence[Record], Mapping[str, Secret]], Mapping[str, Record]]
 """Measures records again under their cells' secrets (`bench.exchange.verify.run_again` in a folder of its own)."""
-Recheck = Callable[[Record], Refitted | None]
-"""Fits a record's method again (`bench.exchange.recheck_fit.recheck_fit`); None if that is impossible here."""
+Recheck = Callable[[Record, Mapping[str, Secret]], Refitted | None]
+"""Fits a record's method again, on people that these secrets draw; None if that is impossible here."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class _Cell:
     caught: list[float] = field(default_factory=list)
     refitted: bool = False
     secret: Secret | None = None
+    people: Mapping[str, Secret] = field(default_factory=dict)
 
     @property
     def reference(self) -> bool:
@@ -144,12 +145,12 @@ def _tiers(
     for name, record in records.items():
         cell = cells.setdefault(record.cell, _Cell())
         cell.records[name] = record
-        if (secret := secrets.of(record)) is None:
+        if (secret := secrets.of(record)) is None or (people := secrets.people(record)) is None:
             held.setdefault(name, UNDISCLOSED)
         elif record.dataset is not None and record.inputs.get(COMMITMENT) != secret.commitment():
             raise _Refused(SECRETS, f"{name} was made under another secret than the one that is disclosed")
         else:
-            cell.secret = secret
+            cell.secret, cell.people = secret, people
         if (reason := held.get(record.cell, "")) != "":
             held.setdefault(name, reason)
     for cell in cells.values():
@@ -220,7 +221,7 @@ def _unchecked_arithmetic(bundle: Bundle, name: str, record: Record, cell: _Cell
 def _fit_again(cell: _Cell, held: Mapping[str, str], recheck: Recheck) -> None:
     """Compare stated data and fitted methods with those obtained here."""
     records = {name: record for name, record in cell.records.items() if held.get(name, NO_EVIDENCE) in MEASURABLE}
-    if not records or (here := recheck(next(iter(records.values())))) is None:
+    if not records or (here := recheck(next(iter(records.values())), cell.people)) is None:
         return
     for name, record in records.items():
         if (reason := next(misfits(record, here), None)) is not None:
@@ -251,6 +252,8 @@ def _measure_again(
     for cell in cells.values():
         sample |= {name: cell.records[name] for name in cell.drawn}
     secrets_of = {name: cell.secret for name, cell in cells.items() if cell.secret is not None}
+    for cell in cells.values():
+        secrets_of |= cell.people
     measured = again(list(sample.values()), secrets_of) if sample else {}
     for name, record in sample.items():
         if (reason := disagreement(record, measured.get(f"{record.cell}/{record.evaluator}"))) is not None:

@@ -17,7 +17,7 @@ from bench.types import Method, Metric
 from bench.wire.text import line
 from bench.workbench.cell import Planned
 from bench.workbench.choice import Choice
-from bench.workbench.inputs import COMMITMENT, files_of, planned_of, plugin_record, stale
+from bench.workbench.inputs import COMMITMENT, files_of, planned_of, plugin_record, population, stale
 
 Kind = Literal[
     "altered",
@@ -134,6 +134,7 @@ def _mixed(records: Mapping[str, Record]) -> Iterator[Finding]:
         return
     first_name, first = next(iter(records.items()))
     of_cell: dict[str, tuple[str, Record]] = {}
+    of_data: dict[str, tuple[str, str]] = {}
     for name, record in records.items():
         differences = [
             f"{package} {record.versions.get(package)} and {first.versions.get(package)}"
@@ -146,6 +147,11 @@ def _mixed(records: Mapping[str, Record]) -> Iterator[Finding]:
             if record.inputs.get(COMMITMENT) != other.inputs.get(COMMITMENT):
                 differences.append("two run secrets")
                 beside = of_its_cell
+            if (people := population(record)) is not None:
+                of_its_data, fingerprint = of_data.setdefault(people[0], (name, people[1]))
+                if people[1] != fingerprint:
+                    differences.append("people of two run secrets")
+                    beside = of_its_data
         if differences:
             yield Finding("mixed", name, f"beside {beside} it was made with {', '.join(differences)}; run all in "
                           "one environment, with --overwrite always")  # fmt: skip

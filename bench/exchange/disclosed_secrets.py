@@ -11,11 +11,13 @@ from bench.randomness import Secret
 from bench.results import cell_secrets
 from bench.results.atomic_file import write_new
 from bench.results.bundle import Bundle
+from bench.results.cell_secrets import people_of
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.run_secret import RunSecret, given, kept
 from bench.results.signed_json import AlteredError, content_key
-from bench.workbench.inputs import COMMITMENT, record_identity
+from bench.workbench.inputs import COMMITMENT, drawn_people, record_identity
+from bench.workbench.place import people_secret
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Disclosed:
     """Disclosed secrets.
 
     Args:
-        cells: By cell.
+        cells: By cell; those that draw people by data set (`people_of`).
         root: A run secret, behind all other cells: of a folder or bundle of an earlier version, or of a draw.
     """
 
@@ -55,6 +57,17 @@ class Disclosed:
         identity = record_identity(record)
         return None if identity is None else RunSecret(self.root).of_cell(identity)
 
+    def people(self, record: Record) -> dict[str, Secret] | None:
+        """The secret that draws a record's people, by name.
+
+        Empty if its data have none; None if it is not disclosed.
+        """
+        if (dataset := drawn_people(record.choice)) is None:
+            return {}
+        name = people_of(dataset)
+        found = self.cells.get(name, None if self.root is None else RunSecret(self.root).of_people(dataset))
+        return None if found is None else {name: found}
+
 
 def secret_of_cell(results: Results, record: Record) -> Secret | None:
     """The secret of a record's cell, which may be disclosed, or None.
@@ -80,8 +93,14 @@ def disclosable(results: Results, records: Mapping[str, Record]) -> tuple[dict[s
         if (secret := secret_of_cell(results, record)) is None:
             without.append(name)
         else:
-            found[record.cell] = secret
+            found |= with_people({record.cell: secret}, results, record)
     return found, without
+
+
+def with_people(secrets: dict[str, Secret], results: Results, record: Record) -> dict[str, Secret]:
+    """Secrets, and the one that draws the record's people in a folder, if any."""
+    dataset = drawn_people(record.choice)
+    return secrets if dataset is None else {**secrets, people_of(dataset): people_secret(results, dataset)}
 
 
 def write(path: Path, secrets: Mapping[str, Secret]) -> None:
@@ -95,8 +114,10 @@ def write(path: Path, secrets: Mapping[str, Secret]) -> None:
 def keep_cell_secrets(results: Results, records: Sequence[Record], secrets: Mapping[str, Secret]) -> None:
     """Keep secrets, under which a folder then measures these records."""
     identities = {record.cell: record_identity(record) for record in records if record.cell in secrets}
+    people = {people_of(dataset) for record in records if (dataset := drawn_people(record.choice)) is not None}
     results.cell_secrets.add(
         {content_key(identity): secrets[cell] for cell, identity in identities.items() if identity is not None}
+        | {name: secrets[name] for name in people & secrets.keys()}
     )
 
 

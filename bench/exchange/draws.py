@@ -12,10 +12,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
@@ -26,7 +27,7 @@ from bench.results import signed_json
 from bench.results.atomic_file import make_folder, read_plain, write_atomically, write_new
 from bench.results.disk_errors import unread
 from bench.results.record_parts import Part
-from bench.results.records import CHOICE, Record
+from bench.results.records import CHOICE, DatasetRecord, Record
 from bench.results.results import Results
 from bench.results.signed_json import AlteredError, content_key
 from bench.results.signing_key import SigningKey
@@ -34,7 +35,7 @@ from bench.runs.plan import work
 from bench.runs.run_spec import RunSpec
 from bench.runs.tasks import OpenTask, open_task
 from bench.workbench.cell import Cell
-from bench.workbench.inputs import COMMITMENT, plugin_record, record_inputs
+from bench.workbench.inputs import COMMITMENT, drawn_people, plugin_record, record_inputs
 from bench.workbench.place import Place
 
 COMMITTED, DRAWN = "commitment", "draw"
@@ -44,6 +45,8 @@ DAYS = 90
 SEEDS = 10**9
 FREE = frozenset({COMMITMENT, CHOICE, "rows", "features", "scored in"})
 """Inputs that follow from the draw: the cell's secret, and what the seed splits and fits."""
+PEOPLE = frozenset({"data"})
+"""The further one if the draw draws the people of the data, too."""
 Hex = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -150,7 +153,8 @@ class SignedDraw:
 
 def committed_hash(inputs: Mapping[str, JsonValue], choice: Mapping[str, str | int | bool | None]) -> str:
     """A hash of all that decides a measurement but for the draw."""
-    kept = {name: value for name, value in inputs.items() if name not in FREE}
+    free = FREE if drawn_people(choice) is None else FREE | PEOPLE
+    kept = {name: value for name, value in inputs.items() if name not in free}
     chosen: dict[str, JsonValue] = {name: value for name, value in choice.items() if name != "seed"}
     return content_key({**kept, CHOICE: chosen})
 
@@ -174,7 +178,7 @@ def commit(specs: Sequence[RunSpec], place: Place, out: Path, signer: SigningKey
             method = plugin_record(cell.method)
             if cell.method.placeless != str(cell.method) or ".py:" in str(cell.method):
                 raise UsageError(f"{method.written} names a file, which a verifier does not have: make a package of it")
-            data = open_task(OpenTask(cell.choice, place, spec.device, 1)).data
+            data = _opened(cell, place)
             shown = cell.choice.shown()
             records = {each.name: committed_hash(record_inputs(cell, data, each, None), shown) for each in asked}
             row = CommittedRow(
@@ -186,6 +190,14 @@ def commit(specs: Sequence[RunSpec], place: Place, out: Path, signer: SigningKey
                       rows=[*rows.values()])  # fmt: skip
     _write(out, made, COMMITTED, signer)
     return made
+
+
+def _opened(cell: Cell, place: Place) -> DatasetRecord:
+    """The data of a cell; people who follow from the draw are others for now."""
+    with TemporaryDirectory(prefix="bench-commit-") as folder:
+        secretly = cell.choice.dataset.plugin.draws_people
+        where = replace(place, results=Results(Path(folder)), cache=Path(folder, "cache")) if secretly else place
+        return open_task(OpenTask(cell.choice, where, cell.device, 1)).data
 
 
 def _without_seed(cell: Cell) -> str:

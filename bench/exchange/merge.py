@@ -13,7 +13,7 @@ from typing import Literal
 import yaml
 
 from bench.data.yaml_text import YamlError
-from bench.exchange.disclosed_secrets import is_under, keep_cell_secrets, secret_of_cell
+from bench.exchange.disclosed_secrets import is_under, keep_cell_secrets, secret_of_cell, with_people
 from bench.exchange.foreign_folder import ArtefactFolder, RecordFile, artefact_folders, record_files
 from bench.plugins.spec import UsageError
 from bench.results import run_secret
@@ -23,7 +23,7 @@ from bench.results.results import Results, cell_and_evaluator
 from bench.results.run_secret import RunSecret
 from bench.results.signed_json import AlteredError
 from bench.runs.plan import parsed_plan
-from bench.workbench.inputs import COMMITMENT
+from bench.workbench.inputs import COMMITMENT, population
 
 Prefer = Literal["newest", "first"]
 
@@ -92,7 +92,7 @@ def merge(
     if (choice := _secret([] if signed else sources, into, secret_of)) is not None:
         into.keep_secret(choice[1])
         outcomes.notes.append(f"keys and noise of later runs are drawn from the run secret of {choice[0].root}")
-    offers = copy_records(into, _offers(sources, outcomes), prefer, outcomes)
+    offers = copy_records(into, _offers(sources, into, outcomes), prefer, outcomes)
     if not signed:
         _bring_secrets(into, offers)
     for source in sources if not signed else ():
@@ -180,10 +180,14 @@ def _bring_secrets(into: Results, offers: Iterable[Offer]) -> None:
             record = into.record(cell, cell_and_evaluator(offer.file.name)[1])
             secret = secret_of_cell(offer.file.results, record)
             if secret is not None and secret_of_cell(into, record) != secret:
-                keep_cell_secrets(into, [record], {cell: secret})
+                keep_cell_secrets(into, [record], with_people({cell: secret}, offer.file.results, record))
 
 
-def _offers(sources: Sequence[Results], outcomes: Outcomes) -> Iterator[Offer]:
+def _offers(sources: Sequence[Results], into: Results, outcomes: Outcomes) -> Iterator[Offer]:
+    people = _People()
+    for _, found in into.records():
+        if isinstance(found, Record):
+            people.agree(found)
     for source in sources:
         for file in record_files(source):
             try:
@@ -192,9 +196,30 @@ def _offers(sources: Sequence[Results], outcomes: Outcomes) -> Iterator[Offer]:
                     raise RecordError(
                         f"it says that it was made at {record.created!a:.40}, which is no time of the past"
                     )
+                people.check(record)
                 yield Offer.of(record, file)
             except RecordError as error:
                 outcomes.add("record", file.name, "refused", f"in {source.root}: {error}")
+
+
+class _People:
+    """The people that a folder's records speak of, by data set that draws them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def agree(self, record: Record) -> bool:
+        """False if the record speaks of other people than one before."""
+        found = population(record)
+        return found is None or self._known.setdefault(*found) == found[1]
+
+    def check(self, record: Record) -> None:
+        """Raise RecordError if it does."""
+        if not self.agree(record):
+            raise RecordError(
+                f"another run secret drew the people of {record.choice['dataset']} than those of other records: keep "
+                f"these results in folders apart, or measure under one secret (--secret)"
+            )
 
 
 def _present(into: Results, name: str) -> list[Offer]:

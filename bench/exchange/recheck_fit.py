@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from bench.exchange.disclosed_secrets import keep_cell_secrets
 from bench.exchange.tolerance import alike, score_difference
 from bench.plugins.third_party import StandIn
+from bench.randomness import Secret
 from bench.results.records import DatasetRecord, Record
 from bench.runs.tasks import FitTask, Fitted, OpenTask, fit_task, open_task
 from bench.types import NotApplicable
@@ -38,15 +40,21 @@ class Refitted:
         return cls(record.dataset, fitted)
 
 
-def recheck_fit(record: Record, place: Place) -> Refitted | None:
+def recheck_fit(record: Record, people: Mapping[str, Secret], place: Place) -> Refitted | None:
     """Open a record's data and fit its method on public rows.
 
     None for methods of other authors, which run in a sandbox only, when something is measured again.
+
+    Args:
+        record: The record.
+        people: The secrets that draw its people, by name; empty if none does.
+        place: The folders to work in.
 
     Raises:
         UsageError: A plug-in or an option that the record names is not installed here.
         DataError: Its data are not here.
     """
+    keep_cell_secrets(place.results, [record], people)
     cell, _ = planned_of(record)
     if isinstance(cell.method.plugin, StandIn):
         return None

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from bench.exchange.bundle_tiers import Board, Strongest, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
 from bench.exchange.check import DONE
@@ -25,6 +26,7 @@ from bench.runs.display import Display
 from bench.runs.plan import plan_run
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
+from bench.sandbox import INSTALL
 from bench.types import DataError
 from bench.workbench.inputs import files_of, planned_of
 from bench.workbench.machine import usable_memory, usual_jobs
@@ -84,7 +86,7 @@ def verify(
     absent: set[str] = set()
     if sealed:
         own = place.results.keep_secret()
-        verified, differences = seal(bundle, own, lambda records: run_again(records, place))
+        verified, differences = seal(bundle, own, lambda records: run_again(records, place, people="secret"))
     elif rerun is None:
         verified = assign_tiers(bundle, secrets=secrets, board=board)
     else:
@@ -94,7 +96,7 @@ def verify(
             verified = assign_tiers(
                 bundle, secrets=secrets, rerun=rerun, board=board, strongest=strongest,
                 again=lambda records, own: run_again(records, measuring, own),
-                recheck=lambda record: _recheck(record, fitting, absent),
+                recheck=lambda record, people: _recheck(record, people, fitting, absent),
             )  # fmt: skip
     if verified.verdict is not None:
         _check_replaceable(out, verified.verdict.tier, signer)
@@ -120,23 +122,25 @@ def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> Non
     raise UsageError(f"{path} {reason}: write elsewhere with --verdict")
 
 
-def _recheck(record: Record, place: Place, absent: set[str]) -> Refitted | None:
+def _recheck(record: Record, people: Mapping[str, Secret], place: Place, absent: set[str]) -> Refitted | None:
     try:
-        return recheck_fit(record, place)
+        return recheck_fit(record, people, place)
     except DataError as error:
         absent.add(str(error))
         return None
 
 
 def run_again(
-    records: Sequence[Record], place: Place, secrets: Mapping[str, Secret] | None = None
+    records: Sequence[Record], place: Place, secrets: Mapping[str, Secret] | None = None, *,
+    people: Literal["same", "secret"] = "same",
 ) -> dict[str, Record]:  # fmt: skip
-    """Measure records again, from data to figures; the results by `cell/evaluator`.
+    """Measure records again, from data to figures; the results by `cell/evaluator` of the records.
 
     Args:
         records: The measurements to make.
         place: The folders to work in.
-        secrets: Those of the records' cells, by cell; None for the folder's own.
+        secrets: Those of the records' cells, by cell, and of drawn people; None for the folder's own.
+        people: "secret" draws them under the folder's run secret, if the data set can.
 
     Raises:
         UsageError: A plug-in or an option of a record is not installed here, or a record has no data.
@@ -147,19 +151,19 @@ def run_again(
     for record in records:
         cells.setdefault(record.cell, []).append(record)
     with Display() as display:
-        for row in cells.values():  # together, to open the data and fit the method once
-            summary = run(plan_run(_run_spec(row), place.results), place, display)
-            measured |= {f"{record.cell}/{record.evaluator}": record for record in summary.records}
+        for cell, row in cells.items():  # together, to open the data and fit the method once
+            summary = run(plan_run(_run_spec(row, people), place.results), place, display)
+            measured |= {f"{cell}/{record.evaluator}": record for record in summary.records}
     return measured
 
 
-def _run_spec(records: Sequence[Record]) -> RunSpec:
+def _run_spec(records: Sequence[Record], people: Literal["same", "secret"]) -> RunSpec:
     """The run that measures these records of one cell again."""
     planned = [planned_of(record) for record in records]
     cell = planned[0][0]
     jobs = min(usual_jobs(cell.device), len(records))
     return RunSpec(
-        choices=(cell.choice,), methods=(cell.method,),
+        choices=(cell.choice if people == "same" else cell.choice.with_secret_people(),), methods=(cell.method,),
         attacks=tuple(dict.fromkeys(each.attack for _, each in planned if each.attack is not None)),
         metrics=tuple(dict.fromkeys(name for _, each in planned for name in each.metrics)), evaluators=(),
         controls=False, device=cell.device, jobs=jobs, timeout=None,
@@ -192,9 +196,12 @@ def seal(
         raise UsageError("the author's records were made under this very secret: seal under one that is yours alone")
     measured = again([record for record in records.values() if not files_of(record)])
     if unprotected := [name for name, record in measured.items() if record.isolation != "sandbox"]:
-        raise UsageError(f"{unprotected[0]} was measured without a sandbox, which sealing takes: install bubblewrap")
+        raise UsageError(f"{unprotected[0]} was measured without a sandbox, which sealing takes: {INSTALL}")
     incomplete = {finding.name: str(finding) for finding in checked.findings if finding.kind == "incomplete"}
-    tiers = {str(record.digest): _sealed_tier(record, incomplete.get(record.cell)) for record in measured.values()}
+    tiers = {
+        str(record.digest): _sealed_tier(record, incomplete.get(name.rpartition("/")[0]))
+        for name, record in measured.items()
+    }
     verified = Verified((), checked.findings, verdict_on(bundle.sha256, measured.values(), tiers))
     return verified, list(_interval_gaps(records.values(), measured))
 

@@ -1,6 +1,7 @@
 """Files of cells' secrets.
 
 A bundle discloses the secrets of its cells so, and a results folder keeps those of cells that came from another folder.
+The secret of drawn people stands among them, under the name of their data set (`people_of`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from bench.results.atomic_file import make_folder, write_atomically
 from bench.results.signed_json import AlteredError
 
 KIND = "cell secrets"
+
+
+def people_of(dataset: str) -> str:
+    """The name of the secret that draws a data set's people."""
+    return f"people of {dataset}"
 
 
 def dumps(secrets: Mapping[str, Secret]) -> bytes:

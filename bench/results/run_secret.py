@@ -68,6 +68,10 @@ class RunSecret:
             return self.root
         return self.root.derive("cell", json.dumps(identity, sort_keys=True))
 
+    def of_people(self, dataset: str) -> Secret:
+        """The secret that draws the people of a data set, written as a choice has it."""
+        return self.root.derive("people", dataset)
+
     def written(self) -> bytes:
         """The file's content: the root, and a checksum that tells the scope."""
         checksum = self.root.derive("cells").content if self.scope == "cell" else bytes.fromhex(self.root.commitment())

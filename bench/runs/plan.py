@@ -331,7 +331,7 @@ def unchanged(choice: Choice, place: Place, data: DatasetRecord) -> bool:
     try:
         beside = choice.beside
         same_public = beside is None or fingerprint(beside.plugin) == data.public_fingerprint
-        return same_public and fingerprint(choice.dataset.plugin) == data.fingerprint
+        return same_public and fingerprint(place.source(choice.dataset)) == data.fingerprint
     except (DataError, OSError):  # opening them says what is wrong
         return False
 

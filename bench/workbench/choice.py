@@ -101,6 +101,11 @@ class Choice:
             object.__setattr__(self, "balance", None)
         if self.extractor is not None:
             self.check_public(self.extractor)
+        if (beside := self.beside) is not None and beside.plugin.draws_people:
+            from bench.plugins.spec import UsageError
+
+            raise UsageError(f"public rows must be known to everyone, and the people of {beside} are secret: choose "
+                             f"another --public")  # fmt: skip
 
     def check_public(self, chosen: Configured[Method] | Configured[Attack] | Configured[Extractor]) -> None:
         """Raise UsageError where a plug-in needs public rows, and there are none."""
@@ -134,6 +139,18 @@ class Choice:
         side = method.plugin.sides.get(self.preset)
         free = self.size is None and self.features is None and self.dataset.plugin.default_size is not None
         return replace(self, size=side) if free and side is not None else self
+
+    def with_secret_people(self) -> Choice:
+        """The same with people that the run secret draws, if the data set can."""
+        from bench.plugins.configured import configure
+
+        wanted = self.dataset.plugin.secret_people
+        if not wanted:
+            return self
+        spec = self.dataset.spec
+        others = tuple(pair for pair in spec.parameters if pair[0] not in wanted)
+        drawn = replace(spec, parameters=(*others, *wanted.items()))
+        return replace(self, dataset=configure("datasets", drawn, self.preset))
 
     @property
     def beside(self) -> Configured[Source] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 __figures__ = False
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any, cast
@@ -106,6 +107,22 @@ def record_identity(record: Record) -> dict[str, JsonValue] | None:
         return cell_identity(planned_of(record)[0], record.dataset)
     except UsageError:
         return None
+
+
+def drawn_people(choice: Mapping[str, object]) -> str | None:
+    """A record's data set, as its choice has it, if a secret draws its people."""
+    try:
+        chosen = configure("datasets", str(choice.get("dataset")), str(choice.get("preset")))
+    except UsageError:
+        return None
+    return str(chosen) if chosen.plugin.draws_people else None
+
+
+def population(record: Record) -> tuple[str, str] | None:
+    """What names a record's drawn people, and their fingerprint; None if no secret draws them."""
+    if record.dataset is None or (dataset := drawn_people(record.choice)) is None:
+        return None
+    return f"{dataset}, preset {record.preset}, size {record.choice.get('size')}", record.dataset.fingerprint
 
 
 def cell_secret(results: Results, cell: Cell, data: DatasetRecord) -> Secret:

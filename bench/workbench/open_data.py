@@ -33,7 +33,7 @@ def open_data(
     """
     preset = PRESETS[choice.preset]
     source = choice.dataset.plugin
-    private = _prepared(source, choice, place, workers)
+    private = _prepared(place.source(choice.dataset), choice, place, workers)
     beside = choice.beside
     public = None if beside is None else _prepared(beside.plugin, choice, place, workers)
     aside = choice.public != NO_PUBLIC

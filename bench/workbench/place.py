@@ -6,9 +6,16 @@ __figures__ = False
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.memory.memory_budget import Budget
+from bench.results.cell_secrets import people_of
 from bench.results.results import Results
+
+if TYPE_CHECKING:
+    from bench.plugins.configured import Configured
+    from bench.randomness import Secret
+    from bench.types import Source
 
 
 @dataclass(frozen=True)
@@ -31,3 +38,18 @@ class Place:
     def budget(self) -> Budget | None:
         """The rows' share of a job's memory; None if unbounded."""
         return None if self.memory is None else Budget(self.memory, self.results.rooms.parent)
+
+    def source(self, chosen: Configured[Source]) -> Source:
+        """A data set, with people of this results folder if they are drawn.
+
+        They follow from a secret that came with a bundle; else from the run secret, which is made if missing.
+        """
+        if not chosen.plugin.draws_people:
+            return chosen.plugin
+        return chosen.plugin.under(people_secret(self.results, str(chosen)))
+
+
+def people_secret(results: Results, dataset: str) -> Secret:
+    """The secret that draws a data set's people in a results folder."""
+    brought = results.cell_secrets.read().get(people_of(dataset))
+    return results.keep_secret().of_people(dataset) if brought is None else brought

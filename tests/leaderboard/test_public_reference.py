@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from made.board_records import plugin, record, utility
 from made.whole_rows import HOLDING, controls, kept, keyed, whole
 
 from bench.plugins import registry
 from bench.results.records import Record
+from bench.results.verdict import Judged, JudgedRow, Tier, Verdict
+from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import Row, rows
 from leaderboard.intake import intake
 from leaderboard.site import files
@@ -50,6 +53,29 @@ def test_only_other_authors_methods_may_look_up_and_only_what_others_can_have() 
     assert "look test images up" in row_of(found, "theirs").looked_up
     assert "look test images up" in row_of(found, "unknown").looked_up
     assert row_of(found, "private").looked_up == ""
+
+
+@pytest.mark.parametrize(
+    ("tier", "draw", "known"),
+    [
+        (Tier.SELF_REPORTED, None, True), (Tier.ARITHMETIC_CHECKED, 1, True), (Tier.RE_RUN, None, True),
+        (Tier.RE_RUN, 1, False), (Tier.SEALED, None, False),
+    ],
+)  # fmt: skip
+def test_drawn_people_may_be_looked_up_by_an_author_who_had_their_secret(
+    tmp_path: Path, tier: Tier, draw: int | None, known: bool
+) -> None:
+    row = outside("theirs", "synth-cxr[seed=secret]")
+    own, theirs = kept(tmp_path / "own", public_model()), kept(tmp_path / "theirs", row)
+    (one,) = (record for _, record in theirs.records() if isinstance(record, Record))
+    judged = JudgedRow(
+        records={one.evaluator: Judged(digest=str(one.digest), tier=tier, reason="")}, controls={}, protocol=PROTOCOL,
+        said=[], draw=draw,
+    )  # fmt: skip
+    verdict = Verdict(bundle="0" * 64, rows={one.cell: judged}, protocol=PROTOCOL, verified_by="a test", created="2026")
+    (shown,) = (each for each in intake(own, theirs, verdicts=(verdict,)).rows if each.method == "theirs")
+    assert ("had the secret that draws these people" in shown.looked_up) is known
+    assert row_of(rows([row]), "theirs").looked_up == ""  # the board's own people, after the code was handed in
 
 
 def test_the_board_and_the_page_of_a_row_show_both(tmp_path: Path) -> None:

@@ -82,9 +82,10 @@ def place_of(folder: Path, cache: Path) -> Place:
 
 
 def spec(methods: Sequence[str], *, controls: bool, attacks: Sequence[str] = ATTACKS,
-         metrics: Sequence[str] = METRICS) -> RunSpec:  # fmt: skip
+         metrics: Sequence[str] = METRICS, choice: Choice | None = None) -> RunSpec:  # fmt: skip
     return RunSpec(
-        choices=(Choice.read(CHOICE),), methods=tuple(configure("methods", name, "smoke") for name in methods),
+        choices=(choice or Choice.read(CHOICE),),
+        methods=tuple(configure("methods", name, "smoke") for name in methods),
         attacks=tuple(configure("attacks", name, "smoke") for name in attacks), metrics=tuple(metrics),
         controls=controls, evaluators=(), device="cpu", jobs=1, timeout=None, memory=2**33, overwrite="failed",
         keep_releases=False, isolation="none",
@@ -121,7 +122,8 @@ def again(
     for record in records:
         cell, planned = planned_of(record)
         attacks = [] if planned.attack is None else [str(planned.attack)]
-        run(spec([str(cell.method)], controls=False, attacks=attacks, metrics=planned.metrics), where)
+        method = [str(cell.method)]
+        run(spec(method, controls=False, attacks=attacks, metrics=planned.metrics, choice=cell.choice), where)
     made = (found for _, found in where.results.records() if isinstance(found, Record))
     return {f"{record.cell}/{record.evaluator}": record for record in made}
 

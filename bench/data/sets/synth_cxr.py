@@ -7,16 +7,17 @@ findings) and `phantom` (drawing).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from bench.contract.source import Scan, Source
+from bench.contract.source import DataError, Scan, Source
 from bench.data.synthetic.anatomy import FINDINGS, Hospital, count_studies, draw_person, draw_study
 from bench.data.synthetic.film import draw
 from bench.progress import report
+from bench.randomness import Secret
 from bench.validation import at_least
 
 CLINIC = Hospital(
@@ -36,13 +37,13 @@ class Phantom(Source):
     Args:
         images: Number of studies, at least 1. Study s of person p looks the same whatever it is. Presets draw twice as
             many as are released: three of five people are private.
-        seed: Which population; at least 0.
+        seed: Which population; at least 0. `secret`: one that the run secret draws, so that no method can carry it.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, int]]] = {"smoke": {"images": 320}, "first-look": {"images": 1200}}
 
     images: int = 3000
-    seed: int = 0
+    seed: int | Literal["secret"] = 0
 
     hospital: ClassVar[Hospital]
     source: ClassVar[str] = "Veil Bench, bench/data/synthetic/film.py"
@@ -50,26 +51,45 @@ class Phantom(Source):
     licence: ClassVar[str] = "generated, public domain (CC0)"
     obtain: ClassVar[str] = "drawn on the spot; nothing to obtain"
     default_size: ClassVar[int | None] = 64
+    secret_people: ClassVar[Mapping[str, str]] = {"seed": "secret"}
+    _secret: ClassVar[Secret | None] = None
 
     def __post_init__(self) -> None:
         at_least(1, images=self.images)
-        at_least(0, seed=self.seed)
+        at_least(0, seed=None if isinstance(self.seed, str) else self.seed)
+
+    def under(self, secret: Secret) -> Self:
+        """The films of people that a secret draws."""
+        bound = replace(self)
+        object.__setattr__(bound, "_secret", secret)
+        return bound
+
+    def stamp(self, roots: Sequence[Path]) -> str:
+        """A mark of the secret population; none of a public one."""
+        return "" if self._secret is None else self._secret.commitment()
+
+    def _population(self) -> int:
+        if isinstance(self.seed, int):
+            return self.seed
+        if self._secret is None:
+            raise DataError(f"{self.name}[seed=secret] has no people yet: `bench run` draws them under its run secret")
+        return int.from_bytes(self._secret.content)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """Draw films of `size` (None: 64) pixels a side, at least 32."""
-        side = 64 if size is None else size
+        side, seed = 64 if size is None else size, self._population()
         samples = np.empty((self.images, 1, side, side), dtype=np.uint8)
         labels = np.empty((self.images, len(FINDINGS)), dtype=np.float32)
         subjects: list[str] = []
         attributes: dict[str, list[str]] = {"sex": [], "age": [], "view": []}
         number = 0
         while len(subjects) < self.images:
-            person = draw_person(self.hospital, self.seed, number)
-            for visit in range(count_studies(self.hospital, self.seed, number)):
+            person = draw_person(self.hospital, seed, number)
+            for visit in range(count_studies(self.hospital, seed, number)):
                 row = len(subjects)
                 if row == self.images:
                     break
-                study = draw_study(self.hospital, person, self.seed, number, visit)
+                study = draw_study(self.hospital, person, seed, number, visit)
                 samples[row, 0] = draw(person, study, side)
                 labels[row] = study.labels
                 subjects.append(f"{self.hospital.name}-{number:06d}")
@@ -85,7 +105,10 @@ class Phantom(Source):
             exclusive=False,
             samples=samples,
             version="phantom 1",
-            notes=(f"{self.images} films drawn by a procedure; no patient stands behind these images",),
+            notes=(
+                f"{self.images} films drawn by a procedure; no patient stands behind these images",
+                *(["people are drawn under the run secret"] if self.draws_people else []),
+            ),
             attributes=attributes,
         )
 
