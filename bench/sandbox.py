@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from bench.image_root import bound
 from bench.proc_view import kept_file, mask
 from bench.seccomp_filter import architecture, program
 from bench.shadowing import HOME, PACKAGES
@@ -69,6 +70,7 @@ def confined(
     device: str,
     hidden: Sequence[Path] = (),
     interpreter: Sequence[Path] | None = None,
+    root: Path | None = None,
     installs: Installs | None = None,
 ) -> list[str]:
     """`command` within a sandbox.
@@ -80,6 +82,7 @@ def confined(
         device: "cpu" or "cuda", which brings the accelerator's device files.
         hidden: Folders below those shown that are empty in it.
         interpreter: Files of the Python that runs in it, and of its packages; None for those of this process.
+        root: An image's root file system in place of this machine's; None for this machine's.
         installs: An installation with network and without the filter of system calls; None for none.
     """
     assert BWRAP is not None
@@ -90,9 +93,12 @@ def confined(
     ]  # fmt: skip
     for name, value in environment(sandbox=True).items():
         line += ["--setenv", name, value]
-    for place in SYSTEM:
-        line += ["--ro-bind-try", place, place]
     shown = dict.fromkeys([*(python() if interpreter is None else interpreter), *files])
+    if root is None:
+        for place in SYSTEM:
+            line += ["--ro-bind-try", place, place]
+    else:
+        line += bound(root, list(shown))
     # A shown file below a scratch folder would stand in writable parents: the topmost of these is made read-only.
     parents = sorted({
         str(scratch / path.relative_to(scratch).parts[0])
@@ -162,14 +168,19 @@ class Installs:
     Args:
         folder: That folder.
         variables: Environment variables.
+        network: It has network.
     """
 
     folder: Path
     variables: Mapping[str, str]
+    network: bool = True
 
     def line(self) -> Iterator[str]:
         """Words for bubblewrap."""
-        yield from ("--share-net", "--bind", str(self.folder), str(self.folder))
+        yield from ("--bind", str(self.folder), str(self.folder))
+        if not self.network:
+            return
+        yield "--share-net"
         for name, value in self.variables.items():
             yield from ("--setenv", name, value)
         named = [part for value in self.variables.values() for part in value.replace("file://", " ").split()]

@@ -21,11 +21,10 @@ from bench.conformance.method_basics import CORE
 from bench.conformance.outcome import Noted, Result, Skip, cause_of, require
 from bench.contract.seal import ContractError
 from bench.plugins import registry
-from bench.plugins.groups import Group
+from bench.plugins.groups import SAID, Group
 from bench.plugins.registry import heard
 from bench.plugins.spec import PluginSpec, parse
 from bench.plugins.third_party import believed
-from bench.room_side import SAID
 from bench.types import NotApplicable
 from bench.wire.text import named
 

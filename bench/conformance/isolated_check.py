@@ -8,11 +8,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing.connection import Connection
+from typing import cast
 
+from pydantic import JsonValue
+
+from bench.plugins import registry
 from bench.plugins.environments import Environment
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, parse
@@ -99,10 +103,11 @@ def _begun_in(environment: Environment, spec: PluginSpec, device: str) -> tuple[
     reading, writing = os.pipe()
     task = {**environment.task(group, spec, "smoke"), "mode": "check", "device": device, "answer": writing}
     command, sandbox = environment.command(task), why_not() is None
+    environment.check_confined(sandbox=sandbox)
     if sandbox:
         command = confined(
             command, folder=None, files=tuple(files_of(group, spec)), device="cuda" if device == "cuda" else "cpu",
-            interpreter=environment.interpreter_files,
+            interpreter=environment.interpreter_files, root=environment.manifest.root,
         )  # fmt: skip
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, pass_fds=(writing,), env=room_variables(sandbox=sandbox),
@@ -120,6 +125,12 @@ def _wait(ours: Connection, begun: str) -> None:
             f'"{begun}" goes on after {time.monotonic() - since:.0f} s: Ctrl-C ends it and shows where it is',
             file=sys.stderr,
         )
+
+
+def host(task: Mapping[str, JsonValue]) -> None:
+    """Check a plug-in in an environment that has this project, for `bench.room_side`."""
+    registry.inhabit({(cast(Group, task["group"]), str(task["name"])): str(task["target"])})
+    work(str(task["spec"]), str(task["device"]), Connection(cast(int, task["answer"]), readable=False))
 
 
 def work(text: str, device: str, pipe: Connection) -> None:

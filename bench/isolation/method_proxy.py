@@ -17,15 +17,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from random import SystemRandom
 from typing import Any
 
 import torch
 
 from bench.contract.seal import ContractError
-from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
+from bench.isolation.remote_method import RemoteKey, RemoteMechanism, RemoteMethod, RemoteScheme
 from bench.isolation.room_groups import Part
-from bench.isolation.rpc_codec import Generators, Handle, Line, UnlikeError, Value
+from bench.isolation.rpc_codec import ASKED, Generators, Handle, Line, UnlikeError, Value
 from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release
 
@@ -97,8 +98,11 @@ class MethodProxy:
             callee = self._beside.handle()
         if callable(callee) and name == "call":
             return callee(*values), None
-        if not isinstance(callee, Handle):
+        if not isinstance(callee, Handle) or name not in ASKED.get(callee.kind, ()):
             raise ContractError(f"{name} of a {type(callee).__name__} may not be called")
+        if callee.kind == "Mechanism":
+            part = getattr(RemoteMechanism(partial(self._beside.ask, callee)), name)
+            return part(*values) if callable(part) else part, None
         result = self._beside.ask(callee, name, *values)
         return result, result.kind if isinstance(result, Handle) else None
 

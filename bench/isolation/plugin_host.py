@@ -28,6 +28,7 @@ from bench import room_side
 from bench.checkpoint import save_checkpoints
 from bench.contract.seal import ContractError, check
 from bench.determinism import exact, register
+from bench.isolation import rpc_codec
 from bench.isolation.call_shape import UNDECLARED
 from bench.isolation.method_proxy import JudgeLine, KnownMethod
 from bench.isolation.remote_method import RemoteScheme
@@ -35,6 +36,7 @@ from bench.isolation.rpc_codec import Generators, Handle, Learned, Value, pack, 
 from bench.memory.memory_budget import Budget
 from bench.plugins.configured import configure, to_fit
 from bench.plugins.groups import Group
+from bench.plugins.registry import inhabit
 from bench.progress import LOGGER, Forwarder
 from bench.room_side import MESSAGE_BYTES
 from bench.types import (
@@ -55,7 +57,7 @@ from bench.wire.message import Reader, WireError, send
 from bench.wire.tensor_file import TensorsError, pack_tensors, read_tensor
 
 KINDS = (Method, Scheme, Key, Generator, Mechanism, Attack, Attacker, PairScores)
-ASKED: Mapping[type, tuple[str, ...]] = {kind: room_side.ASKED[kind.__name__] for kind in KINDS}
+ASKED: Mapping[type, tuple[str, ...]] = {kind: rpc_codec.ASKED[kind.__name__] for kind in KINDS}
 """Names that may be called, by the type of the contract."""
 EXPECTED = NotApplicable, ContractError, TensorsError, MemoryError
 
@@ -130,8 +132,9 @@ class PluginHost:
             return self._objects.pop(cast(int, target))
         if name not in allowed:
             raise ContractError(f"{name} of a {type(callee).__name__} may not be called")
-        if name == "own":  # the functions that a key overrides
-            return [own for own in room_side.OWN if getattr(type(callee), own) is not getattr(Key, own)]
+        if name == "own":  # the functions that a key overrides, or a mechanism has
+            of, usual = type(callee), Key if isinstance(callee, Key) else object
+            return [own for own in room_side.OWN if getattr(of, own, None) is not getattr(usual, own, None)]
         attribute = getattr(callee, name)
         if name == "block":
             top, bottom, left, right = cast("list[int]", values)
@@ -241,6 +244,13 @@ def main(arguments: Sequence[str]) -> NoReturn:
                     _reply(writing, host.answer(request))
         except EOFError:
             sys.exit(0)
+
+
+def host(task: Mapping[str, JsonValue]) -> NoReturn:
+    """Host a plug-in of `bench.types` in an environment that has this project, for `bench.room_side`."""
+    inhabit({(cast(Group, task["group"]), str(task["name"])): str(task["target"])})
+    names = ("group", "spec", "preset", "device", "threads", "requests", "answers", "folder", "memory")
+    main([str(task[name]) for name in names])
 
 
 def _plugin(group: Group, spec: str, preset: str) -> Method | Attack:

@@ -37,7 +37,10 @@ from bench.types import (
 
 
 class RemoteMechanism(Mechanism):
-    """A mechanism in the owner's process, called through `ask`."""
+    """A mechanism in the owner's process, called through `ask`.
+
+    Densities and noise that it does not compute itself are computed here, from its scale and fence.
+    """
 
     def __init__(self, ask: Callable[..., Value]) -> None:
         self._ask = ask
@@ -74,15 +77,25 @@ class RemoteMechanism(Mechanism):
 
     def log_density(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
         """As the mechanism says."""
+        if "log_density" not in self._own:
+            return super().log_density(located, observed)
         return tensor(self._ask("log_density", located, observed), "log densities")
 
     def noise(self, located: torch.Tensor, observed: torch.Tensor) -> torch.Tensor:
         """As the mechanism says."""
+        if "noise" not in self._own:
+            return super().noise(located, observed)
         return tensor(self._ask("noise", located, observed), "noise")
 
     def stopped(self, observed: torch.Tensor) -> torch.Tensor:
         """As the mechanism says."""
+        if "stopped" not in self._own:
+            return super().stopped(observed)
         return tensor(self._ask("stopped", observed), "stopped numbers")
+
+    @cached_property
+    def _own(self) -> list[str]:
+        return _names(self._ask("own"))
 
 
 SAID = (

@@ -75,7 +75,7 @@ class Room:
         if tenant.sandbox:
             command = confined(
                 command, folder=self._folder, files=tenant.files, device=tenant.device, hidden=tenant.hidden,
-                interpreter=tenant.interpreter,
+                interpreter=tenant.interpreter, root=tenant.root,
             )  # fmt: skip
         self._output, prints = os.pipe()  # of its own: rooms could read and count what others write into a shared log
         try:

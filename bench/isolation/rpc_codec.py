@@ -46,6 +46,23 @@ class Learned:
 
 RECORDS: Mapping[str, type] = {"dataset": Dataset, "claim": PrivacyClaim, "curve": LearningCurve}
 
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "Method": ("fit", "load"),
+    "Scheme": ("state", "claim", "accounts", "notes", "mechanism", "sample_key", "load_key", "load_generator"),
+    "Key": ("release", "query", "decode", "classifier", "state", "own"),
+    "Generator": ("sample",),
+    "Mechanism": (
+        "exact", "rowwise", "scale", "fence", "locate", "observe", "witnesses", "log_density", "noise", "stopped",
+        "own",
+    ),
+    "Attack": ("fit",),
+    "Attacker": ("score", "membership", "notes", "learning"),
+    "PairScores": ("shape", "block", "factors"),
+    "Classifier": ("call",),
+    "Release": ("fetch",),
+}  # fmt: skip
+"""Names that may be called, by the type of the contract."""
+
 CLAIM: Mapping[str, tuple[type, ...]] = {
     "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
     "derived": (int, float, type(None)), "units": (int,),

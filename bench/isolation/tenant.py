@@ -118,6 +118,11 @@ class Tenant:
         return tuple(python()) if self.environment is None else self.environment.interpreter_files
 
     @property
+    def root(self) -> Path | None:
+        """The root of its image; None for this machine's."""
+        return None if self.environment is None else self.environment.manifest.root
+
+    @property
     def budget(self) -> Budget | None:
         """The memory for rows on the judge's side."""
         return None if self.memory is None else Budget(self.memory, self.folder.parent)
@@ -148,18 +153,22 @@ def tenant(
         chosen.group, str(chosen), chosen.preset, device, sandbox, tuple(files), folder, memory,
         environment=environment,
     )  # fmt: skip
-    if overlaps := [path for path in made.interpreter if sandbox and folder.resolve().is_relative_to(path.resolve())]:
+    shown = [*made.interpreter, *([] if made.root is None else [made.root])]
+    if overlaps := [path for path in shown if sandbox and folder.resolve().is_relative_to(path.resolve())]:
         raise UsageError(
             f"the results lie in {overlaps[0]}, which holds Python and is shown to every plug-in: move them"
         )
     if not is_outside(chosen.group, chosen.spec):
         return made
     if environment is not None:
+        environment.check_confined(sandbox=sandbox)
         environment.check()
     seconds = WAITS * PRESETS[chosen.preset].timeout
     rooms = RoomGroup(folder.with_name(f"{folder.name}-groups"), sandbox=sandbox, seconds=seconds)
     if environment is None:
         return replace(made, rooms=rooms, hidden=tuple(data_folders()))
+    if environment.manifest.root is not None:
+        return replace(made, rooms=rooms, hidden=tuple(environment.manifest.hidden))
     hidden = data_folders(environment.package_folders, ours=environment.manifest.shared)
     return replace(made, rooms=rooms, hidden=tuple(dict.fromkeys(hidden)))
 

@@ -6,11 +6,9 @@ environment's own folder alone; the home folder is hidden from it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,33 +22,23 @@ from typing import cast
 
 from pydantic import JsonValue, ValidationError
 
+from bench import image_root
 from bench.contract.preset import PRESETS
 from bench.plugins import environments, registry
 from bench.plugins.environments import AddedPlugin, Environment, Manifest
-from bench.plugins.groups import Group
+from bench.plugins.groups import SAID, Group
+from bench.plugins.interpreter_probe import Interpreter, probe, run
 from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import rebuild
-from bench.sandbox import INSTALL, confined, environment, installing, own_sites, search_path, why_not
+from bench.sandbox import DATA, INSTALL, confined, environment, installing, own_sites, search_path, why_not
 from bench.sandbox import python as own_python
 from bench.shadowing import HOME, PACKAGES
 from bench.wire.text import line, plain
 
-ASK = """
-import json, os, platform, sys
-import glob
-base = os.path.realpath(getattr(sys, "base_prefix", sys.prefix))
-try:
-    import ensurepip
-    places = [os.path.join(ensurepip.__path__[0], "_bundled"), "/usr/share/python-wheels"]
-except ImportError:
-    places = ["/usr/share/python-wheels"]
-wheels = [path for place in places for path in sorted(glob.glob(os.path.join(place, "pip-*.whl")))]
-print(json.dumps([base, sys.implementation.name + " " + platform.python_version(), sys.executable, wheels[-1:]]))
-"""
-OLDEST = (3, 8)
 ORIGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-SECONDS = 3600.0
+PYTHON = "/usr/bin/python3"
+"""The usual interpreter of an image."""
 IGNORED = (".git", "__pycache__", ".venv", "venv", "*.egg-info", "build", "dist", ".tox", ".nox")
 
 
@@ -64,6 +52,7 @@ class Wanted:
         python: An interpreter; None for the benchmark's own.
         alone: Share no package with the benchmark.
         sandbox: Run setup code in a sandbox.
+        root: The unpacked image that `python` lies in; None for this machine.
     """
 
     requirements: tuple[str, ...]
@@ -71,9 +60,12 @@ class Wanted:
     python: Path | None
     alone: bool
     sandbox: bool
+    root: Path | None = None
 
     @classmethod
-    def of(cls, words: Sequence[str], *, python: str | None, alone: bool, sandbox: bool) -> Wanted:
+    def of(
+        cls, words: Sequence[str], *, python: str | None, alone: bool, sandbox: bool, root: str | None = None
+    ) -> Wanted:
         """The request of a command. Raises UsageError for missing files or interpreters."""
         if sandbox and (reason := why_not()) is not None:
             raise UsageError(
@@ -92,18 +84,36 @@ class Wanted:
                 requirements.append(str(path.resolve()) if local else word)
         if bad := [word for word in requirements if word.startswith("-")]:
             raise UsageError(f"expected a package, a folder, a wheel or a file of Python, got {bad[0]!r}")
-        if not words and python is None:
+        if not words and python is None and root is None:
             raise UsageError("name a package, a folder, a wheel, a file of Python, or an interpreter by --python")
+        if root is not None:
+            return cls._in_image(requirements, files, Path(root).expanduser(), Path(python or PYTHON), sandbox=sandbox)
         found = None if python is None else shutil.which(Path(python).expanduser())
         if python is not None and found is None:
             raise UsageError(f"no such interpreter: {python}")
         where = None if found is None else Path(found).absolute()
         return cls(tuple(requirements), tuple(files), where, alone or where is not None, sandbox)
 
+    @classmethod
+    def _in_image(
+        cls, requirements: Sequence[str], files: Sequence[Path], root: Path, python: Path, *, sandbox: bool
+    ) -> Wanted:
+        if requirements:
+            raise UsageError(f"an image has its own packages: install {requirements[0]} in it, and unpack it again")
+        if not sandbox:
+            raise UsageError("an image is the root of a sandbox: leave out --isolation processes")
+        if not python.is_absolute() or ".." in python.parts:
+            raise UsageError(f"--python must be a full path within the image, such as {PYTHON}, got {python}")
+        try:
+            whole = image_root.checked(root, [Path.home(), environments.root()])
+        except image_root.ImageError as error:
+            raise UsageError(str(error)) from error
+        return cls((), tuple(files), python, alone=True, sandbox=True, root=whole)
+
     @property
     def name(self) -> str:
         """A name for the environment, from the first word."""
-        first = next(iter([*(str(path) for path in self.files), *self.requirements]), str(self.python))
+        first = next(iter([*(str(path) for path in self.files), *self.requirements]), str(self.root or self.python))
         text = Path(first).name.removesuffix(".py") if "/" in first else re.split(r"[^\w.-]", first)[0]
         text = text.partition("-")[0] if text.endswith(".whl") else text
         return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[: environments.LONGEST_NAME].strip("-")
@@ -112,6 +122,7 @@ class Wanted:
     def words(self) -> list[str]:
         """The words again, with full paths."""
         python = [] if self.python is None else ["--python", str(self.python)]
+        python += [] if self.root is None else ["--root", str(self.root)]
         return [*self.requirements, *map(str, self.files), *python, *(["--alone"] if self.alone else [])]
 
 
@@ -159,29 +170,31 @@ def remove(name: str) -> None:
 
 def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manifest:
     """The environment with its packages, not described yet."""
-    base, prefix, version, wheel = _asked(wanted.python or Path(sys.executable))
+    if wanted.root is not None:
+        return _of_image(wanted, wanted.root, folder, notify)
+    base = probe(wanted.python or Path(sys.executable), sandbox=wanted.sandbox)
+    prefix, version = base.prefix, base.version
     in_place = wanted.python is not None and not wanted.requirements
     shared = not wanted.alone
     if in_place:
-        own = base.parent.parent
-        interpreter, whole = base, own if (own / "pyvenv.cfg").is_file() else prefix
+        own = base.path.parent.parent
+        interpreter, whole = base.path, own if (own / "pyvenv.cfg").is_file() else prefix
     else:
         whole = folder / "environment"
         notify(f"making an environment of {version}")
         uv = shutil.which("uv") if not shared else None
-        _run([str(base), "-I", "-m", "venv", "--without-pip", str(whole)], "the environment cannot be made")
+        base.run(["-I", "-m", "venv", "--without-pip", str(whole)], "the environment cannot be made", folder)
         interpreter = whole / "bin" / "python"
         if shared:
             _share(whole)
         if wanted.requirements:
             notify(f"installing {' '.join(wanted.requirements)}")
             before = _links(folder)
-            _install(wanted, folder, interpreter, uv, wheel, [*environments.parts(prefix), *environments.parts(whole)])
+            _install(
+                wanted, folder, interpreter, uv, base.wheel, [*environments.parts(prefix), *environments.parts(whole)]
+            )
             _check_links(folder, before)
-    files = []
-    for path in wanted.files:
-        (folder / "files").mkdir(exist_ok=True)
-        files.append(Path(shutil.copy(path, folder / "files" / path.name)))
+    files = _copied(wanted, folder)
     sites = environments.packages(whole)
     if not in_place:
         _clean(sites, folder, base, shared=shared)
@@ -202,6 +215,43 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         added=datetime.now(UTC).isoformat(timespec="seconds"),
         digest=environments.digest([*sites, *files], version, made),
         stamp=environments.stamp([*sites, *files], made),
+        plugins=[],
+    )
+
+
+def _copied(wanted: Wanted, folder: Path) -> list[Path]:
+    """Copies of the files of Python."""
+    files = []
+    for path in wanted.files:
+        (folder / "files").mkdir(exist_ok=True)
+        files.append(Path(shutil.copy(path, folder / "files" / path.name)))
+    return files
+
+
+def _of_image(wanted: Wanted, root: Path, folder: Path, notify: Callable[[str], None]) -> Manifest:
+    """The environment of an image, which stays where it is."""
+    assert wanted.python is not None
+    files = _copied(wanted, folder)
+    try:
+        version = probe(wanted.python, sandbox=True, root=root).version
+    except image_root.ImageError as error:
+        raise UsageError(str(error)) from error
+    notify(f"reading the image {root}, all of which counts in the environment's digest")
+    return Manifest(
+        requirements=wanted.words,
+        interpreter=wanted.python,
+        folder=folder,
+        root=root,
+        hidden=list(image_root.folders(root, DATA)),
+        shown=[],
+        sites=[],
+        files=files,
+        shared=False,
+        python=version,
+        built="not",
+        added=datetime.now(UTC).isoformat(timespec="seconds"),
+        digest=environments.digest(files, version, None, root),
+        stamp=environments.stamp(files, None, root),
         plugins=[],
     )
 
@@ -230,7 +280,7 @@ def _check_links(folder: Path, before: Mapping[Path, Path]) -> None:
         raise UsageError(f"an installation replaced {missing[0]}, by which its environment's Python starts")
 
 
-def _clean(sites: Sequence[Path], folder: Path, base: Path, *, shared: bool) -> None:
+def _clean(sites: Sequence[Path], folder: Path, base: Interpreter, *, shared: bool) -> None:
     """Remove what the digest does not count, and compile anew.
 
     By the interpreter below the environment, whose own was open to setup code and runs in sandboxes only.
@@ -252,8 +302,8 @@ def _clean(sites: Sequence[Path], folder: Path, base: Path, *, shared: bool) -> 
         _share(folder / "environment")
     for site in sites:
         if _within(site, folder):
-            subprocess.run([str(base), "-I", "-S", "-m", "compileall", "-q", str(site)], check=False,
-                           capture_output=True, timeout=SECONDS)  # fmt: skip
+            with suppress(UsageError):  # files of other versions of Python do not compile
+                base.run(["-I", "-S", "-m", "compileall", "-q", str(site)], "packages cannot be compiled", folder)
 
 
 def _within(path: Path, folder: Path) -> bool:
@@ -262,19 +312,6 @@ def _within(path: Path, folder: Path) -> bool:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError):  # links that lead to each other
         return False
-
-
-def _asked(interpreter: Path) -> tuple[Path, Path, str, Path | None]:
-    """An interpreter's file, base folder, version, and wheel of pip."""
-    done = _run([str(interpreter), "-I", "-S", "-c", ASK], f"{interpreter} is no Python that can be used")
-    try:
-        base, version, executable, wheels = json.loads(done)
-        number = tuple(map(int, re.findall(r"\d+", version)[:2]))
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{interpreter} is no Python that can be used: it printed {line(done)!r}") from error
-    if number < OLDEST:
-        raise UsageError(f"a room needs Python {'.'.join(map(str, OLDEST))} or later, got {version}")
-    return Path(executable), Path(base), str(version), Path(wheels[0]) if wheels else None
 
 
 def _share(folder: Path) -> None:
@@ -322,7 +359,7 @@ def _install(
         variables = environment(sandbox=True)
     else:
         variables = {**os.environ, **variables}
-    _run(command, f"{' '.join(wanted.requirements)} cannot be installed", variables)
+    run(command, f"{' '.join(wanted.requirements)} cannot be installed", variables)
     for name in ("scratch", "sources"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
@@ -339,25 +376,11 @@ def _sources(requirements: Sequence[str], folder: Path) -> Iterator[str]:
             yield word
 
 
-def _run(command: Sequence[str], failure: str, variables: dict[str, str] | None = None) -> str:
-    """A command's output. Raises UsageError with the end of its errors."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=SECONDS,
-            check=False, env=variables,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"{failure}: {error}") from error
-    if done.returncode != 0:
-        raise UsageError(f"{failure}: {plain(done.stderr.strip()[-1500:]) or f'exit code {done.returncode}'}")
-    return done.stdout
-
-
 def _described(made: Environment, notify: Callable[[str], None]) -> Environment:
     """The environment with the plug-ins that its room found."""
     task = {
         "mode": "list", "files": [str(path) for path in made.manifest.files], "presets": [*PRESETS],
-        "own": [*PACKAGES],
+        "own": [*PACKAGES], "words": SAID, "name": made.name,
     }  # fmt: skip
     answer = environments.ask(made, task, made.name)
     found = [_checked(each, made.name) for each in answer] if isinstance(answer, list) else []

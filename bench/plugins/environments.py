@@ -13,18 +13,21 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from bench import room_side
+from bench import image_root, room_side, room_types
 from bench.contract.evaluator import NAME
+from bench.plugins.groups import SAID
 from bench.plugins.interview import interview
-from bench.plugins.spec import PluginSpec, UsageError
+from bench.plugins.spec import PluginSpec, UsageError, annotated, convert, did_you_mean
+from bench.sandbox import INSTALL, why_not
 from bench.sandbox import python as own_python
+from bench.types import Parameter
 from bench.wire.message import WireError, decode
-from bench.wire.text import Name, Text
+from bench.wire.text import Name, Text, line
 
 VARIABLE = "BENCH_PLUGINS"
 """Environment variable: the folder of all environments."""
@@ -32,6 +35,7 @@ MANIFEST = "manifest.json"
 MANIFEST_BYTES = 1 << 22
 LONGEST_NAME = 60
 ROOM_SIDE = Path(room_side.__file__)
+ROOM_TYPES = Path(room_types.__file__)
 SITES = ("lib/*/site-packages", "lib/*/dist-packages", "local/lib/*/dist-packages", "site-packages")
 SHOWN = ("bin", "lib", "lib32", "lib64", "libexec", "site-packages", "lib_pypy", "lib-python", "pyvenv.cfg")
 """Parts of an interpreter's folder that its rooms see."""
@@ -55,6 +59,32 @@ class AddedPlugin(BaseModel):
     kinds: Annotated[list[tuple[Name, Name]], Field(max_length=200)] = []
     presets: dict[Name, dict[str, JsonValue]] = {}
 
+    def values(self, spec: PluginSpec) -> dict[str, Parameter]:
+        """The parameters of a spec as the fields of the class take them. Raises UsageError for others."""
+        kinds, given = dict(self.kinds), dict(spec.parameters)
+        if spec.argument is not None:
+            if not kinds:
+                raise UsageError(f"{spec.name} takes no argument, got {spec.argument!r}")
+            given[next(iter(kinds))] = spec.argument
+        if unknown := [name for name in given if name not in kinds]:
+            raise UsageError(f"{spec.name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], kinds)}")
+        hints = {name: self._hint(name, kinds[name]) for name in given}
+        return {
+            name: value if hints[name] is None else convert(value, hints[name], f"{spec.name}[{name}]")
+            for name, value in given.items()
+        }
+
+    def _hint(self, name: str, written: str) -> Any:
+        """The type of a field, by its annotation or else its default; None for neither."""
+        if (hint := annotated(written)) is not None:
+            return hint
+        for answer in self.presets.values():
+            described = answer.get("ok")
+            usual = described.get("defaults") if isinstance(described, dict) else None
+            if isinstance(usual, dict) and isinstance(usual.get(name), int | float | str):
+                return type(usual[name])
+        return None
+
 
 class Manifest(BaseModel):
     """An environment as it was added.
@@ -62,6 +92,8 @@ class Manifest(BaseModel):
     Args:
         requirements: What the user asked for.
         interpreter: Its path.
+        root: The unpacked image that is the root of its rooms; None for this machine's. All of it counts in the digest.
+        hidden: Folders of the image with data sets, which its rooms see empty.
         shown: Folders and files that its rooms see, chosen before any of its packages was there.
         shared: Its interpreter also finds the benchmark's own packages.
         python: Implementation and version of the interpreter.
@@ -75,6 +107,8 @@ class Manifest(BaseModel):
     requirements: list[str]
     interpreter: Path
     folder: Path | None
+    root: Path | None = None
+    hidden: list[Path] = []
     shown: list[Path]
     sites: list[Path]
     files: list[Path]
@@ -85,6 +119,11 @@ class Manifest(BaseModel):
     digest: Annotated[str, Field(pattern="[0-9a-f]{16}")]
     stamp: str
     plugins: list[AddedPlugin]
+
+    @property
+    def counted(self) -> list[Path]:
+        """Files and folders that its digest and its stamp hold beside an image."""
+        return [*self.sites, *self.files]
 
     @property
     def made(self) -> bool | None:
@@ -110,7 +149,7 @@ class Environment(BaseModel):
     @property
     def interpreter_files(self) -> tuple[Path, ...]:
         """Files that its sandboxes show beside the system's and parameters' files."""
-        return (*self.manifest.shown, *self.manifest.files, ROOM_SIDE, *self._shared)
+        return (*self.manifest.shown, *self.manifest.files, ROOM_SIDE, ROOM_TYPES, *self._shared)
 
     @property
     def package_folders(self) -> tuple[Path, ...]:
@@ -122,16 +161,21 @@ class Environment(BaseModel):
         """The command of a room that does `task`."""
         return [str(self.manifest.interpreter), "-I", "-B", "-u", str(ROOM_SIDE), json.dumps(task)]
 
+    def check_confined(self, *, sandbox: bool) -> None:
+        """Raise UsageError for an image without a sandbox."""
+        if self.manifest.root is not None and not sandbox:
+            raise UsageError(f"{self.name} has an image, which is the root of a sandbox: {INSTALL}")
+
     def plugin(self, group: str, name: str) -> AddedPlugin:
         """One of its plug-ins."""
         return next(each for each in self.manifest.plugins if (each.group, each.name) == (group, name))
 
     def task(self, group: str, spec: PluginSpec, preset: str) -> dict[str, object]:
         """The part of a task that names a plug-in."""
-        parameters = [[name, value] for name, value in spec.parameters]
+        plugin = self.plugin(group, spec.name)
         return {
-            "group": group, "name": spec.name, "target": self.plugin(group, spec.name).target, "spec": str(spec),
-            "argument": spec.argument, "parameters": parameters, "preset": preset,
+            "group": group, "name": spec.name, "target": plugin.target, "spec": str(spec), "preset": preset,
+            "values": plugin.values(spec), "words": SAID,
         }  # fmt: skip
 
     def described(self, group: str, spec: PluginSpec, preset: str, files: Sequence[Path]) -> Mapping[str, JsonValue]:
@@ -164,19 +208,21 @@ def _said(answer: JsonValue) -> Mapping[str, JsonValue]:
 
 def ask(environment: Environment, task: Mapping[str, object], about: str, files: Sequence[Path] = ()) -> JsonValue:
     """The answer of a room of the environment to one task."""
+    environment.check_confined(sandbox=why_not() is None)
     return interview(
         lambda answer: environment.command({**task, "answer": answer}), about, files=files,
-        interpreter=environment.interpreter_files,
+        interpreter=environment.interpreter_files, root=environment.manifest.root,
     )  # fmt: skip
 
 
 @cache
 def _unchanged(environment: Environment) -> None:
     manifest = environment.manifest
-    places = [*manifest.sites, *manifest.files]
-    if not manifest.interpreter.exists() or (
-        stamp(places, manifest.made) != manifest.stamp
-        and digest(places, manifest.python, manifest.made) != manifest.digest
+    places, root = manifest.counted, manifest.root
+    there = manifest.interpreter.exists() if root is None else root.is_dir()
+    if not there or (
+        stamp(places, manifest.made, root) != manifest.stamp
+        and digest(places, manifest.python, manifest.made, root) != manifest.digest
     ):
         raise UsageError(
             f"the environment {environment.name} is not as it was when it was added: run `bench plugin add` again "
@@ -235,16 +281,16 @@ def parts(prefix: Path) -> list[Path]:
     return [] if prefix == Path("/usr") else [prefix / name for name in SHOWN if (prefix / name).exists()]
 
 
-def stamp(places: Sequence[Path], shared: bool | None) -> str:
-    """A hash of the names, sizes and times of all files."""
+def stamp(places: Sequence[Path], shared: bool | None, root: Path | None = None) -> str:
+    """A hash of the names, sizes and times of all files, on this machine."""
     whole = hashlib.sha256()
-    for name, path in _files(places, shared):
+    for name, path in _files(places, shared, root):
         status = path.lstat()
-        whole.update(json.dumps([name, status.st_size, status.st_mtime_ns]).encode())
+        whole.update(json.dumps([name, status.st_size, status.st_mtime_ns, status.st_ctime_ns]).encode())
     return whole.hexdigest()[:16]
 
 
-def digest(places: Sequence[Path], python: str, shared: bool | None) -> str:
+def digest(places: Sequence[Path], python: str, shared: bool | None, root: Path | None = None) -> str:
     """16 hex digits for the content of all files and a version.
 
     Args:
@@ -252,21 +298,22 @@ def digest(places: Sequence[Path], python: str, shared: bool | None) -> str:
         python: The interpreter's version.
         shared: As in `Manifest`; None for an interpreter that is used as it is. There files that Python compiled count
             too, for they can differ from their sources.
+        root: An image, all of which counts but for the folders that its rooms do not see.
     """
     whole, total = hashlib.sha256(python.encode()), 0
-    for name, path in _files(places, shared):
+    for name, path in _files(places, shared, root):
         status = path.lstat()
         total += status.st_size
         if not (stat.S_ISREG(status.st_mode) or path.is_symlink()) or total > MOST_BYTES:
             raise UsageError(
-                f"an environment must be of plain files of at most {MOST_BYTES >> 30} GiB in all, and {name} is none"
+                f"an environment must be of plain files of at most {MOST_BYTES >> 30} GiB in all, and {line(name)} is "
+                "none"
             )
         if path.is_symlink():
-            content = str(path.readlink()).encode()
-            whole.update(hashlib.sha256(name.encode() + b"\0" + content).digest())
+            whole.update(hashlib.sha256(os.fsencode(name) + b"\0" + os.fsencode(path.readlink())).digest())
         else:
             with path.open("rb") as file:
-                whole.update(hashlib.sha256(name.encode()).digest() + hashlib.file_digest(file, "sha256").digest())
+                whole.update(hashlib.sha256(os.fsencode(name)).digest() + hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()[:16]
 
 
@@ -275,8 +322,10 @@ def _compiled(path: Path) -> bool:
     return path.suffix == ".pyc" and path.parent.name == "__pycache__"
 
 
-def _files(places: Sequence[Path], shared: bool | None) -> Iterator[tuple[str, Path]]:
+def _files(places: Sequence[Path], shared: bool | None, root: Path | None) -> Iterator[tuple[str, Path]]:
     """Every file that counts, by its name within its place."""
+    if root is not None:
+        yield from image_root.files(root)
     for place in places:
         if not place.is_dir():
             yield place.name, place

@@ -9,3 +9,11 @@ Group = Literal["methods", "attacks", "datasets", "metrics", "features", "evalua
 GROUPS: tuple[Group, ...] = get_args(Group)
 Kind = Literal["method", "attack", "metric", "dataset", "package"]
 """What `bench new` writes: a plug-in of a group, or a package around a method."""
+SAID: dict[str, tuple[str, ...]] = {
+    "methods": (
+        "name", "source", "requires", "claims", "uses_labels", "needs_labels", "encodes_labels", "uses_subjects",
+        "needs_public", "equal_classes", "unlearned", "sides",
+    ),
+    "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "learns", "needs_public"),
+}  # fmt: skip
+"""Class variables of a plug-in that its description holds."""

@@ -31,6 +31,7 @@ def interview(
     *,
     files: Sequence[Path],
     interpreter: Sequence[Path] | None = None,
+    root: Path | None = None,
 ) -> JsonValue:
     """The answer of a process, which is sandboxed if possible.
 
@@ -38,7 +39,7 @@ def interview(
         command: Its program and arguments, by the descriptor of the answer.
         about: The plug-in, for errors.
         files: What the process may read.
-        interpreter: As for `bench.sandbox.confined`.
+        interpreter, root: As for `bench.sandbox.confined`.
 
     Raises:
         UsageError: It says nothing, or what is wrong.
@@ -53,7 +54,7 @@ def interview(
     reading, writing = os.pipe()
     line = list(command(writing))
     if sandbox:
-        line = confined(line, folder=None, files=files, device="cpu", interpreter=interpreter)
+        line = confined(line, folder=None, files=files, device="cpu", interpreter=interpreter, root=root)
     process = subprocess.Popen(
         line, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno() if _has_descriptor() else subprocess.DEVNULL,
         pass_fds=(writing,), env=environment(sandbox=sandbox), start_new_session=True,

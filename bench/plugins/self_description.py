@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
 from typing import Any, cast
 
@@ -20,9 +20,9 @@ from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.plugins.configured import configure
-from bench.plugins.groups import Group
+from bench.plugins.groups import SAID, Group
 from bench.plugins.spec import PluginSpec, UsageError, defaults, parameters
-from bench.room_side import MESSAGE_BYTES, SAID
+from bench.room_side import MESSAGE_BYTES
 from bench.types import Attack, Method, Plugin
 from bench.wire.message import WireError, send
 
@@ -49,6 +49,16 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
         "parameters": [[name, _shown(getattr(plugin, name))] for name in parameters(plugin)],
         "defaults": {name: _shown(value) for name, value in defaults(cls).items() if value is not MISSING},
     }
+
+
+def described(task: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The description of a plug-in of an environment that has this project, for `bench.room_side`."""
+    group, name = cast(Group, task["group"]), str(task["name"])
+    registry.inhabit({(group, name): str(task["target"])})
+    try:
+        return {"ok": description(group, str(task.get("spec", name)), str(task["preset"]))}
+    except UsageError as error:
+        return {"error": f"{name} cannot be used: {error}"}
 
 
 def _shown(value: object) -> JsonValue:

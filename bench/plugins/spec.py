@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import difflib
@@ -152,7 +153,7 @@ def construct(
         if nested is not None and holds_plugin(hints[key]):
             values[key] = nested(hints[key], str(value))
         else:
-            values[key] = _convert(value, hints[key], f"{spec.name}[{key}]") if key in given else value
+            values[key] = convert(value, hints[key], f"{spec.name}[{key}]") if key in given else value
     required = [field.name for field in dataclasses.fields(cls) if field.init and is_required(field)]
     if missing := [name for name in required if name not in values]:
         first = f"; write {spec.name}:{missing[0].upper()}" if missing[0] == names[0] else ""
@@ -195,8 +196,12 @@ def _with(plugin: Plugin, read: Callable[[object], Mapping[str, Parameter]]) -> 
     return str(PluginSpec(plugin.name, None, tuple(read(plugin).items())))
 
 
-def _convert(value: Parameter, hint: object, where: str) -> Parameter:
-    """`value` as the annotated type; text is parsed, other kinds must match."""
+def convert(value: Parameter, hint: object, where: str) -> Parameter:
+    """`value` as the annotated type; text is parsed, other kinds must match.
+
+    Raises:
+        UsageError: It cannot be one; the text says `where` it stands.
+    """
     options = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
     for option in options:
         if typing.get_origin(option) is Literal:
@@ -229,6 +234,47 @@ def _as(value: Parameter, kind: object) -> object:
     if kind in (int, float):
         return _FAILED
     return value if kind is str and isinstance(value, str) else _FAILED
+
+
+_PLAIN: Mapping[str, Any] = {
+    "int": int, "float": float, "str": str, "bool": bool, "None": type(None), "NoneType": type(None),
+}  # fmt: skip
+
+
+def annotated(written: str) -> Any:
+    """The type that an annotation of plain types spells, without running it; None for another.
+
+    >>> annotated("typing.Optional[int]") == annotated("int | None")
+    True
+    >>> annotated("Literal['a', 2]")
+    typing.Literal['a', 2]
+    """
+    try:
+        return _spelled(ast.parse(written, mode="eval").body)
+    except (SyntaxError, ValueError, KeyError, TypeError, RecursionError, MemoryError):
+        return None
+
+
+def _spelled(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=None):
+            return type(None)
+        case ast.Constant(value=str(inner)):
+            return _spelled(ast.parse(inner, mode="eval").body)
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return _PLAIN[name]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return Union[_spelled(left), _spelled(right)]  # noqa: UP007  (of values)
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inside):
+            parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+            if name == "Literal":
+                return Literal[tuple(ast.literal_eval(part) for part in parts)]
+            if name in ("Optional", "Union"):
+                kinds = (*map(_spelled, parts), *([type(None)] if name == "Optional" else []))
+                return Union[kinds]  # noqa: UP007  (of values)
+            if name == "Annotated":
+                return _spelled(parts[0])
+    raise ValueError("no plain type")
 
 
 def _describe(options: Iterable[object]) -> str:

@@ -19,10 +19,9 @@ from pydantic import JsonValue
 from bench.contract.evaluator import NAME
 from bench.plugins import environments, registry
 from bench.plugins.environments import Environment
-from bench.plugins.groups import Group
+from bench.plugins.groups import SAID, Group
 from bench.plugins.interview import interview
-from bench.plugins.spec import PluginSpec, UsageError, parse
-from bench.room_side import SAID
+from bench.plugins.spec import PluginSpec, UsageError, parse, text
 from bench.types import Attack, Attacker, Dataset, Method, Parameter, Plugin, Scheme, State, View
 from bench.wire.text import line
 
@@ -134,6 +133,8 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
     """
     try:
         variables = {name: believed(name, value) for name, value in cast("dict[str, JsonValue]", told["said"]).items()}
+        if missing := [name for name in SAID[group] if name not in variables]:
+            raise ValueError(f"it must say its {' and its '.join(missing)}: class variables of text")
         if set(variables) != set(SAID[group]):
             raise ValueError("unknown class variables")
         if variables["name"] in registry.entries(group) and variables["name"] != spec.name:
@@ -151,7 +152,7 @@ def rebuild(group: Group, spec: PluginSpec, preset: str, told: Mapping[str, Json
         namespace: dict[str, Any] = {
             **variables,
             "confidential": hidden,
-            "written": _canonical(spec, parse(str(told["spec"]))),
+            "written": _canonical(spec, _told_spec(told, values)),
             "group": group,
             "told": told,
             "asked": spec,
@@ -189,6 +190,13 @@ def _placed(spec: PluginSpec) -> PluginSpec:
         for name, value in spec.parameters
     )
     return dataclasses.replace(spec, name=registry.placed_name(spec.name), parameters=parameters)
+
+
+def _told_spec(told: Mapping[str, JsonValue], values: Mapping[str, Any]) -> PluginSpec:
+    """The spec with all parameters, of a description that has plain ones if it does not say."""
+    if "spec" in told:
+        return parse(str(told["spec"]))
+    return PluginSpec("", None, tuple((name, text(value)) for name, value in values.items()))
 
 
 def _canonical(asked: PluginSpec, told: PluginSpec) -> PluginSpec:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench import room_side
+from bench import room_types
 from bench.cli import main
 from bench.conformance import conform
 from bench.plugins import registry
@@ -74,14 +74,14 @@ def test_a_run_refuses_a_metric_without_a_column_before_any_work(
 
 
 def test_the_example_without_torch_releases_and_queries_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "bench_room", room_side)
+    monkeypatch.setitem(sys.modules, "bench_room", room_types)
     module = ModuleType("own_time")
     monkeypatch.setitem(sys.modules, "own_time", module)
     exec(next(code for code in EXAMPLES if "class OwnTime(" in code), vars(module))
     rows = np.random.default_rng(0).random((3, 1, 4, 4), dtype=np.float32)
-    private = room_side.Dataset("rows", rows, None, None, (), False, False)
+    private = room_types.Dataset("rows", rows, None, None, (), False, False)
     scheme = module.OwnTime().fit(None, 0)
-    key, other = (scheme.sample_key(room_side.Secret.of_seed(seed)) for seed in (1, 2))
+    key, other = (scheme.sample_key(room_types.Secret.of_seed(seed)) for seed in (1, 2))
     release = key.release(private)
     np.testing.assert_array_equal(release.samples, key.query(rows))
     np.testing.assert_array_equal(release.samples, scheme.load_key(key.state()).release(private).samples)

@@ -15,20 +15,20 @@ import torch
 from made.cells import choice, place
 from made.environments import OWN_TIME, numpy_alone
 
-from bench import room_side
+from bench import room_side, room_types
 from bench.contract import method as contract
 from bench.isolation import RefusedError, RemoteMethod, rpc_codec, tenant
-from bench.isolation.plugin_host import ASKED
 from bench.plugins import environment_build, registry
 from bench.plugins.configured import configure
 from bench.plugins.environment_build import Wanted
 from bench.plugins.environments import Environment
+from bench.plugins.groups import SAID
 from bench.plugins.spec import UsageError
 from bench.plugins.third_party import stand_in
 from bench.randomness import Secret
 from bench.runs.tasks import EvaluateTask, Evaluation, evaluate_task
 from bench.sandbox import Isolation, why_not
-from bench.types import Dataset, LearningCurve, NotApplicable, PrivacyClaim, Release
+from bench.types import Dataset, LearningCurve, Mechanism, NotApplicable, PrivacyClaim, Release
 from bench.wire import message
 from bench.workbench.cell import Cell, Planned
 
@@ -38,8 +38,9 @@ needs_sandbox = pytest.mark.skipif(why_not() is not None, reason=f"no sandbox he
 LEVELS: list[object] = ["processes", pytest.param("sandbox", marks=needs_sandbox)]
 
 
-def test_python_3_8_reads_it_and_it_imports_numpy_alone() -> None:
-    tree = ast.parse(SOURCE.read_text(encoding="utf-8"), feature_version=(3, 8))
+@pytest.mark.parametrize("path", [SOURCE, Path(room_types.__file__)], ids=lambda path: path.stem)
+def test_python_3_8_reads_it_and_it_imports_numpy_alone(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
     names = {
         (node.module if isinstance(node, ast.ImportFrom) else alias.name).partition(".")[0]  # type: ignore[union-attr]
         for node in ast.walk(tree)
@@ -47,16 +48,18 @@ def test_python_3_8_reads_it_and_it_imports_numpy_alone() -> None:
         for alias in node.names
     }
     since = {"zoneinfo", "graphlib", "tomllib"}  # modules that Python 3.8 has not
-    assert names - {"numpy"} <= set(__import__("sys").stdlib_module_names) - since
+    assert names - {"numpy", "bench"} <= set(__import__("sys").stdlib_module_names) - since
     newer = {"removeprefix", "removesuffix", "readlink", "file_digest", "is_relative_to", "pairwise", "bit_count"}
     assert not newer & {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg in ("strict", "kw_only")]
 
 
-def test_both_sides_call_the_same_names() -> None:
-    assert {kind.__name__ for kind in ASKED} == set(room_side.ASKED)
-    own = {name for name in room_side.OWN if not getattr(getattr(contract.Key, name), "__isabstractmethod__", False)}
-    assert own == set(room_side.OWN)
+def test_results_that_stay_in_a_room_are_of_kinds_that_the_judge_calls() -> None:
+    assert set(room_side.KINDS.values()) - {"Dataset"} <= set(rpc_codec.ASKED)
+    assert set(room_side.PLAIN) < set(rpc_codec.ASKED["Mechanism"])
+    names = {*vars(contract.Key), *vars(Mechanism)}
+    abstract = contract.Key.__abstractmethods__ | Mechanism.__abstractmethods__
+    assert set(room_side.OWN) <= names - abstract
 
 
 def test_both_sides_name_the_same_errors() -> None:
@@ -93,7 +96,7 @@ def test_a_value_comes_back_as_it_was_by_way_of_the_other_side(number: int, tmp_
     pack_tensors(tensors, tmp_path / "1.safetensors")
     theirs = room_side.unpack(
         json.loads(json.dumps(packed)),
-        lambda at: room_side.read_tensor(str(tmp_path / "1.safetensors"), at[1])[1],
+        lambda at: room_side.read_tensors(str(tmp_path / "1.safetensors"))[at[1]],
         dict,
     )
     arrays: dict[str, object] = {}
@@ -135,20 +138,20 @@ def test_messages_are_the_same_bytes(tmp_path: Path) -> None:
 
 def test_secrets_have_the_same_children() -> None:
     ours = Secret.of_seed(3, "a")
-    theirs = room_side.Secret.of_seed(3, "a")
+    theirs = room_types.Secret.of_seed(3, "a")
     assert ours.derive("key", 3).content == theirs.derive("key", 3).content
     assert torch.equal(ours.tensor(), torch.from_numpy(theirs.tensor()))
 
 
 def test_streams_of_a_room_are_uniform_and_named() -> None:
-    stream = room_side.Secret(bytes(32)).stream("a")
+    stream = room_types.Secret(bytes(32)).stream("a")
     drawn = stream.uniform(20_000)
     assert abs(drawn.mean() - 0.5) < 5 / np.sqrt(12 * 20_000)
     assert abs(stream.normal(20_000).std() - 1) < 5 / np.sqrt(2 * 20_000)
     counts = np.bincount(stream.integers(5, 20_000), minlength=5)
     assert (abs(counts - 4_000) < 5 * np.sqrt(3_200)).all()
     assert sorted(stream.permutation(50)) == list(range(50))
-    again = room_side.Secret(bytes(32))
+    again = room_types.Secret(bytes(32))
     assert (again.stream("a").uniform(9) == drawn[:9]).all()
     assert not (again.stream("b").uniform(9) == drawn[:9]).any()
 
@@ -224,7 +227,10 @@ def test_the_calls_of_a_method_come_as_its_author_wrote_them(environment: Enviro
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("additive[strength=x]", "strength must be float"), ("additive[other=1]", "has no parameter 'other'")],
+    [
+        ("additive[strength=x]", r"additive\[strength\] must be float, got 'x'"),
+        ("additive[other=1]", "has no parameter 'other'"),
+    ],
 )
 def test_parameters_that_the_author_does_not_take_say_so(environment: Environment, written: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
@@ -242,11 +248,13 @@ def test_no_plug_in_holds_one_of_another_environment(environment: Environment) -
 
 
 def test_the_file_runs_by_itself_where_nothing_else_is(interpreter: Path, tmp_path: Path) -> None:
-    """No folder of this project on the path: it is one file."""
+    """No folder of this project on the path: it is one file, and the types beside it."""
     (tmp_path / "own_time.py").write_text(OWN_TIME.replace("bench_room", "bench.types"), encoding="utf-8")
     alone = tmp_path / "room_side.py"
     alone.write_bytes(SOURCE.read_bytes())
-    task = {"mode": "list", "files": [str(tmp_path / "own_time.py")], "presets": ["smoke"], "own": [], "answer": 1}
+    (tmp_path / "room_types.py").write_bytes(Path(room_types.__file__).read_bytes())
+    files = [str(tmp_path / "own_time.py")]
+    task = {"mode": "list", "files": files, "presets": ["smoke"], "own": [], "answer": 1, "name": "x", "words": SAID}
     done = subprocess.run(
         [interpreter, "-I", "-B", alone, json.dumps(task)], capture_output=True, check=True, timeout=60
     )
@@ -255,5 +263,5 @@ def test_the_file_runs_by_itself_where_nothing_else_is(interpreter: Path, tmp_pa
 
 
 def test_not_applicable_stays_what_it_is() -> None:
-    assert room_side.told(room_side.NotApplicable("no")) == rpc_codec.told(NotApplicable("no"))
+    assert room_side.told(room_types.NotApplicable("no")) == rpc_codec.told(NotApplicable("no"))
     assert room_side.told(KeyError("x"))[0] == "outside"

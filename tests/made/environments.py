@@ -24,6 +24,35 @@ def numpy_alone(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
+def image(folder: Path) -> Path:
+    """An unpacked image: this Python below /usr/local, numpy, and the libraries that both load."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    base, local, installed = Path(sys.base_prefix), folder / "usr" / "local", Path(np.__file__).parent
+    large = shutil.ignore_patterns("test", "tests", "site-packages", "idlelib", "lib2to3", "config-*", "__pycache__")
+    binary = (base / "bin" / version).resolve()
+    (local / "bin").mkdir(parents=True)
+    shutil.copy2(binary, local / "bin" / version)
+    (local / "bin" / "python3").symlink_to(version)
+    shutil.copytree(base / "lib" / version, local / "lib" / version, copy_function=_linked, ignore=large)
+    site = local / "lib" / version / "site-packages"
+    for source in (installed, installed.parent / "numpy.libs"):
+        if source.is_dir():
+            shutil.copytree(source, site / source.name, copy_function=_linked, ignore=large)
+    for path in {found for each in [binary, *folder.rglob("*.so")] for found in _libraries(each)}:
+        if not path.is_relative_to(installed.parent) and not path.is_relative_to(folder):
+            inside = folder / path.relative_to("/")
+            inside.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, inside)
+    for name in ("home", "proc", "dev", "sys", "tmp", "etc"):
+        (folder / name).mkdir()
+    return folder
+
+
+def _libraries(path: Path) -> list[Path]:
+    printed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False, timeout=60).stdout
+    return [Path(word) for word in printed.split() if word.startswith("/") and Path(word).is_file()]
+
+
 def _linked(source: str, target: str) -> None:
     try:
         os.link(source, target)

@@ -96,6 +96,14 @@ def add(
         str | None,
         switch("interpreter of the environment; with no packages to install, it is used as it is", metavar="PATH"),
     ] = None,
+    root: Annotated[
+        str | None,
+        switch(
+            "folder of an unpacked container image, the root of its rooms; --python is then a path in it "
+            "(/usr/bin/python3 if it is not given)",
+            metavar="FOLDER",
+        ),
+    ] = None,
     name: Annotated[str | None, switch("name of the environment")] = None,
     alone: Annotated[
         bool, switch("share no package with the benchmark, such as torch; --python implies it", negative="")
@@ -109,7 +117,7 @@ def add(
     from bench.plugins.environment_build import Wanted
     from bench.plugins.environment_build import add as add_environment
 
-    wanted = Wanted.of(words, python=python, alone=alone, sandbox=isolation == "sandbox")
+    wanted = Wanted.of(words, python=python, alone=alone, sandbox=isolation == "sandbox", root=root)
     made = add_environment(wanted, name, lambda text: print(text, flush=True))
     print(f"added as {made.name} (environment {made.manifest.digest}, {made.manifest.python})")
     return 0
