@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 from made.cells import choice, place
-from made.environments import OWN_TIME, numpy_alone
+from made.environments import NOISY, OWN_TIME, numpy_alone
 
 from bench import room_side, room_types
+from bench.checkpoint import save_checkpoints
 from bench.contract import method as contract
-from bench.isolation import RefusedError, RemoteMethod, rpc_codec, tenant
+from bench.isolation import OutsideError, RefusedError, RemoteMethod, rpc_codec, tenant
 from bench.plugins import environment_build, registry
 from bench.plugins.configured import configure
 from bench.plugins.environment_build import Wanted
@@ -166,9 +167,12 @@ def added(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """An environment whose interpreter has no torch and none of this project."""
     folder = tmp_path_factory.mktemp("added")
     (folder / "own_time.py").write_text(OWN_TIME, encoding="utf-8")
+    (folder / "noisy.py").write_text(NOISY, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCH_PLUGINS", str(folder / "plugins"))
-        wanted = Wanted.of([str(folder / "own_time.py")], python=str(interpreter), alone=False, sandbox=False)
+        wanted = Wanted.of(
+            [str(folder / "own_time.py"), str(folder / "noisy.py")], python=str(interpreter), alone=False, sandbox=False
+        )
         yield environment_build.add(wanted)
 
 
@@ -223,6 +227,49 @@ def test_the_calls_of_a_method_come_as_its_author_wrote_them(environment: Enviro
         assert list(scheme.own()) == ["query"]
         with pytest.raises(RefusedError, match="three rows are too few"):
             key.release(rows.take(torch.arange(3)))
+
+
+def opened(written: str, folder: Path) -> RemoteMethod:
+    chosen = configure("methods", written, "smoke")
+    return RemoteMethod(chosen.plugin, tenant(chosen, device="cpu", sandbox=False, folder=folder))
+
+
+def test_a_mechanism_of_scale_and_codes_has_the_density_of_laplace_noise(
+    environment: Environment, tmp_path: Path
+) -> None:
+    """The judge computes what the plug-in leaves out."""
+    samples = torch.rand(3, 1, 2, 2, generator=torch.Generator().manual_seed(0))
+    rows = Dataset("made", samples, torch.ones(3, 1), None, ("one",), False, True)
+    with closing(opened("noisy[scale=0.25]", tmp_path / "rooms")) as method:
+        scheme = method.fit(rows, 0)
+        claim, mechanism = scheme.claim(), scheme.mechanism()
+        assert claim is not None
+        assert claim.epsilon == 16
+        assert mechanism is not None
+        assert mechanism.exact
+        assert mechanism.rowwise
+        assert mechanism.fence is None
+        release = scheme.sample_key(Secret.of_seed(1)).release(rows)
+        located, observed = mechanism.locate(rows), mechanism.observe(release)
+        density = torch.distributions.Laplace(located[:, None], 0.25).log_prob(observed[None]).sum(dim=-1)
+        torch.testing.assert_close(mechanism.log_density(located, observed), density)
+        torch.testing.assert_close(mechanism.noise(located, observed), (observed - located) / 0.25)
+        assert not mechanism.stopped(observed).any()
+        assert mechanism.witnesses(rows) == []
+
+
+def test_a_training_that_was_cut_off_goes_on_with_what_it_kept(environment: Environment, tmp_path: Path) -> None:
+    rows = Dataset("made", torch.rand(3, 1, 2, 2), torch.ones(3, 1), None, ("one",), False, True)
+    with save_checkpoints(tmp_path / "kept"):
+        with (
+            closing(opened("noisy[stops=true]", tmp_path / "a")) as method,
+            pytest.raises(OutsideError, match="cut off"),
+        ):
+            method.fit(rows, 0)
+        with closing(opened("noisy", tmp_path / "b")) as method:
+            assert method.fit(rows, 0).state()["step"] == 4
+    with closing(opened("noisy", tmp_path / "c")) as method:
+        assert method.fit(rows, 0).state()["step"] == 2  # nothing is kept outside of a job
 
 
 @pytest.mark.parametrize(

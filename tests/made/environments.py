@@ -173,3 +173,86 @@ class CentredAttacker(Attacker):
     def notes(self):
         return {"level": self.level}
 '''
+
+
+NOISY = '''"""A method with Laplace noise, whose training can be interrupted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from bench_room import Key, Mechanism, Method, PrivacyClaim, Scheme, Secret, keep, kept, paired, report
+
+
+@dataclass(frozen=True)
+class Noisy(Method):
+    """Adds Laplace noise to every pixel."""
+
+    name = "noisy"
+    source = "a test"
+    scale: float = 0.5
+    stops: bool = False
+
+    def fit(self, public, seed):
+        before = kept()
+        begun = 0 if before is None else int(before["step"])
+        report("training", begun, 4)
+        keep({"step": np.array(begun + 1)})
+        keep({"step": np.array(begun + 2)})
+        if self.stops:
+            raise RuntimeError("cut off")
+        return self.load({"step": np.array(begun + 2), "width": np.array(public.samples[0].size)})
+
+    def load(self, state):
+        return NoisyScheme(self.scale, state)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyScheme(Scheme):
+    scale: float
+    learned: object
+
+    def state(self):
+        return self.learned
+
+    def claim(self):
+        return PrivacyClaim("image", float(self.learned["width"]) / self.scale, 0.0, "pixels in [0, 1]", "Laplace")
+
+    def mechanism(self):
+        return NoisyMechanism(self.scale, int(self.learned["width"]))
+
+    def sample_key(self, secret):
+        return NoisyKey(self.scale, secret)
+
+    def load_key(self, state):
+        return NoisyKey(self.scale, Secret.load(state["secret"]))
+
+
+@dataclass(frozen=True)
+class NoisyMechanism(Mechanism):
+    size: float
+    width: int
+
+    @property
+    def scale(self):
+        return np.full(self.width, self.size)
+
+    def locate(self, data):
+        return data.samples.reshape(len(data), -1).astype(np.float64)
+
+    def observe(self, release):
+        return release.samples.reshape(len(release), -1).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class NoisyKey(Key):
+    scale: float
+    secret: Secret
+
+    def release(self, private):
+        even = self.secret.bound_to(private.samples).stream().uniform(*private.samples.shape) - 0.5
+        noise = -self.scale * np.sign(even) * np.log1p(-2 * np.abs(even))
+        return paired((private.samples + noise).astype(np.float32), private.labels)
+
+    def state(self):
+        return {"secret": self.secret.tensor()}
+'''

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -183,6 +184,49 @@ def test_nothing_that_a_package_brings_escapes_the_digest(
         left = [path for site in made.sites for path in site.glob(hidden)]
         found.append((made.digest, [path.read_bytes()[:1] == text.encode() for path in left]))
     assert found[0] != found[1] or not any(found[0][1])
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_same_packages_have_one_digest_on_every_machine(
+    alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
+) -> None:
+    """Other folders, times, rights, bytecode and records of the installer, and links written at other places."""
+    monkeypatch.setattr(environment_build, "_described", lambda made, notify: made)
+
+    def digest_on(machine: str, umask: int, *, compiled: bool, line: str = "x = 1\n") -> str:
+        monkeypatch.setenv("BENCH_PLUGINS", str(tmp_path / machine))
+
+        def install(wanted: object, folder: Path, *more: object) -> None:
+            (site,) = (folder / "environment").glob("lib/python*/site-packages")
+            files = {
+                "mine/__init__.py": line, "mine/data.bin": "1", "mine-1.dist-info/METADATA": "Name: mine\n",
+                "mine-1.dist-info/RECORD": machine, "mine-1.dist-info/direct_url.json": machine,
+                "mine-1.dist-info/INSTALLER": machine,
+            }  # fmt: skip
+            for name, content in files.items() if compiled else reversed(files.items()):
+                (site / name).parent.mkdir(parents=True, exist_ok=True)
+                (site / name).write_text(content)
+                os.utime(site / name, (umask, umask))
+            if compiled:
+                subprocess.run([sys.executable, "-m", "compileall", "-q", str(site)], check=True)
+
+        monkeypatch.setattr(environment_build, "_install", install)
+        before = os.umask(umask)
+        try:
+            wanted = Wanted.of(["mine"], python=None, alone=alone, sandbox=False)
+            made = environment_build.add(wanted)
+            if not compiled:
+                for path in (tmp_path / machine).rglob("__pycache__"):
+                    shutil.rmtree(path)
+            forget()
+            made.check()
+            return made.manifest.digest
+        finally:
+            os.umask(before)
+
+    first = digest_on("one", 0o022, compiled=True)
+    assert digest_on("another/below", 0o077, compiled=False) == first
+    assert digest_on("changed", 0o022, compiled=True, line="x = 2\n") != first
 
 
 def test_definitions_of_this_project_that_a_package_uses_count(

@@ -170,6 +170,15 @@ def test_whatever_a_room_sees_of_an_image_counts(change: str, small: Path) -> No
     assert environments.digest([], "x", None, small) != before
 
 
+def test_a_copy_of_an_image_has_the_same_digest(small: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "other" / "place"
+    shutil.copytree(small, copied, symlinks=True, copy_function=shutil.copyfile)  # other times
+    for path in [*copied.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o700)
+    assert environments.digest([], "x", None, copied) == environments.digest([], "x", None, small)
+
+
 def test_folders_of_data_in_an_image_are_found_by_their_paths_within_it(small: Path) -> None:
     assert list(image_root.folders(small, sandbox.DATA)) == [Path("/opt/data/sklearn/datasets/data")]
 
