@@ -259,6 +259,7 @@ class AnonymityEvidence:
 
 
 Noise = Literal["holds", "fails", "unread"]
+CoinUse = Literal["replace", "include"]
 
 
 @dataclass(frozen=True)
@@ -304,6 +305,9 @@ class AuditEvidence:
         confidence: With which the bound is to hold, in (0, 1).
         one_run: All coins lie in one release, and the number of guesses was fixed beforehand.
         games: Names of all games played to choose the test.
+        coins: Use of the coins: "replace" a row by another, or "include" it.
+        black_box: Calls of a weaker game, one run too, on the publication alone; None without such a game.
+        reach: Bound that the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
         noise: "holds" if the noise follows the mechanism and no number is used twice; "unread" if it is hidden.
     """
 
@@ -313,6 +317,9 @@ class AuditEvidence:
     one_run: bool = False
     games: tuple[str, ...] = ()
     noise: Noise = "unread"
+    coins: CoinUse = "replace"
+    black_box: Calls | None = None
+    reach: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

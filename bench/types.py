@@ -12,7 +12,7 @@ from bench.contract.extractor import Embedding, Extractor
 from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
 from bench.contract.learning_curve import LEARNING, LearningCurve, curves_of
 from bench.contract.mechanism import Mechanism
-from bench.contract.method import CAVEAT, Classifier, Key, Method, Role, Scheme
+from bench.contract.method import CAVEAT, Classifier, Key, Method, PrivateStep, Role, Scheme
 from bench.contract.metric import Column, Metric, Score, column_of, evidence_type
 from bench.contract.plugin import NotApplicable, Parameter, Plugin, PrivacyClaim, State
 from bench.contract.replicates import Replicates
@@ -23,7 +23,7 @@ __all__ = [
     "CAVEAT", "LEARNING", "Attack", "Attacker", "Attributes", "Classifier", "Column", "DataError", "Dataset",
     "Embedding", "Evaluator", "Extractor", "Generator", "Key", "Keyless", "KeylessKey", "KeylessScheme",
     "LearningCurve", "Measurement", "Mechanism", "Method", "Metric", "NotApplicable", "PairScores", "Parameter",
-    "Picture", "Plugin", "PrivacyClaim", "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score",
-    "Source", "State", "View", "by_blocks", "by_even_blocks", "column_of", "curves_of", "evidence_type",
+    "Picture", "Plugin", "PrivacyClaim", "PrivateStep", "Release", "Replicates", "Role", "Rows", "Scan", "Scheme",
+    "Score", "Source", "State", "View", "by_blocks", "by_even_blocks", "column_of", "curves_of", "evidence_type",
     "learning_of", "paired", "rows_at",
 ]  # fmt: skip

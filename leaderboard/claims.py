@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from bench.evidence import AuditEvidence, Calls, Noise
+from bench.evidence import AuditEvidence, Calls, CoinUse, Noise
 from bench.plugins.configured import configure
 from bench.results.records import ClaimRecord, Record, ScoreRecord, score_record
 from bench.statistics.confidence_intervals import RARE
@@ -35,6 +35,9 @@ class Verdict:
         trials: Coins behind the bound; each chose one of two inputs to release. 0 without an audit.
         games: The games played, by name.
         noise: Whether the noise is what the mechanism says; None where that cannot be read off a release.
+        most: The ceiling at `SURE`, which decides if the claim can be refuted at all; None without an audit.
+        reach: What the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
+        black_box: Bound and ceiling of a game on the publication alone, beside a white-box game; None without one.
     """
 
     claimed: float
@@ -45,21 +48,28 @@ class Verdict:
     trials: int
     games: str = ""
     noise: bool | None = None
+    most: float | None = None
+    reach: float | None = None
+    black_box: tuple[float, float] | None = None
 
     @property
-    def word(self) -> Literal["violated", "noise fails", "consistent", "not refuted", "not audited"]:
+    def word(self) -> Literal["violated", "noise fails", "cannot refute", "consistent", "not refuted", "not audited"]:
         """A bound above the claimed epsilon was shown, and not by chance.
 
-        Consistent takes noise that is what the mechanism says, too; where that cannot be seen, a claim is no more than
-        not refuted.
+        An audit whose trials cannot show more than the claim cannot refute it. Consistent takes noise that is what the
+        mechanism says, too; if that cannot be seen, a claim is no more than not refuted.
         """
         if self.empirical is None or self.sure is None:
             return "not audited"
         if self.sure > self.claimed:
             return "violated"
-        if self.noise is None or math.isinf(self.claimed):
+        if math.isinf(self.claimed):
             return "not refuted"
-        return "consistent" if self.noise else "noise fails"
+        if self.noise is False:
+            return "noise fails"
+        if self.most is not None and self.most <= self.claimed:
+            return "cannot refute"
+        return "not refuted" if self.noise is None else "consistent"
 
     @property
     def doubt(self) -> str:
@@ -83,12 +93,27 @@ class Verdict:
             text = f"{self._stands}: {bound} against a claimed ε of {claimed}"
             if self.empirical > self.claimed:
                 text += f", as chance shows it of 1 true claim in 20 (surely, at {100 * SURE:g} %, {_text(self.sure)})"
-            if self.ceiling is not None and self.claimed > self.ceiling:
-                text += f"; {self.trials:,} trials can show at most {_text(self.ceiling)}, so that it cannot be refuted"
+            text += self._limits
         if self.sure > self.derived:
             text += f"; the derived bound of {derived} does not hold"
         elif self.doubt and self.derived != self.claimed:
             text += f"; above the derived bound of {derived}, as chance shows it of 1 true bound in 20 ({self.doubt})"
+        return text
+
+    @property
+    def _limits(self) -> str:
+        """The most that the game could have shown, as the end of a sentence."""
+        text = ""
+        if self.ceiling is not None:
+            text += f"; this game could have shown at most {_text(self.ceiling)} ({self.trials:,} trials)"
+        if self.word == "cannot refute" and self.most is not None:
+            text += f", and {_text(self.most)} at {100 * SURE:g} %"
+        if self.reach is not None:
+            shown = f"at least {_text(self.reach)}" if self.reach > 0 else "nothing"
+            text += f"; of a mechanism of just this ε the best test is expected to show {shown}"
+        if self.black_box is not None:
+            bound, ceiling = (_text(number) for number in self.black_box)
+            text += f"; from the publication alone {bound} was shown, of at most {ceiling}"
         return text
 
     @property
@@ -97,6 +122,8 @@ class Verdict:
         played = f"the games played ({self.games})" if self.games else "the game played"
         if self.word == "noise fails":
             return f"the noise checks of `bench check` fail; consistent with {played} all the same"
+        if self.word == "cannot refute":
+            return f"cannot refute: {played} cannot show more than is claimed"
         if self.word == "not refuted":
             return (
                 f"not refuted by {played}; its noise cannot be read off a release, so that nothing else vouches for it"
@@ -112,11 +139,14 @@ def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | N
     claimed, derived = _bounds(claim)
     if score is None or sure is None:
         return Verdict(claimed, derived, None, None, None, 0)
-    parts = score.parts
+    parts, most = score.parts, sure.parts["ceiling"].value
+    reach, weaker = parts.get("reach"), parts.get("black-box")
     games, noise = parts.get("games"), parts.get("noise checks")
     return Verdict(
         claimed, derived, score.value, sure.value, parts["ceiling"].value, score.n,
-        "" if games is None else games.note, None if noise is None else bool(noise.value),
+        "" if games is None else games.note, None if noise is None else bool(noise.value), most,
+        None if reach is None else reach.value,
+        None if weaker is None else (weaker.value, parts["black-box ceiling"].value),
     )  # fmt: skip
 
 
@@ -142,30 +172,45 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
     claim, details, score = record.claim, record.details, record.scores[METRIC]
     if claim is None:
         raise ValueError(f"{record.cell} has no claim to audit")
-    calls = Calls(*(_count(details, name) for name in Calls.__dataclass_fields__))
-    if calls.trials != score.n:
-        raise ValueError(f"its figure is of {score.n:,} trials, got {calls.trials:,}")
-    if calls.trials > MOST_TRIALS:
-        raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
-    seconds = calls.trials - calls.firsts
-    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > seconds:
-        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {seconds}, got {calls}")
+    if (trials := _count(details, "trials")) != score.n:
+        raise ValueError(f"its figure is of {score.n:,} trials, got {trials:,}")
+    calls = _calls(details)
     claimed, derived = _bounds(claim)
     privacy_claim = PrivacyClaim(
-        claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units
-    )
+        claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units,
+        family=cast("Literal['any', 'Gaussian']", details.get("family", "any")),
+    )  # fmt: skip
     games = tuple(str(name) for name in cast("list[object]", details["games"]))
     one_run, noise = bool(details["one_run"]), cast(Noise, details["noise"])
+    # Earlier records lack these three: their coins replaced rows, in one game.
+    coins = cast(CoinUse, details.get("coins", "replace"))
+    weaker, reach = cast("Mapping[str, object] | None", details.get("black_box")), details.get("reach")
+    black_box = None if weaker is None else _calls(weaker)
+    if reach is not None and (isinstance(reach, bool) or not isinstance(reach, int | float)):
+        raise TypeError(f"an audit's reach must be a number, got {reach!r:.80}")
     metric = configure("metrics", METRIC, record.preset).plugin
 
     def figure(confidence: float) -> ScoreRecord:
-        evidence = AuditEvidence(privacy_claim, calls, confidence, one_run=one_run, games=games, noise=noise)
+        evidence = AuditEvidence(
+            privacy_claim, calls, confidence, one_run=one_run, games=games, noise=noise, coins=coins,
+            black_box=black_box, reach=reach,
+        )  # fmt: skip
         return score_record(metric(evidence), better=metric.better, unit=metric.unit)
 
     usual = figure(float(cast(float, details["confidence"])))
     if not _same(usual, score):  # parts are compared too, because the ceiling depends on trials and confidence alone
         raise ValueError(f"they give {usual.value:g}, and it is {score.value:g}")
     return figure(confidence)
+
+
+def _calls(details: Mapping[str, object]) -> Calls:
+    calls = Calls(*(_count(details, name) for name in Calls.__dataclass_fields__))
+    if calls.trials > MOST_TRIALS:
+        raise ValueError(f"an audit plays at most {MOST_TRIALS:,} trials, got {calls.trials:,}")
+    seconds = calls.trials - calls.firsts
+    if calls.hits + calls.misses > calls.firsts or calls.false_alarms + calls.rejections > seconds:
+        raise ValueError(f"calls of the first and of the second are at most {calls.firsts} and {seconds}, got {calls}")
+    return calls
 
 
 def _same(one: ScoreRecord, other: ScoreRecord) -> bool:

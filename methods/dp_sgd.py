@@ -29,7 +29,7 @@ Differences:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -43,7 +43,7 @@ from bench.nets.training import seeded, start
 from bench.owner.secret_key import SecretKey, SecretScheme
 from bench.rows.grouping import labelled
 from bench.seeds import derive
-from bench.types import Classifier, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, Release, State
+from bench.types import Classifier, Dataset, Method, NotApplicable, Parameter, PrivacyClaim, PrivateStep, Release, State
 from bench.validation import at_least, one_of
 
 Network = Literal["tanh", "strided", "scattering"]
@@ -164,24 +164,38 @@ class DPSGDKey(SecretKey):
             NotApplicable: No private row has a label.
             ValueError: Rows with other channels or columns than the public rows, or a delta that n rows do not allow.
         """
-        labels = private.labels
-        if labels is None or not len(labelled(labels)):
-            raise NotApplicable(f"dp-sgd trains a classifier: {private.name} has no labels")
-        known = labelled(labels)
+        network = self._trained(private)
         method, learned = self.scheme.method, self.scheme.learned
-        rows, labels = method.read(private.samples[known], learned), labels[known]
-        network = self._network(rows, labels.shape[1])
-        with seeded(int(self.secret.stream("dropout").integers(1 << 32)), rows.device):  # which nothing rests on
-            private_training.train_privately(
-                network, rows, labels, method.course(), exclusive=private.exclusive,
-                secret=self.secret.derive("training"),
-            )  # fmt: skip
 
         def classify(samples: torch.Tensor) -> torch.Tensor:
             logits = classifier.outputs(network, method.read(samples, learned), "float32").double()
             return logits.log_softmax(dim=1) if private.exclusive else logits  # probabilities would round to 0 or 1
 
         return classify
+
+    def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
+        """The training of `classifier`, whose noise is calibrated for all noisy sums together."""
+        self._trained(private, probes, see)
+
+    def _trained(
+        self, private: Dataset, probes: Dataset | None = None, see: Callable[[PrivateStep], None] | None = None
+    ) -> torch.nn.Sequential:
+        labels = private.labels
+        if labels is None or not len(labelled(labels)):
+            raise NotApplicable(f"dp-sgd trains a classifier: {private.name} has no labels")
+        known = labelled(labels)
+        method, learned = self.scheme.method, self.scheme.learned
+        rows, labels = method.read(private.samples[known], learned), labels[known]
+        watch = None
+        if probes is not None and probes.labels is not None and see is not None:
+            watch = private_training.Watch(method.read(probes.samples, learned), probes.labels, see)
+        network = self._network(rows, labels.shape[1])
+        with seeded(int(self.secret.stream("dropout").integers(1 << 32)), rows.device):  # which nothing rests on
+            private_training.train_privately(
+                network, rows, labels, method.course(), exclusive=private.exclusive,
+                secret=self.secret.derive("training"), watch=watch,
+            )  # fmt: skip
+        return network
 
     def _network(self, rows: torch.Tensor, findings: int) -> torch.nn.Sequential:
         with seeded(0, rows.device):
@@ -226,13 +240,15 @@ class DPSGDScheme(SecretScheme):
             assumptions=(
                 "Neighbours differ by one row more or less; the classifier is published once a key; the number of rows "
                 "is public; which labels are withheld beforehand (balancing) is outside the claim; it holds for the "
-                "bits published: gradients and noise are whole steps of a public grid."
+                "bits published: gradients and noise are whole steps of a public grid; it holds for the noisy sums of "
+                "all steps as for the classifier."
             ),
             basis=(
                 "Abadi et al. 2016, Algorithm 1: Poisson-sampled Gaussian mechanism, its noise calibrated to epsilon "
                 f"at training by Opacus' PRV accountant (Gopi et al. 2021); delta is {own}"
             ),
             neighbours="added",
+            family="Gaussian",
         )
 
     def accounts(self, rows: int) -> Mapping[str, float]:

@@ -1,35 +1,68 @@
 """Canaries: audits of published classifiers and generators by few trainings.
 
-Source: Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run (algorithm 1, theorem 5.2). Every
-canary is one of two rows by a coin of its own, and one training learns from all: privacy of each row is privacy of each
-coin. The canaries with the highest statistic are guessed to be the first rows, those with the lowest the second; their
-number is fixed on separate trainings.
+Sources: Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training run (algorithm 1); Mahloujifar, Melis
+and Chaudhuri 2024, Auditing f-differential privacy in one run; Nasr et al. 2023, Tight auditing of differentially
+private machine learning. A coin decides if a canary is among the rows, or, if neighbours replace each other, which of
+two rows it is. One training learns from all canaries: privacy of each row is privacy of each coin. The canaries with
+the highest statistic are guessed to be the first rows, those with the lowest the others; statistic and number of
+guesses are fixed on separate trainings.
 
-Differences: a coin replaces a row where the paper leaves it out, because the number of rows is public. A training sees
-canaries alone, few enough to be remembered, several times over. Coins of several trainings count together: the set of
-all publications is as private in each coin as one is.
+White-box games read the noisy sum of every step (`Key.private_steps`), black-box games the publication alone.
+
+Differences: a training sees canaries alone. Coins of several trainings count together: the set of all publications is
+as private in each coin as one is. The number of rows is public by the claims audited here, and varies with the coins;
+guesses rest on ranks, and read nothing from that number.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
+import numpy as np
 import torch
 
+from bench.audit.private_step_statistics import Reading, statistics_of_steps
 from bench.contract.seal import check
 from bench.evidence import Calls
 from bench.pair_distances import pair_distances
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator
-from bench.statistics.epsilon_bounds import one_run_bound
-from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, Scheme
+from bench.statistics.epsilon_bounds import coins_needed, one_run_bound
+from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, PrivateStep, Scheme
 
-EACH = 64  # canaries per training
-CHOICE, COUNTED = 4, 8  # trainings
-SIDES = 1, 2, 4, 8, 16, 24, 32  # candidate guesses of either kind per training
+EACH, MOST_EACH = 64, 512  # canaries per training: of black-box games; of white-box games at most
+NUMBERS_EACH = 16  # gradient numbers per canary, at least
+LEAST_EACH = 4
+BLACK_BOX = 512  # coins of a black-box game beside a white-box one
+CHOICE, LEAST_CHOICE = 1 / 8, 256  # coins of the choice: a share of those counted, and the fewest
+SHARES = tuple(0.5**power for power in range(1, 9))  # candidate guesses of either kind, as shares of all coins
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """A fixed test: a statistic, and the shares of coins guessed to be first and second."""
+
+    name: str
+    of: Callable[[Reading], torch.Tensor]
+    top: float
+    bottom: float
+
+    def sides(self, coins: int) -> tuple[int, int]:
+        """Numbers of guesses of either kind, one at least."""
+        top, bottom = (min(round(share * coins), coins // 2) for share in (self.top, self.bottom))
+        return (top, bottom) if top or bottom else (1, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Coins (k,), True for the first row, and what a training shows of them."""
+
+    coins: torch.Tensor
+    reading: Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,93 +72,165 @@ class Canaries(ABC):
     Args:
         scheme, claim: The scheme and its claim.
         public: Rows that canaries are made of.
+        most: Coins to count at most.
     """
 
     scheme: Scheme
     claim: PrivacyClaim
     public: Dataset
+    most: int
 
-    name: str = "canaries"
-    statistic: str = ""
+    name: ClassVar[str] = "canaries"
 
-    def choose(self, secret: Secret, *, delta: float, confidence: float) -> int:
-        """The number of guesses of either kind with the largest bound."""
-        runs = [self._run(secret, number) for number in range(CHOICE)]
+    @property
+    def included(self) -> bool:
+        """True if coins decide which canaries are among the rows."""
+        return self.claim.neighbours == "added"
 
-        def bound(side: int) -> float:
-            calls = _calls(runs, side)
-            return one_run_bound(
-                calls.correct, calls.guesses, calls.trials, delta=delta, confidence=confidence,
-                steps=1 if self.claim.neighbours == "replaced" else 2,
-            )  # fmt: skip
+    @property
+    def each(self) -> int:
+        """Canaries per training."""
+        return EACH
 
-        sides = [side for side in SIDES if 2 * side <= len(runs[0][0])]
-        return max(sides, key=lambda side: (bound(side), side))
+    def coins(self, confidence: float) -> int:
+        """Coins to count: as many as a claim needs, in whole trainings."""
+        claim = self.claim
+        needed = coins_needed(claim.epsilon, delta=claim.delta, confidence=confidence, family=claim.family)
+        return self.each * max(1, min(-(-needed // self.each), self.most // self.each))
 
-    def count(self, secret: Secret, side: int) -> Calls:
+    def choose(self, secret: Secret, coins: int, *, confidence: float) -> Guess:
+        """The statistic and number of guesses with the largest bound expected of `coins`."""
+        runs = self._runs(secret, -(-max(LEAST_CHOICE, round(CHOICE * coins)) // self.each))
+        tried = []
+        for name, of in self.statistics(runs):
+            for top, bottom in [*((share, share) for share in SHARES), *_one_sided()]:
+                guess = Guess(name, of, top, bottom)
+                calls = _calls(runs, guess)
+                # One standard deviation is taken off, for it is the best of many.
+                right = calls.correct / calls.guesses
+                right -= ((right * (1 - right) + 0.25 / calls.guesses) / calls.guesses) ** 0.5
+                guesses = sum(guess.sides(coins))
+                bound = self.bound(int(max(right, 0) * guesses), guesses, coins, confidence=confidence)
+                # If nothing is shown at all, the surest sign of anything counts.
+                tried.append((bound, (calls.correct / calls.guesses - 0.5) * calls.guesses**0.5, guess))
+        return max(tried, key=lambda one: one[:2])[2]
+
+    def bound(self, correct: int, guesses: int, coins: int, *, confidence: float) -> float:
+        """The lower bound on epsilon."""
+        return one_run_bound(
+            correct, guesses, coins, delta=self.claim.delta, confidence=confidence, family=self.claim.family
+        )
+
+    def count(self, secret: Secret, guess: Guess, coins: int) -> Calls:
         """Decisions on fresh trainings."""
-        return _calls([self._run(secret, number) for number in range(COUNTED)], side)
+        return _calls(self._runs(secret, coins // self.each), guess)
 
-    def _run(self, secret: Secret, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """(k,) coins and statistics of a training."""
-        report("canaries", number, COUNTED)
+    def _runs(self, secret: Secret, count: int) -> list[Run]:
+        return [self._run(secret, number, count) for number in range(count)]
+
+    def _run(self, secret: Secret, number: int, count: int) -> Run:
+        report("canaries", number, count)
         first, second = self.rows(number)
         coins = secret.stream("coins", number).integers(2, len(first)).bool()
-        places = torch.arange(len(first)) + len(first) * (~coins).long()
-        both = replace(
-            first,
-            samples=torch.cat((first.samples, second.samples)),
-            labels=None if first.labels is None or second.labels is None else torch.cat((first.labels, second.labels)),
-            subjects=None,
-        )
+        if not bool(coins.any()):
+            coins[0] = True  # an empty training is no training; of 4 coins 1 in 16 is such
+        both = _joined(first, second)
+        of_two = torch.arange(len(first)) + len(first) * (~coins).long()
+        places = coins.nonzero()[:, 0] if self.included else of_two
         key = self.scheme.sample_key(secret.derive("key", number))
-        return coins, self.read(key, both.take(places.to(both.samples.device)), first, second).cpu()
+        return Run(coins, self.read(key, both.take(places.to(both.samples.device)), first, second))
 
     @abstractmethod
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
-        """The two rows of every canary of a training."""
+        """The two rows of every canary of a training; the second has no part if canaries are left out."""
 
     @abstractmethod
-    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
-        """(k,) float64, higher for the first row, from the publication of `rows`."""
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
+        """(s, k) float64 numbers of each canary, from the publication of `rows`."""
+
+    def statistics(self, runs: Sequence[Run]) -> list[tuple[str, Callable[[Reading], torch.Tensor]]]:
+        """Statistics (k,) of a reading, higher for the first row."""
+        return [(self.statistic, lambda reading: reading[0])]
+
+    statistic: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassifierCanaries(Canaries):
-    """Random corners of the rows' range, labelled by a coin."""
+    """Random corners of the rows' range, with labels by turns."""
 
-    name: str = "canaries with labels by a coin"
-    statistic: str = "the classifier's score for the first label"
+    name: ClassVar[str] = "canaries of a published classifier (black-box)"
+    statistic: ClassVar[str] = "the classifier's score for the first label"
 
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
-        """The same samples with the first label and with the second."""
+        """The same samples with one label and with another."""
         public = self.public
         if public.labels is None:
             raise NotApplicable(f"a published classifier is audited by labels, and {public.name} has none")
-        samples = _corners(public, derive(0, "canaries", number))
-        first, second = (torch.zeros(EACH, public.labels.shape[1], device=samples.device) for _ in range(2))
-        first[:, 0] = 1
+        samples = _corners(public, self.each, derive(0, "canaries", number))
+        k = public.labels.shape[1]
+        first, second = (torch.zeros(self.each, k, device=samples.device) for _ in range(2))
+        order = torch.arange(self.each, device=samples.device)
         if public.exclusive:
-            second[:, 1] = 1
+            first[order, order % k] = 1
+            second[order, (order + 1) % k] = 1
+        else:
+            first[::2, 0], second[1::2, 0] = 1, 1
         dataset = replace(public, samples=samples, labels=first, subjects=None)
         return dataset, replace(dataset, labels=second)
 
-    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
-        """The classifier's score of each canary minus the median."""
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
+        """The classifier's score for each canary's label, minus the median."""
         classify = key.classifier(rows)
         if classify is None:
             raise NotApplicable("neither rows nor a classifier is published: there is nothing to audit")
-        scores = classify(first.samples).double()
-        margins = scores[:, 0] - scores[:, 1] if self.public.exclusive else scores[:, 0]
-        return margins - margins.median()
+        scores = classify(first.samples).double().cpu()
+        labels, others = (side.labels.double().cpu() for side in (first, second) if side.labels is not None)
+        margins = (scores * (labels - others)).sum(dim=1)
+        if self.included:  # rows of one label are compared with each other
+            for label in torch.unique(labels, dim=0):
+                same = (labels == label).all(dim=1)
+                margins[same] = margins[same] - margins[same].median()
+            return margins[None]
+        return (margins - margins.median())[None]
+
+
+@dataclass(frozen=True, eq=False)
+class StepCanaries(ClassifierCanaries):
+    """The same canaries, read off the noisy sums of a private training."""
+
+    width: int = field(default=0)
+    """Numbers of a gradient."""
+
+    name: ClassVar[str] = "canaries in the steps of a private training (white-box)"
+
+    @property
+    def each(self) -> int:
+        """As many canaries as have nearly independent gradients."""
+        return max(LEAST_EACH, min(MOST_EACH, self.width // NUMBERS_EACH, self.most))
+
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
+        """(steps, k): every canary's amplitude in the noisy sum of every step."""
+        return statistics_of_steps(key, rows, first, None if self.included else second)
+
+    def statistics(self, runs: Sequence[Run]) -> list[tuple[str, Callable[[Reading], torch.Tensor]]]:
+        """Sum over steps, and the likelihood ratio of steps with and without the canary."""
+        from bench.audit.private_step_statistics import learned
+
+        return learned([run.coins for run in runs], [run.reading for run in runs])
 
 
 @dataclass(frozen=True, eq=False)
 class RowCanaries(Canaries):
-    """One of two public rows by a coin, for unlinked releases."""
+    """Public rows that a coin includes, or replaces by others, for unlinked releases."""
 
-    name: str = "canaries that are one of two rows"
-    statistic: str = "distance of the nearest released row"
+    name: ClassVar[str] = "canaries of unlinked releases"
+    statistic: ClassVar[str] = "distance of the nearest released row"
+
+    @property
+    def each(self) -> int:
+        """As many as the public rows allow."""
+        return max(2, min(EACH, len(self.public) // 2))
 
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
         """Two random halves of some public rows, with the first's labels."""
@@ -137,7 +242,7 @@ class RowCanaries(Canaries):
         first, second = (self.public.take(part.to(self.public.samples.device)) for part in parts)
         return replace(first, subjects=None), replace(second, labels=first.labels, subjects=None)
 
-    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> torch.Tensor:
+    def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
         """Distance of the nearest released row to the second minus first."""
         release = key.release(rows)
         check(release, rows)
@@ -147,36 +252,78 @@ class RowCanaries(Canaries):
         distances = [
             pair_distances(side.samples.flatten(1).double(), released, 2).amin(dim=1) for side in (first, second)
         ]
-        return distances[1] - distances[0]
+        return (-distances[0] if self.included else distances[1] - distances[0]).cpu()[None]
 
 
-def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret) -> Canaries | None:
-    """The game for the scheme's publication; None if rows are linked."""
+def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, most: int, secret: Secret) -> list[Canaries]:
+    """The games for the scheme's publication, the strongest first; none if rows are linked."""
     rows = public.take(torch.arange(min(EACH, len(public)), device=public.samples.device))
     try:
         release = scheme.sample_key(secret).release(replace(rows, subjects=None))
     except NotApplicable:
-        return ClassifierCanaries(scheme, claim, public)
-    return RowCanaries(scheme, claim, public) if release.links is None else None
+        outside = ClassifierCanaries(scheme, claim, public, most)
+        width = _width(outside, scheme.sample_key(secret.derive("steps")))
+        if width is None:
+            return [outside]
+        return [StepCanaries(scheme, claim, public, most, width), replace(outside, most=min(most, BLACK_BOX))]
+    return [RowCanaries(scheme, claim, public, most)] if release.links is None else []
 
 
-def _corners(public: Dataset, seed: int) -> torch.Tensor:
-    """(EACH, ...): every number at a random end of its public range."""
+class _EnoughError(Exception):
+    """A step was seen."""
+
+
+def _width(game: ClassifierCanaries, key: Key) -> int | None:
+    """Numbers of a gradient; None if the key shows no steps."""
+    first, _ = game.rows(0)
+    rows = first.take(torch.arange(min(2, len(first)), device=first.samples.device))
+    widths: list[int] = []
+
+    def see(step: PrivateStep) -> None:
+        widths.append(step.total.numel())
+        raise _EnoughError
+
+    try:
+        key.private_steps(rows, rows, see)
+    except _EnoughError:
+        pass
+    except NotApplicable:
+        return None
+    return widths[0] if widths else None
+
+
+def _joined(first: Dataset, second: Dataset) -> Dataset:
+    return replace(
+        first,
+        samples=torch.cat((first.samples, second.samples)),
+        labels=None if first.labels is None or second.labels is None else torch.cat((first.labels, second.labels)),
+        subjects=None,
+    )
+
+
+def _corners(public: Dataset, count: int, seed: int) -> torch.Tensor:
+    """(count, ...): every number at a random end of its public range."""
     samples = public.samples
     low, high = samples.amin(dim=0, keepdim=True), samples.amax(dim=0, keepdim=True)
     if samples.ndim == 4:
         low, high = torch.zeros_like(low), torch.ones_like(high)
-    coins = torch.randint(2, (EACH, *samples.shape[1:]), generator=generator(seed)).bool().to(samples.device)
+    coins = torch.randint(2, (count, *samples.shape[1:]), generator=generator(seed)).bool().to(samples.device)
     return torch.where(coins, high, low)
 
 
-def _calls(runs: Sequence[tuple[torch.Tensor, torch.Tensor]], side: int) -> Calls:
-    """Decisions: the `side` highest of a training first, the lowest second."""
-    trials = firsts = hits = false_alarms = misses = rejections = 0
-    for coins, values in runs:
-        order = values.argsort(stable=True)
-        bottom, top = coins[order[:side]], coins[order[-side:]]
-        trials, firsts = trials + len(coins), firsts + int(coins.sum())
-        hits, false_alarms = hits + int(top.sum()), false_alarms + int((~top).sum())
-        misses, rejections = misses + int(bottom.sum()), rejections + int((~bottom).sum())
-    return Calls(trials, firsts, hits, false_alarms, misses, rejections)
+def _one_sided() -> Iterator[tuple[float, float]]:
+    for share in SHARES:
+        yield share, 0.0
+        yield 0.0, share
+
+
+def _calls(runs: Sequence[Run], guess: Guess) -> Calls:
+    """Decisions: the coins with the highest values first, those with the lowest second."""
+    coins = np.concatenate([run.coins.numpy() for run in runs])
+    values = np.concatenate([guess.of(run.reading).numpy() for run in runs])
+    above, below = guess.sides(len(coins))
+    order = values.argsort(kind="stable")
+    top, bottom = coins[order[len(order) - above :]], coins[order[:below]]
+    return Calls(
+        len(coins), int(coins.sum()), int(top.sum()), int((~top).sum()), int(bottom.sum()), int((~bottom).sum())
+    )

@@ -15,6 +15,7 @@ release.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -40,10 +41,10 @@ from bench.audit.game_plays import (
 )
 from bench.audit.leak_statistics import learn
 from bench.contract.mechanism import Mechanism
-from bench.evidence import Calls
+from bench.evidence import Calls, CoinUse
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.statistics.epsilon_bounds import lower_bound
+from bench.statistics.epsilon_bounds import ideal_bound, lower_bound
 from bench.types import Dataset, PrivacyClaim, Scheme
 
 if TYPE_CHECKING:
@@ -152,7 +153,9 @@ ALONE = 3  # pairs also played alone if rows of a release may interact
 class Played:
     """The result of an audit: counted decisions, and the games behind them.
 
-    Below the first threshold a coin is called second, above the other first; None for no such call.
+    Below the first threshold a coin is called second, above the other first; None for no such call. `coins` says if
+    coins replace rows or include them; `black_box` are the calls of a weaker game on the publication alone; `reach` is
+    the bound that the best test is expected to show of a mechanism that has just the claimed epsilon.
     """
 
     calls: Calls
@@ -161,6 +164,9 @@ class Played:
     thresholds: tuple[float | None, float | None]
     games: tuple[str, ...]
     one_run: bool = False
+    coins: CoinUse = "replace"
+    black_box: Calls | None = None
+    reach: float | None = None
 
 
 def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret) -> Played:
@@ -169,9 +175,9 @@ def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, 
     `trials` releases are made for each half; fewer if each needs a key of its own. Inputs are made of `public`
     rows.
     """
-    published = canaries.published(scheme, claim, public, secret.derive("what it publishes"))
-    if published is not None:
-        return _one_run(published, claim, public, secret)
+    published = canaries.published(scheme, claim, public, most=2 * trials, secret=secret.derive("what it publishes"))
+    if published:
+        return _one_run(published, claim, secret)
     plays = _plays(scheme, claim, public, secret)
     if all(isinstance(play, RowPlay) and play.alone for play in plays[:1]):
         trials = min(trials, ONE_BY_ONE)
@@ -186,12 +192,25 @@ def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, 
     )  # fmt: skip
 
 
-def _one_run(game: canaries.Canaries, claim: PrivacyClaim, public: Dataset, secret: Secret) -> Played:
-    stage("choose a number of guesses")
-    guesses = game.choose(secret.derive("choice"), delta=claim.delta, confidence=CONFIDENCE)
-    stage("count its calls")
-    calls = game.count(secret.derive("count"), guesses)
-    return Played(calls, game.name, game.statistic, (None, None), (game.name,), one_run=True)
+def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Secret) -> Played:
+    """The first game's calls, with those of a second as the black-box game."""
+    calls, names = [], []
+    for number, game in enumerate(games):
+        here = secret if number == 0 else secret.derive("black-box")
+        stage(f"choose guesses: {game.name}")
+        coins = game.coins(CONFIDENCE)
+        guess = game.choose(here.derive("choice"), coins, confidence=CONFIDENCE)
+        stage(f"count its calls: {game.name}")
+        calls.append(game.count(here.derive("count"), guess, coins))
+        names.append(guess.name)
+    first = games[0]
+    reach = ideal_bound(
+        claim.epsilon, calls[0].trials, delta=claim.delta, confidence=CONFIDENCE, family=claim.family
+    ) if math.isfinite(claim.epsilon) else None  # fmt: skip
+    return Played(
+        calls[0], first.name, names[0], (None, None), tuple(game.name for game in games), one_run=True,
+        coins="include" if first.included else "replace", black_box=calls[1] if len(calls) > 1 else None, reach=reach,
+    )  # fmt: skip
 
 
 def _plays(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret) -> list[Play]:

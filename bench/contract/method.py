@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 import torch
@@ -25,6 +26,19 @@ Role = Literal[
     "sees public rows only",
 ]
 CAVEAT = "caveat"  # the note that tables show beside the method's name: what a reader must not overlook
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateStep:
+    """A step of a private training, as the proof of its claim lets Eve see it.
+
+    Args:
+        total: (d,) noisy sum of the rows' clipped gradients, in any unit that all steps share.
+        gradients: (k, d) gradients of the probes at the weights before the step, unclipped.
+    """
+
+    total: torch.Tensor
+    gradients: torch.Tensor
 
 
 class Key(ABC):
@@ -54,6 +68,14 @@ class Key(ABC):
         Such a method's `release` raises NotApplicable with the reason.
         """
         return None
+
+    def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
+        """Train as `classifier` does, and show every step to `see`, for audits.
+
+        Of methods whose claim holds for the noisy sums of all steps, not for the last weights alone. `probes` are rows
+        like the private ones; they have no part in the training. Default: raises NotApplicable.
+        """
+        raise NotApplicable(f"{type(self).__name__} shows no steps of a private training")
 
     @abstractmethod
     def state(self) -> State:

@@ -56,6 +56,8 @@ class PrivacyClaim:
             does. None stands for the claimed one.
         neighbours: How neighbours differ: in what one unit holds ("replaced"), or by one unit more or less ("added").
         units: In how many units they differ at most, 1 to `MOST_UNITS`.
+        family: "Gaussian" if the mechanism is a composition of Gaussian noise, which audits then bound more tightly;
+            "any" says nothing of its trade-off function.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -66,8 +68,12 @@ class PrivacyClaim:
     derived: float | None = None
     neighbours: Literal["replaced", "added"] = "replaced"
     units: int = 1
+    family: Literal["any", "Gaussian"] = "any"
 
     def __post_init__(self) -> None:
+        one_of(("any", "Gaussian"), family=self.family)
+        if self.family == "Gaussian" and not 0 < self.delta < 1:
+            raise ValueError(f"delta of a Gaussian mechanism must be between 0 and 1, got {self.delta}")
         positive(epsilon=self.epsilon, derived=self.derived)
         within(0, 1, delta=self.delta)
         one_of(("replaced", "added"), neighbours=self.neighbours)

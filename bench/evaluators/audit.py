@@ -43,7 +43,8 @@ class Audit(Evaluator[Workbench]):
         audited = time.perf_counter()
         noise, checks = noise_of(scheme, bench.public)
         evidence = AuditEvidence(
-            claim, played.calls, CONFIDENCE, one_run=played.one_run, games=played.games, noise=noise
+            claim, played.calls, CONFIDENCE, one_run=played.one_run, games=played.games, noise=noise,
+            coins=played.coins, black_box=played.black_box, reach=played.reach,
         )  # fmt: skip
         return Measurement(
             {"": evidence},
@@ -53,6 +54,7 @@ class Audit(Evaluator[Workbench]):
                 "noise": noise,
                 "noise_checks": checks,
                 "confidence": CONFIDENCE,
+                "family": claim.family,
             },
             {"audit": audited - start, "noise checks": time.perf_counter() - audited},
             {"knowledge": "the method and both inputs, one of them released; the key's random numbers are unknown"},
@@ -75,6 +77,9 @@ def _game_details(played: Played) -> dict[str, JsonValue]:
         "second_below": played.thresholds[0],
         "first_above": played.thresholds[1],
         "one_run": played.one_run,
+        "coins": played.coins,
+        "black_box": None if played.black_box is None else asdict(played.black_box),
+        "reach": played.reach,
         "games": list(played.games),
         "guesses": calls.guesses,
         "correct": calls.correct,

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import get_args
 
 import torch
 
+from bench.contract.method import PrivateStep
 from bench.nets.network_choices import Optimiser
 from bench.nets.training import set_rate
 from bench.progress import report
@@ -87,6 +90,15 @@ class PrivateCourse:
         return delta, share, max(1, round(self.epochs / share))
 
 
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Probes, as standardised rows and labels, and the receiver of every step."""
+
+    rows: torch.Tensor
+    labels: torch.Tensor
+    see: Callable[[PrivateStep], None]
+
+
 def train_privately(
     network: torch.nn.Module,
     rows: torch.Tensor,
@@ -95,9 +107,11 @@ def train_privately(
     *,
     exclusive: bool,
     secret: Secret,
+    watch: Watch | None = None,
 ) -> float:
     """Train in place on standardised rows and labels; return the epsilon spent.
 
+    `watch` sees every step, and changes nothing of the training.
     Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
     """
     from opacus.grad_sample import GradSampleModule  # takes seconds to import: only where a network is really trained
@@ -108,6 +122,7 @@ def train_privately(
     delta, share, steps = course.sampling(n)
     peak = course.peak(n)
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
+    twin = None if watch is None else deepcopy(network).eval()  # no dropout
     private = GradSampleModule(network, loss_reduction="sum")
     optimiser = PrivateOptimiser(
         torch.optim.SGD(network.parameters(), lr=peak, momentum=MOMENTUM)
@@ -120,6 +135,7 @@ def train_privately(
     network.train()
     for step in range(steps):
         set_rate(optimiser, course.rate(step, steps, peak))
+        gradients = None if watch is None or twin is None else _gradients(twin, network, watch, exclusive=exclusive)
         drawn = (sampler.uniform(n) < share).nonzero()[:, 0].to(rows.device)
         parts = torch.split(drawn, ROWS)
         for number, part in enumerate(parts):
@@ -129,6 +145,9 @@ def train_privately(
                 row_losses(private(rows[part]), labels[part], exclusive=exclusive).sum().backward()  # type: ignore[no-untyped-call]
             optimiser.signal_skip_step(number + 1 < len(parts))
             optimiser.step()
+            if watch is not None and gradients is not None and number + 1 == len(parts):
+                total = torch.cat([weight.grad.detach().flatten() for weight in optimiser.params])
+                watch.see(PrivateStep(total, gradients))
             optimiser.zero_grad()
         report("dp-sgd, step", step + 1, steps)
     optimiser.check()
@@ -138,6 +157,20 @@ def train_privately(
     return spent
 
 
+def _gradients(twin: torch.nn.Module, network: torch.nn.Module, watch: Watch, *, exclusive: bool) -> torch.Tensor:
+    """(k, d) gradient of every probe at the network's weights; `twin` is a copy without hooks."""
+    weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+
+    def loss(weights: dict[str, torch.Tensor], row: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+        logits = torch.func.functional_call(twin, weights, (row[None],))
+        return row_losses(logits, label[None], exclusive=exclusive).sum()
+
+    of_rows = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0), randomness="different")
+    found = of_rows(weights, watch.rows, watch.labels)
+    return torch.cat([found[name].flatten(1) for name in weights], dim=1).detach()
+
+
+@cache  # of numbers alone; a search takes a second
 def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> float:
     """Smallest noise multiplier, nearly, that keeps the budget of `steps` Poisson samples."""
     from opacus.accountants.utils import get_noise_multiplier
@@ -151,6 +184,7 @@ def calibrate(epsilon: float, delta: float, *, share: float, steps: int) -> floa
     return multiplier
 
 
+@cache
 def account(multiplier: float, delta: float, *, share: float, steps: int, error: float) -> float:
     """Upper bound, within `error`, on the epsilon spent by `steps` Poisson samples."""
     from opacus.accountants import PRVAccountant

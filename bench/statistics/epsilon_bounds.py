@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
+from scipy.special import log_ndtr, ndtr, ndtri
 
-from bench.statistics.confidence_intervals import lower_proportion, upper_proportion
+from bench.statistics.confidence_intervals import RARE, lower_proportion, upper_proportion
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,15 @@ Rates: TypeAlias = "NDArray[np.float64]"
 SPARED = 0.1
 """Share of the error probability spent on delta: more releases revealing their input than expected."""
 MOST_EPSILON = 60.0
+MOST_MU = 16.0
+MOST_GAUSSIAN = 400.0  # above the epsilon of that mu at any delta from 1e-100
 EXACT = 1e-6
+COSTLY = 0.05
+"""Coins x delta above which theorem 5.2 pays much for delta."""
+LEAST_COINS, MOST_COINS = 512, 8192
+WANTED = 0.55
+Family: TypeAlias = Literal["any", "Gaussian"]
+"""Trade-off functions of a mechanism: any, or those of Gaussian privacy alone."""
 
 
 def lower_bound(
@@ -55,30 +64,141 @@ def lower_bound(
     return _log_odds(lower_proportion(right, attempts, level))
 
 
-def one_run_bound(correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1) -> float:
+def one_run_bound(
+    correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1, family: Family = "any"
+) -> float:
     """Lower bound on epsilon from guesses at coins in one release.
 
     Minus infinity if nothing is shown.
 
-    Steinke, Nasr and Jagielski 2023, theorem 5.2: under (epsilon, delta)-differential privacy in each of m coins, v or
-    more of r guesses are correct with a probability of at most f(v) + 2 m delta max_i (f(v - i) - f(v)) / i, where f is
-    the upper tail of a binomial number of r and e^epsilon / (1 + e^epsilon). The number of
-    guesses is fixed beforehand.
+    Family "Gaussian": the largest mu that the guesses refute for a mu-Gaussian private mechanism, as epsilon at delta
+    (Dong, Roth and Su 2022, corollary 1). The guesses refute a trade-off function by the recursion of Mahloujifar,
+    Melis and Chaudhuri 2024, Auditing f-differential privacy in one run (algorithm 3, two inputs a coin).
+
+    Family "any": Steinke, Nasr and Jagielski 2023, theorem 5.2: under (epsilon, delta)-differential privacy in each of
+    m coins, v or more of r guesses are correct with a probability of at most f(v) + 2 m delta max_i (f(v - i) - f(v)) /
+    i, where f is the upper tail of a binomial number of r and e^epsilon / (1 + e^epsilon). If m delta is above
+    `COSTLY` and at most half of the coins are guessed, that recursion with the trade-off function of (epsilon, delta)
+    takes its place, because it is tighter there.
+
+    The number of guesses is fixed beforehand in both.
 
     Args:
         correct, guesses, coins: v, r and m.
-        delta, confidence: As in `lower_bound`.
+        delta, confidence: As in `lower_bound`; delta is above 0 for family "Gaussian".
         steps: Neighbour steps between the two inputs of a coin: 2 if it replaces a row and neighbours differ by one
-            added or removed row. By group privacy such inputs are (2 epsilon, (1 + e^epsilon) delta)-indistinguishable.
+            added or removed row. By group privacy such inputs are (2 epsilon, (1 + e^epsilon) delta)-indistinguishable,
+            or 2 mu-Gaussian private.
+        family: Trade-off functions that the mechanism may have.
+
+    >>> round(one_run_bound(49, 64, 512, delta=1e-5, confidence=0.95, family="Gaussian"), 3)
+    0.999
     """
     if steps not in (1, 2):
         raise ValueError(f"steps must be 1 or 2, got {steps}")
+    if not guesses:
+        return -math.inf
+    if family == "Gaussian":
+        if not 0 < delta < 1:
+            raise ValueError(f"delta of a Gaussian private mechanism must be between 0 and 1, got {delta}")
+        mu = _largest(
+            lambda mu: _refuted(lambda rate: float(ndtr(ndtri(rate) - mu)), correct, guesses, coins, confidence),
+            most=MOST_MU,
+        )
+        return gaussian_epsilon(mu / steps, delta) if mu > 0 else -math.inf
 
     def refuted(epsilon: float) -> bool:
         wide = delta if steps == 1 else delta * (1 + math.exp(epsilon))
+        if coins * delta > COSTLY and 2 * guesses <= coins:
+            return _refuted(_reverse(epsilon * steps, wide), correct, guesses, coins, confidence)
         return _one_run_p(correct, guesses, coins, epsilon * steps, wide) <= 1 - confidence
 
-    return _largest(refuted) if guesses else -math.inf
+    return _largest(refuted)
+
+
+def _refuted(reverse: Callable[[float], float], correct: int, guesses: int, coins: int, confidence: float) -> bool:
+    """True if so many correct guesses have a chance below 1 - confidence.
+
+    `reverse` maps a detection rate to the least false-alarm rate that the trade-off function allows for it.
+    """
+    level = 1 - confidence
+    # Shares of coins guessed wrongly and rightly, if at least so many guesses are right with probability `level`.
+    wrong, right = level * (guesses - correct) / coins, level * correct / coins
+    for number in range(correct - 1, -1, -1):
+        least = max(wrong, reverse(min(right, 1.0)))
+        right += number / (guesses - number) * (least - wrong)
+        wrong = least
+        if right + wrong > guesses / coins:
+            return True
+    return False
+
+
+def _reverse(epsilon: float, delta: float) -> Callable[[float], float]:
+    """Least false-alarm rates of (epsilon, delta)-differential privacy."""
+    factor = math.exp(epsilon)
+    return lambda rate: max(0.0, (rate - delta) / factor, 1 - delta - (1 - rate) * factor)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Epsilon at delta of a mu-Gaussian private mechanism (Dong, Roth and Su 2022, corollary 1)."""
+    if mu <= 0:
+        return 0.0
+
+    def exceeds(epsilon: float) -> bool:
+        tails = ndtr(mu / 2 - epsilon / mu), math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))
+        return float(tails[0]) - tails[1] > delta
+
+    return max(_largest(exceeds, most=MOST_GAUSSIAN), 0.0)
+
+
+def ideal_bound(epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any") -> float:
+    """Lower bound expected of the best attacker on a mechanism that has just this epsilon, each coin on its own.
+
+    She guesses the clearest coins; of shares from 1/256 to all, the share with the largest bound counts.
+    """
+    best = -math.inf
+    mu = _largest(lambda mu: gaussian_epsilon(mu, delta) < epsilon, most=MOST_MU) if family == "Gaussian" else 0.0
+    for power in range(9):
+        guesses = coins >> power
+        if not guesses:
+            break
+        # A statistic is N(0, 1) or N(mu, 1); half of the guesses lie in either tail of the mixture.
+        if family == "Gaussian":
+            edge = _largest(lambda x, share=1 / 2**power: _tail(x, mu) > share / 2, most=MOST_MU)  # type: ignore[misc]
+            edge = max(edge, 0.0)
+            right = float(ndtr(mu / 2 - edge)) / (float(ndtr(mu / 2 - edge)) + float(ndtr(-mu / 2 - edge)))
+        else:
+            right = float(scipy.special.expit(epsilon))
+        best = max(
+            best,
+            one_run_bound(
+                math.floor(right * guesses), guesses, coins, delta=delta, confidence=confidence, family=family
+            ),
+        )
+    return best
+
+
+def _tail(edge: float, mu: float) -> float:
+    """Share of coins above `edge` from the middle between the two normal distributions."""
+    return float(ndtr(mu / 2 - edge) + ndtr(-mu / 2 - edge)) / 2
+
+
+def coins_needed(epsilon: float, *, delta: float, confidence: float, family: Family = "any") -> int:
+    """Fewest coins, a power of two, that can show more than epsilon and are expected to show `WANTED` of it.
+
+    The first is said of the ceiling, the bound if every coin is guessed rightly, at the confidence of a verdict; the
+    second of the best attacker on a
+    mechanism of this very epsilon. `MOST_COINS` if so many do not.
+    """
+    coins = LEAST_COINS
+    while coins < MOST_COINS:
+        ceiling = one_run_bound(coins, coins, coins, delta=delta, confidence=max(confidence, 1 - RARE), family=family)
+        if ceiling > epsilon and ideal_bound(
+            epsilon, coins, delta=delta, confidence=confidence, family=family
+        ) >= WANTED * epsilon:  # fmt: skip
+            break
+        coins *= 2
+    return coins
 
 
 def _one_run_p(correct: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
@@ -110,20 +230,14 @@ def gaussian_bound(
     alarm_rate = float(upper_proportion(false_alarms, seconds, level))
     if not 0 < alarm_rate < hit_rate < 1:
         return -math.inf
-    mu = float(scipy.special.ndtri(hit_rate) - scipy.special.ndtri(alarm_rate))
-
-    def exceeds(epsilon: float) -> bool:
-        tails = scipy.special.ndtr(mu / 2 - epsilon / mu), scipy.special.ndtr(-mu / 2 - epsilon / mu)
-        return float(tails[0] - math.exp(epsilon) * tails[1]) > delta
-
-    return _largest(exceeds)
+    return gaussian_epsilon(float(ndtri(hit_rate) - ndtri(alarm_rate)), delta)
 
 
-def _largest(refuted: Callable[[float], bool]) -> float:
-    """The largest refuted epsilon by bisection; minus infinity if none."""
+def _largest(refuted: Callable[[float], bool], *, most: float = MOST_EPSILON) -> float:
+    """The largest refuted number up to `most` by bisection; minus infinity if none."""
     if not refuted(0.0):
         return -math.inf
-    low, high = 0.0, MOST_EPSILON
+    low, high = 0.0, most
     while high - low > EXACT:
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)

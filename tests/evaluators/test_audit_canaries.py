@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pytest
 import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from bench.audit.canaries import COUNTED, EACH, ClassifierCanaries
+from bench.audit.canaries import EACH, ClassifierCanaries
 from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
 from bench.evidence import AuditEvidence
 from bench.randomness import Secret
 from bench.seeds import generator
+from bench.statistics.epsilon_bounds import MOST_COINS, one_run_bound
 from bench.types import Classifier, Dataset, Key, NotApplicable, PrivacyClaim, Release, Scheme, State
 from metrics.empirical_epsilon import EmpiricalEpsilon
 
@@ -68,6 +69,22 @@ class RemembersKey(Key):
 
 
 @dataclass(frozen=True)
+class Counts(Remembers):
+    """Remembers how many rows each classifier learned from."""
+
+    rows: ClassVar[list[int]] = []
+
+    def sample_key(self, secret: Secret) -> Key:
+        @dataclass(frozen=True)
+        class CountsKey(RemembersKey):
+            def classifier(self, private: Dataset) -> Classifier:
+                Counts.rows.append(len(private))
+                return super().classifier(private)
+
+        return CountsKey(self, secret)
+
+
+@dataclass(frozen=True)
 class Draws(Scheme):
     """Releases as many rows that come from no raw row: near copies, or random ones."""
 
@@ -99,13 +116,15 @@ class DrawsKey(Key):
 def played(scheme: Scheme, *, exclusive: bool = False, seed: int = 0) -> Played:
     stated = scheme.claim()
     assert stated is not None
-    return audit(scheme, stated, public(exclusive), trials=100, secret=Secret.of_seed(seed))
+    return audit(scheme, stated, public(exclusive), trials=300, secret=Secret.of_seed(seed))
 
 
 def shown(scheme: Scheme, found: Played) -> float:
     stated = scheme.claim()
     assert stated is not None
-    return EmpiricalEpsilon()(AuditEvidence(stated, found.calls, CONFIDENCE, one_run=found.one_run)).value
+    return EmpiricalEpsilon()(
+        AuditEvidence(stated, found.calls, CONFIDENCE, one_run=found.one_run, coins=found.coins)
+    ).value
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -113,18 +132,41 @@ def test_a_classifier_that_remembers_labels_is_refuted(exclusive: bool) -> None:
     scheme = Remembers(0.0, 1.0, 1e-6)
     found = played(scheme, exclusive=exclusive)
     assert found.one_run
-    assert found.calls.trials == EACH * COUNTED
+    assert found.calls.trials == 8 * EACH
     assert shown(scheme, found) > 1.0
 
 
-@pytest.mark.parametrize(("neighbours", "guesses"), [("replaced", 16), ("added", 24)])
-def test_the_number_of_guesses_has_the_largest_bound_for_the_claims_neighbours(
-    neighbours: Literal["replaced", "added"], guesses: int
+@pytest.mark.parametrize("neighbours", ["replaced", "added"])
+def test_coins_include_rows_if_neighbours_do_and_replace_them_otherwise(
+    neighbours: Literal["replaced", "added"],
 ) -> None:
-    # Two steps weigh delta by 1 + e^epsilon, so that another number of guesses has the largest bound.
-    scheme = Remembers(0.1, 1.0, 1e-3)
-    game = ClassifierCanaries(scheme, replace(scheme.claim(), neighbours=neighbours), public())
-    assert game.choose(Secret.of_seed(0), delta=1e-3, confidence=CONFIDENCE) == guesses
+    scheme = Counts(0.1, 1.0, 1e-3)
+    game = ClassifierCanaries(scheme, replace(scheme.claim(), neighbours=neighbours), public(), 128)
+    run = game._run(Secret.of_seed(0), 0, 1)
+    assert game.included == (neighbours == "added")
+    assert Counts.rows[-1] == (int(run.coins.sum()) if game.included else EACH)
+
+
+def test_the_clearest_side_alone_is_guessed_if_the_other_says_little() -> None:
+    # A row that was left out gets the label of its neighbour: half of those are told, and no row that was there.
+    scheme = Remembers(0.0, 1.0, 1e-6)
+    game = ClassifierCanaries(scheme, scheme.claim(), public(), 512)
+    guess = game.choose(Secret.of_seed(0), 512, confidence=CONFIDENCE)
+    assert guess.bottom > guess.top
+
+
+def test_the_number_of_coins_follows_the_claim() -> None:
+    def coins(epsilon: float, most: int = 10**6) -> int:
+        scheme = Remembers(0.0, epsilon, 1e-5)
+        stated = replace(scheme.claim(), family="Gaussian")
+        return ClassifierCanaries(scheme, stated, public(), most).coins(CONFIDENCE)
+
+    assert coins(0.5) == coins(30.0) == MOST_COINS > coins(8.0) > coins(4.0)
+    assert coins(4.0, most=200) == 192  # whole trainings
+    for epsilon in (4.0, 6.0, 10.0):
+        number = coins(epsilon)
+        ceiling = one_run_bound(number, number, number, delta=1e-5, confidence=0.999, family="Gaussian")
+        assert ceiling > epsilon
 
 
 def test_a_classifier_of_randomised_labels_keeps_its_claim() -> None:

@@ -30,7 +30,7 @@ def test_a_bound_that_chance_shows_of_one_true_claim_in_twenty_is_no_violation()
     assert found.word == "consistent"
     assert found.sentence.endswith(
         "ε of at least 1.01 was shown against a claimed ε of 1.00, as chance shows it of 1 true claim in 20 (surely, "
-        "at 99.9 %, 0.8)"
+        "at 99.9 %, 0.8); this game could have shown at most 6.00 (1,500 trials)"
     )
 
 
@@ -131,7 +131,7 @@ def test_a_bound_up_to_the_claim_is_consistent(bound: float) -> None:
 def test_a_claim_is_consistent_with_the_games_played() -> None:
     assert judged(claim(1.0), shown(0.0)).sentence == (
         "consistent with the games played (one, other), and its noise is as stated: nothing was shown against a "
-        "claimed ε of 1.00"
+        "claimed ε of 1.00; this game could have shown at most 6.00 (1,500 trials)"
     )
 
 
@@ -149,8 +149,28 @@ def test_noise_that_is_not_what_it_is_said_to_be_is_no_consistent_claim() -> Non
 
 
 def test_a_claim_above_the_ceiling_cannot_be_refuted() -> None:
-    assert judged(claim(1000.0), shown(6.0)).sentence.endswith(
-        "against a claimed ε of 1,000; 1,500 trials can show at most 6.00, so that it cannot be refuted"
+    found = judged(claim(1000.0), shown(6.0), shown(5.5, ceiling=5.5))
+    assert found.word == "cannot refute"
+    assert found.sentence == (
+        "cannot refute: the games played (one, other) cannot show more than is claimed: ε of at least 6.00 was shown "
+        "against a claimed ε of 1,000; this game could have shown at most 6.00 (1,500 trials), and 5.50 at 99.9 %"
+    )
+
+
+@pytest.mark.parametrize("noise", [True, None])
+def test_a_claim_between_the_ceilings_of_two_confidences_cannot_be_refuted(noise: bool | None) -> None:
+    found = judged(claim(5.8), shown(1.0, noise=noise), shown(0.5, ceiling=5.5, noise=noise))
+    assert found.word == "cannot refute"
+    assert judged(claim(5.4), shown(1.0, noise=noise), shown(0.5, ceiling=5.5, noise=noise)).word != "cannot refute"
+
+
+def test_what_the_best_test_shows_and_what_the_publication_alone_shows_stand_beside_the_bound() -> None:
+    figure = shown(3.0)
+    parts = {**figure.parts, "reach": score(5.5), "black-box": score(0.5), "black-box ceiling": score(4.0)}
+    figure = figure.model_copy(update={"parts": parts})
+    assert judged(claim(5.8), figure).sentence.endswith(
+        "; of a mechanism of just this ε the best test is expected to show at least 5.50; from the publication alone "
+        "0.5 was shown, of at most 4.00"
     )
 
 

@@ -1,0 +1,162 @@
+"""White-box audits of private trainings: correct noise keeps its claim, each planted fault is refuted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+import torch
+from scipy.optimize import brentq
+
+from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
+from bench.audit.private_step_statistics import learned
+from bench.evidence import AuditEvidence
+from bench.nets import private_training
+from bench.nets.convolutional_networks import private_cnn
+from bench.nets.private_training import PrivateCourse, Watch, row_losses, train_privately
+from bench.randomness import Secret
+from bench.seeds import generator
+from bench.statistics.epsilon_bounds import gaussian_epsilon
+from bench.types import Classifier, Dataset, Key, NotApplicable, PrivacyClaim, PrivateStep, Release, Scheme, State
+from metrics.empirical_epsilon import EmpiricalEpsilon
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+Fault = Literal["none", "half the noise", "no clip", "wrong neighbours", "batch not sampled", "every row twice"]
+NUMBERS, LONG, EPSILON, DELTA = 2048, 3.0, 6.0, 1e-5
+MU = brentq(lambda mu: gaussian_epsilon(mu, DELTA) - EPSILON, 0.1, 4.0)
+STEPS, NOISE = 4, 2 / MU  # every row in every step: exactly Gaussian
+MANY, SAMPLED = 40, 1.5  # the noise that epsilon 6 takes for steps of a quarter of the rows, by Opacus' accountant
+
+
+def public(rows: int = 40) -> Dataset:
+    labels = (torch.arange(rows) % 2).float()[:, None]
+    samples = torch.rand(rows, 1, 6, 6, generator=generator(3))
+    return Dataset("", samples, labels, None, ("a",), False, True)
+
+
+@dataclass(frozen=True)
+class Steps(Scheme):
+    """Noisy sums of clipped gradients that point in a direction of each row's own."""
+
+    fault: Fault = "none"
+
+    def sample_key(self, secret: Secret) -> Key:
+        return StepsKey(self, secret)
+
+    def load_key(self, state: State) -> Key:
+        return StepsKey(self, Secret.load(state["secret"]))
+
+    def claim(self) -> PrivacyClaim:
+        neighbours: Literal["replaced", "added"] = "replaced" if self.fault == "wrong neighbours" else "added"
+        return PrivacyClaim("image", EPSILON, DELTA, "none", "a test", neighbours=neighbours, family="Gaussian")
+
+
+@dataclass(frozen=True)
+class StepsKey(Key):
+    scheme: Steps
+    secret: Secret
+
+    def release(self, private: Dataset) -> Release:
+        raise NotApplicable("a classifier is published")
+
+    def classifier(self, private: Dataset) -> Classifier:
+        return lambda rows: torch.zeros(len(rows), 1)
+
+    def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
+        fault, random = self.scheme.fault, generator(int(self.secret.stream("steps").integers(1 << 32)))
+        mine, theirs = gradients(private), gradients(probes)
+        if fault != "no clip":
+            mine = torch.nn.functional.normalize(mine, dim=1)
+        sampled = fault == "batch not sampled"
+        for _ in range(MANY if sampled else STEPS):
+            noise = (SAMPLED if sampled else NOISE) * torch.randn(NUMBERS, generator=random)
+            noise = noise / 2 if fault == "half the noise" else noise
+            total = mine.sum(dim=0) * (2 if fault == "every row twice" else 1) + noise
+            see(PrivateStep(total, theirs))
+
+    def state(self) -> State:
+        return {"secret": self.secret.tensor()}
+
+
+def gradients(rows: Dataset) -> torch.Tensor:
+    """(n, NUMBERS) float32 of length LONG; those of two labels point in opposite directions."""
+    assert rows.labels is not None
+    mixed = torch.randn(36, NUMBERS, generator=generator(9))
+    signs = torch.sin(7 * ((rows.samples.flatten(1) - 0.5) @ mixed)).sign()
+    return LONG * torch.nn.functional.normalize(signs, dim=1) * (1 - 2 * rows.labels[:, :1])
+
+
+def played(scheme: Steps, seed: int = 0) -> tuple[Played, float]:
+    stated = scheme.claim()
+    found = audit(scheme, stated, public(), trials=640, secret=Secret.of_seed(seed))
+    score = EmpiricalEpsilon()(
+        AuditEvidence(stated, found.calls, CONFIDENCE, one_run=True, coins=found.coins, black_box=found.black_box)
+    )
+    return found, score.value
+
+
+def test_half_of_the_claim_is_shown_of_correct_noise_and_no_more_than_all_of_it() -> None:
+    found, shown = played(Steps())
+    assert "white-box" in found.inputs
+    assert found.black_box is not None
+    assert EPSILON / 2 < shown <= EPSILON
+
+
+@pytest.mark.parametrize("fault", ["half the noise", "no clip", "wrong neighbours", "batch not sampled",
+                                   "every row twice"])  # fmt: skip
+def test_a_fault_of_a_private_training_is_refuted(fault: Fault) -> None:
+    assert played(Steps(fault))[1] > EPSILON
+
+
+def test_the_game_on_the_publication_alone_shows_nothing_of_a_constant_classifier() -> None:
+    stated, (found, _) = Steps().claim(), played(Steps("half the noise"))
+    assert found.black_box is not None
+    outside = AuditEvidence(stated, found.black_box, CONFIDENCE, one_run=True, coins=found.coins)
+    assert EmpiricalEpsilon()(outside).value < 3
+
+
+def test_amplitude_and_rate_are_learned_from_known_coins() -> None:
+    random = generator(0)
+    coins = torch.arange(400) % 2 == 0
+    inside = (torch.rand(60, 400, generator=random) < 0.3) & coins
+    reading = (2.0 * inside + torch.randn(60, 400, generator=random)).double()
+    total, ratio = (of(reading) for _, of in learned([coins], [reading]))
+    exact = torch.log(0.7 + 0.3 * torch.exp(2 * reading - 2)).sum(dim=0)
+    assert torch.corrcoef(torch.stack((ratio, exact)))[0, 1] > 0.99
+    assert ratio[coins].min() > ratio[~coins].median()
+    assert total[coins].mean() > total[~coins].mean()
+
+
+def test_the_steps_of_a_real_training_are_its_noisy_sums_and_the_training_stays_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(private_training, "calibrate", lambda *values, **options: 0.6)
+    monkeypatch.setattr(private_training, "account", lambda *values, **options: 8.0)
+    data = public(12)
+    course = PrivateCourse(epsilon=8.0, delta=1e-5, epochs=1, batch=10_000, learning_rate=0.5, clip_norm=0.7)
+    nets, seen = [], list[PrivateStep]()
+    assert data.labels is not None
+    for watch in (None, Watch(data.samples, data.labels, seen.append)):
+        torch.manual_seed(0)
+        nets.append(private_cnn((1, 6, 6), 1, width=4))
+        before = flat(nets[-1])
+        train_privately(
+            nets[-1], data.samples, data.labels, course, exclusive=False, secret=Secret.of_seed(3), watch=watch
+        )
+    assert torch.equal(flat(nets[0]), flat(nets[1]))
+    (step,) = seen
+    assert torch.allclose(before - flat(nets[1]), 0.5 * step.total, atol=1e-6)
+    torch.manual_seed(0)
+    net = private_cnn((1, 6, 6), 1, width=4)
+    for row in range(3):
+        net.zero_grad()
+        row_losses(net(data.samples[row : row + 1]), data.labels[row : row + 1], exclusive=False).sum().backward()
+        whole = torch.cat([weight.grad.flatten() for weight in net.parameters() if weight.grad is not None])
+        assert torch.allclose(step.gradients[row], whole, atol=1e-5)
+
+
+def flat(net: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([weight.detach().flatten().clone() for weight in net.parameters()])
