@@ -9,11 +9,14 @@ from __future__ import annotations
 
 __figures__ = False
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
+
+from bench.disk.atomic_file import make_folder, write_atomically
 
 PROC = Path("/proc")
 SHOWN = frozenset({"cpuinfo", "filesystems", "mounts", "self", "thread-self", "version", "driver", "devices"})
@@ -68,12 +71,9 @@ def kept_file(name: str, content: bytes) -> Path:
     """A file in the user's cache folder with exactly that content."""
     folder = Path(platformdirs.user_cache_dir("veil-bench")) / "sandbox"
     file = folder / name
-    try:
+    with contextlib.suppress(OSError):
         if file.read_bytes() == content:
             return file
-    except OSError:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = folder / f"{name}.{os.getpid()}"
-    new.write_bytes(content)
-    new.replace(file)
+    make_folder(folder, mode=0o700)
+    write_atomically(file, content, durable=False)
     return file

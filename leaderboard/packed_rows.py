@@ -18,9 +18,9 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
+from bench.disk.atomic_file import read_plain, write_atomically
 from bench.plugins.spec import UsageError
 from bench.results import signed_json
-from bench.results.atomic_file import read_plain, write_atomically
 from bench.results.record_parts import Part
 from bench.results.records import RecordError
 from bench.results.results import Results

@@ -15,8 +15,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from bench.disk.atomic_file import write_atomically
 from bench.results import signed_json
-from bench.results.atomic_file import write_atomically
 from bench.results.results import Results
 from bench.results.signed_json import AlteredError
 from bench.results.verdict import Verdict

@@ -331,7 +331,7 @@ def ledger(*, renew: bool = False) -> tuple[Reproduction, list[Misquoted]]:
     Raises:
         UsageError: This is an installed package, or a figure has no source.
     """
-    from bench.results.atomic_file import write_atomically
+    from bench.disk.atomic_file import write_atomically
     from leaderboard.packed_rows import published_results
     from leaderboard.published import PUBLISHED
     from leaderboard.quotation import misquoted, renewed

@@ -400,8 +400,8 @@ def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:
     Raises:
         UsageError: The name cannot be taken, or a file of that name exists.
     """
+    from bench.disk.atomic_file import make_folder, write_new
     from bench.plugins.skeleton import files
-    from bench.results.atomic_file import make_folder, write_new
 
     texts = {into / path: text for path, text in files(kind, name).items()}
     if existing := [path for path in texts if path.exists() or path.is_symlink()]:

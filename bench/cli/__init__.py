@@ -313,7 +313,7 @@ def _usage_message(error: CycloptsError) -> str:
 
 def _message(error: Exception) -> str:
     """An error's text, made plain: it may quote files of others."""
-    from bench.results.disk_errors import OF_WRITING, unread, unwritable, why
+    from bench.disk.disk_errors import OF_WRITING, unread, unwritable, why
     from bench.wire.text import plain
 
     message = str(error)

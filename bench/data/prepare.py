@@ -45,9 +45,9 @@ from bench.data.prepared import (
 from bench.data.raw_files import links_note
 from bench.data.sample_array import Decoded, Failure, Report, drop, fill
 from bench.data.subjects import people, read_groups, spelling
+from bench.disk.disk_errors import FULL, unwritable
 from bench.plugins.code_digest import code_digest
 from bench.results.build_folder import tag_cache
-from bench.results.disk_errors import FULL, unwritable
 from bench.validation import at_least, within
 
 _LONGEST = 200

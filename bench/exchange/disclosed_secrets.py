@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.disk.atomic_file import write_new
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import cell_secrets
-from bench.results.atomic_file import write_new
 from bench.results.bundle import Bundle
 from bench.results.cell_secrets import people_of
 from bench.results.records import Record

@@ -21,11 +21,11 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
+from bench.disk.atomic_file import make_folder, read_plain, write_atomically, write_new
+from bench.disk.disk_errors import unread
 from bench.plugins.spec import UsageError, parse
 from bench.randomness import Secret
 from bench.results import signed_json
-from bench.results.atomic_file import make_folder, read_plain, write_atomically, write_new
-from bench.results.disk_errors import unread
 from bench.results.record_parts import Part
 from bench.results.records import CHOICE, DatasetRecord, Record
 from bench.results.results import Results
@@ -193,7 +193,7 @@ def commit(specs: Sequence[RunSpec], place: Place, out: Path, signer: SigningKey
 
 
 def _opened(cell: Cell, place: Place) -> DatasetRecord:
-    """The data of a cell; people who follow from the draw are others for now."""
+    """A cell's data; people of the draw are others for now."""
     with TemporaryDirectory(prefix="bench-commit-") as folder:
         secretly = cell.choice.dataset.plugin.draws_people
         where = replace(place, results=Results(Path(folder)), cache=Path(folder, "cache")) if secretly else place

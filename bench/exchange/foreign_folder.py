@@ -14,8 +14,8 @@ from typing import NoReturn
 import safetensors.torch
 from safetensors import SafetensorError, safe_open
 
+from bench.disk.atomic_file import Folder
 from bench.results import signed_json, store
-from bench.results.atomic_file import Folder
 from bench.results.bundle import PART
 from bench.results.records import Record, RecordError
 from bench.results.results import RECORDS, Results, cell_and_evaluator, evidence_name, picture_name

@@ -203,7 +203,7 @@ def _offers(sources: Sequence[Results], into: Results, outcomes: Outcomes) -> It
 
 
 class _People:
-    """The people that a folder's records speak of, by data set that draws them."""
+    """Drawn people of a folder's records, by data set."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}

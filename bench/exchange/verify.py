@@ -134,7 +134,9 @@ def run_again(
     records: Sequence[Record], place: Place, secrets: Mapping[str, Secret] | None = None, *,
     people: Literal["same", "secret"] = "same",
 ) -> dict[str, Record]:  # fmt: skip
-    """Measure records again, from data to figures; the results by `cell/evaluator` of the records.
+    """Measure records again, from data to figures.
+
+    The results are by the records' `cell/evaluator`.
 
     Args:
         records: The measurements to make.

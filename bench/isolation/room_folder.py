@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.checkpoint import FILE, MOST_BYTES
-from bench.results import process_id
-from bench.results.atomic_file import make_folder
+from bench.disk import process_id
+from bench.disk.atomic_file import make_folder
 from bench.wire.tensor_file import TensorsError, unpack_tensors
 
 

@@ -79,7 +79,7 @@ class RoomGroup:
             self._rooms = [*(each for each in self._rooms if each.open), room]
 
     def enter(self, part: Part) -> None:
-        """Wait until no other job has rooms of another part, or waited for them before.
+        """Wait until rooms of other parts have ended, in order.
 
         Raises:
             WaitError: It took longer than it may.
@@ -121,7 +121,7 @@ class RoomGroup:
 
 @contextmanager
 def _gate(folder: Path) -> Iterator[int]:
-    """The locked file that holds the last part, for as long as a look takes."""
+    """The locked file that holds the last part."""
     gate = _opened(folder / "gate")
     try:
         fcntl.flock(gate, fcntl.LOCK_EX)
@@ -153,7 +153,7 @@ def _tickets(folder: Path) -> Iterator[tuple[int, str, Path]]:
 
 
 def _waits(path: Path) -> bool:
-    """True if a job stands at that place; the file of a killed one is removed."""
+    """True if a job stands there; remove a killed job's file."""
     try:
         ticket = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -170,7 +170,7 @@ def _waits(path: Path) -> bool:
 
 
 def _entered(folder: Path, part: Part, ticket: int, *, sandbox: bool) -> int | None:
-    """A shared lock of that part; None if another is locked, or waits before."""
+    """A shared lock of that part, or None if others come first."""
     with _gate(folder) as gate:
         if any(place < ticket and other != part and _waits(path) for place, other, path in _tickets(folder)):
             return None

@@ -24,6 +24,7 @@ from pydantic import JsonValue, ValidationError
 
 from bench import image_root
 from bench.contract.preset import PRESETS
+from bench.disk.atomic_file import write_atomically
 from bench.plugins import environments, registry
 from bench.plugins.environments import AddedPlugin, Environment, Manifest
 from bench.plugins.groups import SAID, Group
@@ -437,10 +438,4 @@ def _write(path: Path, manifest: Manifest) -> None:
     content = manifest.model_dump_json(indent=1).encode()
     if len(content) > environments.MANIFEST_BYTES:
         raise UsageError(f"the plug-ins describe themselves in more than {environments.MANIFEST_BYTES >> 20} MiB")
-    new = path.with_suffix(".new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    write_atomically(path, content, mode=0o600)

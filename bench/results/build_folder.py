@@ -14,10 +14,10 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from bench.disk import process_id
+from bench.disk.atomic_file import write_atomically
+from bench.disk.process_id import is_left
 from bench.progress import stage
-from bench.results import process_id
-from bench.results.atomic_file import write_atomically
-from bench.results.process_id import is_left
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_TAG_CONTENT = b"""Signature: 8a477f597d28d172789f06886806bc55

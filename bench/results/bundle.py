@@ -24,9 +24,9 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
+from bench.disk.atomic_file import write_atomically
 from bench.randomness import SECRET_BYTES, Secret
 from bench.results import cell_secrets, signed_json
-from bench.results.atomic_file import write_atomically
 from bench.results.record_parts import Part
 from bench.results.results import Results
 from bench.results.run_secret import of_hex

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from bench.disk.atomic_file import make_folder, write_atomically
 from bench.plugins.spec import UsageError
 from bench.randomness import SECRET_BYTES, Secret
 from bench.results import signed_json
-from bench.results.atomic_file import make_folder, write_atomically
 from bench.results.signed_json import AlteredError
 
 KIND = "cell secrets"

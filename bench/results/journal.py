@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import JsonValue, ValidationError
 
+from bench.disk.atomic_file import PRIVATE, Storage
 from bench.results import signed_json
-from bench.results.atomic_file import PRIVATE, Storage
 from bench.results.records import DatasetRecord, RecordError
 from bench.results.signed_json import AlteredError
 

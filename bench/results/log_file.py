@@ -6,8 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from bench.results.atomic_file import read_plain
-from bench.results.disk_errors import unread
+from bench.disk.atomic_file import read_plain
+from bench.disk.disk_errors import unread
 
 LINE = b"# sha256 of all above: "
 LENGTH = len(LINE) + 64 + 1

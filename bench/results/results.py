@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from bench.disk.atomic_file import PRIVATE, Folder, Storage, make_folder, read_plain
+from bench.disk.disk_errors import unread
+from bench.disk.process_id import machine
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import log_file, run_secret, signed_json, store
-from bench.results.atomic_file import PRIVATE, Folder, Storage, make_folder, read_plain
 from bench.results.build_folder import CACHE_TAG, is_cache
 from bench.results.cell_secrets import CellSecrets
-from bench.results.disk_errors import unread
 from bench.results.journal import Journal
-from bench.results.process_id import machine
 from bench.results.records import (
     NewerRecordError,
     Record,

@@ -22,9 +22,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from bench.disk.atomic_file import make_folder, remove_unfinished, write_once
 from bench.plugins.spec import UsageError
 from bench.randomness import SECRET_BYTES, Secret
-from bench.results.atomic_file import make_folder, remove_unfinished, write_once
 
 ABOUT = "release.json"
 MAKER = "veil-bench"

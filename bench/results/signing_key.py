@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.disk.atomic_file import read_plain, write_new
+from bench.disk.disk_errors import unread
 from bench.plugins.spec import UsageError
-from bench.results.atomic_file import read_plain, write_new
-from bench.results.disk_errors import unread
 from bench.results.run_secret import outside_releases
 
 if TYPE_CHECKING:  # cryptography is loaded only by those who sign or read signatures

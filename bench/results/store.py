@@ -29,11 +29,12 @@ from filelock import FileLock, Timeout
 from pydantic import JsonValue
 
 from bench.contract.seal import ContractError
+from bench.disk.atomic_file import make_folder, sync, write_new
+from bench.disk.disk_errors import FULL
 from bench.memory.memory_budget import Budget
 from bench.memory.rows import Rows
 from bench.progress import AGAIN, report
 from bench.results import signed_json
-from bench.results.atomic_file import make_folder, sync, write_new
 from bench.results.build_folder import (
     UNFINISHED,
     begun,
@@ -46,7 +47,6 @@ from bench.results.build_folder import (
     temporary,
     unfinished,
 )
-from bench.results.disk_errors import FULL
 from bench.results.signed_json import AlteredError, Inputs, content_key
 from bench.wire.tensor_file import checksum_of, read_tensors, stored_as, write_tensors
 

@@ -17,9 +17,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from bench.disk.atomic_file import read_plain, write_atomically
+from bench.disk.disk_errors import unread
 from bench.results import signed_json
-from bench.results.atomic_file import read_plain, write_atomically
-from bench.results.disk_errors import unread
 from bench.results.record_parts import Part, ScoreRecord
 from bench.results.records import Record
 from bench.results.signed_json import AlteredError

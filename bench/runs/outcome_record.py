@@ -12,10 +12,10 @@ from typing import Literal, cast
 import torch
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from bench.disk.atomic_file import write_atomically
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results import signed_json
-from bench.results.atomic_file import write_atomically
 from bench.results.disclosure_check import PEAKS, harmless, rounded, shortages
 from bench.results.evidence_file import bind
 from bench.results.reason import UNSAID, Code, Phase, withheld

@@ -37,12 +37,12 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.seal import check, seal
+from bench.disk.atomic_file import make_folder, sync, write_new
+from bench.disk.disk_errors import writing
 from bench.plugins.spec import UsageError
 from bench.progress import forward_progress, stage
 from bench.randomness import Secret
 from bench.results import log_file
-from bench.results.atomic_file import make_folder, sync, write_new
-from bench.results.disk_errors import writing
 from bench.results.reason import Phase, phase_of, withheld
 from bench.results.records import claim_record
 from bench.results.results import Results

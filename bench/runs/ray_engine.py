@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from bench.disk import process_id
 from bench.plugins.spec import UsageError
-from bench.results import process_id
 from bench.runs.engine import Launch, Needs, kinds
 from bench.runs.remote_engine import EngineError, RemoteEngine
 from bench.runs.remote_task import LostError, Task

@@ -15,12 +15,12 @@ from pathlib import Path
 import torch
 
 from bench.contract.seal import Sealed
+from bench.disk.atomic_file import write_new
 from bench.evaluators.set_comparison import check_columns, column_names
 from bench.pictures.sheets import Cloud, Rows, Strip, findings_of, image_sheet, scatter_sheet, table_sheet
 from bench.pictures.strips import stands
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import forward_progress
-from bench.results.atomic_file import write_new
 from bench.runs.display import Display
 from bench.runs.engine import Outcome
 from bench.runs.plan import cells

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from bench.disk import process_id
+from bench.disk.atomic_file import make_folder, write_atomically
+from bench.disk.process_id import is_left
 from bench.plugins.spec import UsageError
-from bench.results import process_id
-from bench.results.atomic_file import make_folder, write_atomically
-from bench.results.process_id import is_left
 from bench.results.results import SETTLED
 from bench.runs.engine import OVERHEAD_GIB, Engine, Future, Launch, Needs, Outcome, kinds, python
 from bench.runs.outcome_record import read_outcome

@@ -121,8 +121,8 @@ def _end(number: int, frame: object) -> NoReturn:
 
 def _do(task: RemoteJob, file: Path) -> int:
     """Do the job unless it is done, or its file is gone."""
+    from bench.disk.disk_errors import is_disk_failure
     from bench.results.build_folder import locked
-    from bench.results.disk_errors import is_disk_failure
     from bench.runs.outcome_record import write_outcome
 
     try:

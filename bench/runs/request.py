@@ -17,12 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from bench.data.raw_files import DATA_ROOTS, config_path
 from bench.data.yaml_text import YamlError, read_yaml
+from bench.disk.disk_errors import unread
 from bench.isolation import check_confined, find_isolation
 from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, expected, options, parse, text
-from bench.results.disk_errors import unread
 from bench.results.record_parts import MOST
 from bench.runs.engine import EngineOptions
 from bench.runs.run_spec import RunSpec, Written

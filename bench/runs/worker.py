@@ -24,11 +24,11 @@ from pydantic_core import PydanticSerializationError
 from bench import shadowing
 from bench.contract.seal import ContractError
 from bench.contract.source import DataError
+from bench.disk.disk_errors import is_disk_failure
 from bench.isolation import DiedError, OutsideError, RefusedError
 from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, forward_progress
 from bench.results import log_file
-from bench.results.disk_errors import is_disk_failure
 from bench.results.reason import Code, Phase, phase_of, status_of
 from bench.runs.engine import Job
 from bench.runs.tasks import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed

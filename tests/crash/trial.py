@@ -17,8 +17,8 @@ from pathlib import Path
 
 import psutil
 
+from bench.disk.process_id import machine
 from bench.results.disclosure_check import PEAKS
-from bench.results.process_id import machine
 from bench.results.results import Results
 
 MARK = "CRASH_MARK"

@@ -17,9 +17,9 @@ from made.board_records import auc, claim, dataset, guesswork, metric, plugin, r
 from made.whole_rows import kept, keyed
 from pydantic import JsonValue
 
+from bench.disk.atomic_file import write_atomically
 from bench.plugins.spec import options, parse
 from bench.results import signed_json
-from bench.results.atomic_file import write_atomically
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
 from bench.workbench.choice import Choice

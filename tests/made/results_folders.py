@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
+from bench.disk.process_id import machine
 from bench.randomness import Secret
 from bench.results import log_file
-from bench.results.process_id import machine
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
 from bench.results.run_secret import RunSecret

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from made.results_folders import folder
 
+from bench.disk.atomic_file import read_plain
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import log_file, verdict
-from bench.results.atomic_file import read_plain
 from bench.results.build_folder import CACHE_TAG
 from bench.results.records import RecordError
 from bench.results.results import Results

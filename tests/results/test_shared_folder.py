@@ -17,7 +17,7 @@ import torch
 from made.board_records import record
 from made.results_folders import gone_name
 
-from bench.results import process_id
+from bench.disk import process_id
 from bench.results.records import Record, evidence_record, picture_record
 from bench.results.results import Results
 from bench.results.signed_json import content_key

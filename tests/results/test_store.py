@@ -13,8 +13,8 @@ import torch
 from made.results_folders import gone_name
 
 from bench.contract.seal import ContractError
+from bench.disk.atomic_file import write_atomically
 from bench.progress import AGAIN, forward_progress
-from bench.results.atomic_file import write_atomically
 from bench.results.signed_json import content_key
 from bench.results.store import Artefact, CorruptArtefactWarning, Store, problem
 
@@ -128,7 +128,7 @@ def test_a_kill_while_an_artefact_is_removed_leaves_no_half_of_it(
     store.ensure("releases", INPUTS, lambda: _make([]))
     with monkeypatch.context() as patch:
         patch.setattr("bench.results.store.shutil.rmtree", _die)
-        patch.setattr("bench.results.process_id.own_name", gone_name)
+        patch.setattr("bench.disk.process_id.own_name", gone_name)
         with pytest.raises(Killed):
             store.drop("releases", INPUTS)
     kind = tmp_path / "s/releases"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bench.cli import main
-from bench.results import atomic_file
-from bench.results.atomic_file import make_folder, write_atomically, write_new
-from bench.results.disk_errors import why
+from bench.disk import atomic_file
+from bench.disk.atomic_file import make_folder, write_atomically, write_new
+from bench.disk.disk_errors import why
 
 COMMANDS = {
     "--site": ["leaderboard", "build", "--results", "{here}", "--site"],

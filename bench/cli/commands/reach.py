@@ -10,7 +10,7 @@ from rich.table import Table
 from bench.api import boards, running
 from bench.cli.parameters import RESULTS, Preset, ResultsFolder, switch
 from bench.cli.terminal import to_stdout
-from bench.results.atomic_file import write_atomically
+from bench.disk.atomic_file import write_atomically
 from leaderboard import reach as ladder
 from leaderboard.entries import interval, number
 from leaderboard.reach import Rung, Step, dumps, rungs

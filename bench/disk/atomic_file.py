@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bench.results import process_id
-from bench.results.disk_errors import writing
-from bench.results.process_id import is_left
+from bench.disk import process_id
+from bench.disk.disk_errors import writing
+from bench.disk.process_id import is_left
 
 
 def write_atomically(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from made.results_folders import gone_name
 
-from bench.results import process_id
-from bench.results.atomic_file import remove_unfinished, write_atomically, write_once
+from bench.disk import process_id
+from bench.disk.atomic_file import remove_unfinished, write_atomically, write_once
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_writing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from bench.results.disk_errors import is_disk_failure
+from bench.disk.disk_errors import is_disk_failure
 
 FULL = Path("/dev/full")
 
