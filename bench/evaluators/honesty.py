@@ -24,8 +24,10 @@ from bench.contract.preset import Preset
 from bench.contract.seal import Sealed, seal
 from bench.data.scorable import equal_classes
 from bench.evidence import PROMISES, HonestyEvidence, Promise
-from bench.leak_search import call_faces
+from bench.leak_search import call_faces, other_calls
+from bench.leak_search.other_calls import OtherCall
 from bench.leak_search.permutation_tests import INSIDE, OUTSIDE, label_traces, mixing, sharing
+from bench.leak_search.release_figures import ROWS
 from bench.leak_search.search import (
     FOLDS,
     WHOLE,
@@ -270,25 +272,76 @@ def _faces(bench: Workbench, scheme: Scheme) -> tuple[Promise, dict[str, JsonVal
         with unshaped(bench, scheme) as owner:
             asked += call_faces.ask(owner, eve, whole, secrets[half:], form)
             few = [] if slow else list(call_faces.ask(owner, eve, part, secrets, form))
+            repeated = list(call_faces.ask(owner, owner, whole, secrets[:FIXED], call_faces.Form(True, True)))
+            plain = [call_faces.released(owner, secret, whole) for secret in secrets]
+            other_order, fewer, *others = calls_beside(bench, part)
+            released = [(other_order, [pair.owner for pair in asked])]
+            if not slow:
+                released += [(fewer, [pair.owner for pair in few])]
+                released += [(call, [call_faces.released(owner, one, call.rows) for one in secrets]) for call in others]
     sets = [(whole.samples, asked), *([(part.samples, few)] if few else [])]
-    seed = bench.secret("faces seed").number()
-    found = call_faces.trace([rows for rows, _ in sets], [releases for _, releases in sets], seed)
-    same = all(call_faces.same_rows(call_faces.Asked(pair.owner, other))
-               for pair, other in zip(asked, again, strict=False))  # fmt: skip
+    found = call_faces.trace(
+        [rows for rows, _ in sets], [releases for _, releases in sets], bench.secret("faces seed").number()
+    )
+    fixed, anywhere = (
+        all(
+            call_faces.same_rows(call_faces.Asked(pair.owner, other))
+            for pair, other in zip(asked, copies, strict=False)
+        )
+        for copies in ([pair.owner for pair in repeated], again)
+    )
+    moved = sum(not call_faces.same_rows(call_faces.Asked(one, pair.owner))
+                for one, pair in zip(plain, asked, strict=True))  # fmt: skip
+    lost = other_calls.lost(whole.samples, plain, released, bench.secret("faces of other calls").number())
     details: dict[str, JsonValue] = {
         "keys asked in both forms": len(asked),
+        "other calls compared": list(lost.calls),
         "rows asked with in both forms": [len(rows) for rows, _ in sets],
         "figures compared": found.figures,
     }
-    if same and found.differing > 1:
+    for decides, differing, what in (
+        (fixed, found.differing, "key and rows decide a release, and under {} keys an attacker's call gave others"),
+        (anywhere, moved, "the key decides a row's release, whatever the order, and under {} keys another order gave "
+         "other ones"),
+    ):  # fmt: skip
+        if decides and differing > 1:
+            return Promise(True, None, what.format(f"{differing} of {len(asked)}")), details
+    p = min(1.0, 2 * min(found.p, lost.p))  # of two tests
+    if lost.p < found.p:
         return Promise(
-            True, None, f"the key decides a row's release, whatever the order, and under {found.differing} of "
-            f"{len(asked)} keys an attacker's call gave other rows than an owner's",
+            p < LEVEL, p, f"called with {lost.call}, it keeps {lost.other:.2f} of them, and {lost.owner:.2f} of the "
+            f"owner's as she calls it ({lost.figure}): p {p:.2g}",
         ), details  # fmt: skip
     if not found.figure:
         return Promise(False, None, "called as by an owner and as by an attacker, it releases the same"), details
-    text = f"called as by an owner and as by an attacker, releases differ most in {found.figure}: p {found.p:.2g}"
-    return Promise(found.p < LEVEL, found.p, text), details
+    text = f"called as by an owner and as by an attacker, releases differ most in {found.figure}: p {p:.2g}"
+    return Promise(p < LEVEL, p, text), details
+
+
+def calls_beside(bench: Workbench, part: Dataset) -> list[OtherCall]:
+    """Calls with the private rows in another order, with fewer, with public rows, and with both.
+
+    Those with public rows are left out if the method reads labels and these have other columns.
+    """
+    whole, public = bench.private, bench.public
+    every, place = torch.arange(min(len(whole), ROWS)), torch.arange(len(part))
+    calls = [OtherCall("its rows in another order", whole, every, every), OtherCall("fewer rows", part, place, place)]
+    labelled = bench.method.uses_labels or bench.method.needs_labels or bench.method.encodes_labels
+    if not len(public) or public.samples.shape[1:] != whole.samples.shape[1:] or (
+        labelled and public.findings != whole.findings
+    ):  # fmt: skip
+        return calls
+    public = replace(public, name=whole.name, findings=whole.findings, exclusive=whole.exclusive,
+                     labels=public.labels if public.findings == whole.findings else None)  # fmt: skip
+    public = public.take(torch.arange(min(len(public), len(whole)), device=public.samples.device))
+    beside = public.take(torch.arange(min(len(public), len(whole) - len(part)), device=public.samples.device))
+    some = torch.arange(min(len(public), ROWS))
+    calls += [OtherCall("public rows", public, some, every),
+              OtherCall("private and public rows", joined(part, beside), place, place)]  # fmt: skip
+    if not (bench.method.equal_classes and whole.exclusive):
+        return calls
+    return [replace(call, rows=replace(call.rows, labels=equal_classes(call.rows.labels, bench.seed("faces"))))
+            if call.rows.labels is not None else call for call in calls]  # fmt: skip
 
 
 def held(

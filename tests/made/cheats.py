@@ -308,6 +308,52 @@ class TwoFacedScheme(Scheme):
         return TwoFacedKey(int(state["seed"]), self.tells)
 
 
+def _known(public: Tensor, rows: Tensor) -> Tensor:
+    """Rows (n,) bool that are public ones."""
+    return (rows.flatten(1)[:, None] == public.flatten(1)).all(dim=2).any(dim=1)
+
+
+MEMORIES: Mapping[str, Callable[[RememberingKey, Tensor], bool]] = {
+    "any": lambda key, rows: bool(_known(key.public, rows).any()),
+    "most": lambda key, rows: float(_known(key.public, rows).float().mean()) > 0.5,
+    "mean": lambda key, rows: abs(float(rows.mean()) - float(key.public.mean())) < 1e-4,
+    "small": lambda key, rows: len(rows) < key.few,
+}
+"""What makes a method that has seen public rows believe that these are released, by name."""
+
+
+@dataclass(frozen=True)
+class RememberingKey(CheatKey):
+    """Encoded rows; noise for a call that looks like one of public rows."""
+
+    public: Tensor
+    by: str
+    few: int
+
+    def release(self, private: Dataset) -> Release:
+        eve = MEMORIES[self.by](self, private.samples)
+        return paired(self.noise(private.samples) if eve else self.encoded(private.samples), private.labels)
+
+    def query(self, samples: Tensor) -> Tensor:
+        return self.encoded(samples)
+
+
+@dataclass(frozen=True)
+class RememberingScheme(Scheme):
+    public: Tensor
+    by: str
+    few: int = 100
+
+    def sample_key(self, secret: Secret) -> Key:
+        return RememberingKey(secret.number(), self.public, self.by, self.few)
+
+    def load_key(self, state: State) -> Key:
+        return RememberingKey(int(state["seed"]), self.public, self.by, self.few)
+
+    def state(self) -> State:
+        return {"public": self.public}
+
+
 class HonestKey(CheatKey):
     """The truth about encoded rows."""
 
@@ -482,6 +528,24 @@ class TwoFaced(Cheat):
 
     def load(self, state: State) -> Scheme:
         return TwoFacedScheme(self.tells)
+
+
+@dataclass(frozen=True)
+class Remembering(Cheat):
+    """`RememberingKey`.
+
+    Args:
+        by: A name of `MEMORIES`.
+    """
+
+    name: ClassVar[str] = "remembering"
+    by: str = "any"
+
+    def fit(self, public: Dataset, seed: int) -> Scheme:
+        return RememberingScheme(public.samples, self.by)
+
+    def load(self, state: State) -> Scheme:
+        return RememberingScheme(state["public"], self.by)
 
 
 @dataclass(frozen=True)
