@@ -16,6 +16,29 @@ import torch
 from bench.pairs.sweep import PairCounts
 from bench.types import Attributes, NotApplicable, PrivacyClaim
 
+EVES_FORM, OWNERS_FORM = "trained on simulations of Eve's form", "trained on simulations of the owner's form"
+"""Evidence of an attack that was trained twice, on releases of another author's method (`part_of`)."""
+
+
+def part_of(finding: str, form: str) -> str:
+    """The name of evidence of a finding (may be empty) and a form.
+
+    >>> part_of("classes", OWNERS_FORM), part_of("", EVES_FORM)
+    ("classes, trained on simulations of the owner's form", "trained on simulations of Eve's form")
+    """
+    return f"{finding}, {form}" if finding else form
+
+
+def finding_of(part: str) -> str:
+    """The finding in a name of evidence.
+
+    >>> finding_of(part_of("classes", OWNERS_FORM)), finding_of(EVES_FORM), finding_of("classes")
+    ('classes', '', 'classes')
+    """
+    for form in (EVES_FORM, OWNERS_FORM):
+        part = "" if part == form else part.removesuffix(f", {form}")
+    return part
+
 
 @dataclass(frozen=True, eq=False)
 class PersonRisk:

@@ -13,9 +13,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, GetJsonSchemaHandler, JsonValue, PlainSerializer
 
+from bench.evidence import EVES_FORM, OWNERS_FORM, finding_of, part_of
 from bench.results.record_parts import Part
-from bench.results.records import ClaimRecord, Record
+from bench.results.records import ClaimRecord, Record, ScoreRecord
 from bench.results.verdict import Tier
+from bench.statistics.confidence_intervals import RARE
 from leaderboard.board import Row, missing, mixed
 from leaderboard.comparison import Difference
 from leaderboard.entries import WORDS, Entry, EntryStatus, Gap, short
@@ -194,7 +196,7 @@ class BoardRow(RowName):
         applies: Whether the method applies to the data at all.
         utility, privacy, person: The metrics that stand for it on the board; empty if it has none.
         figures: By metric.
-        marks: Notes beside its figures: earlier code, several versions.
+        marks: Notes beside its figures: earlier code, the owner's form, several versions.
         reasons: Why figures are missing: status, evaluators or metrics, and reason.
         tests: How it differs from other rows, by their id and metric.
         records: The file of each record, relative to the board, by its name.
@@ -501,9 +503,25 @@ def _beyond(row: Row, entry: Entry) -> float | None:
 
 
 def marks(row: Row) -> list[str]:
-    """Notes beside a row's figures: earlier code, several versions."""
+    """Notes beside a row's figures: earlier code, the owner's form, several versions."""
     earlier = [f"earlier code: {', '.join(sorted(row.earlier))}"] if row.earlier else []
-    return [*earlier, *filter(None, [mixed(row.records)])]
+    sharper = sorted(short(record.evaluator) for record in row.records if sharpened(record))
+    form = [f"broken by attacks {OWNERS_FORM}, not by their own: {', '.join(sharper)}"] if sharper else []
+    return [*earlier, *form, *filter(None, [mixed(row.records)])]
+
+
+def sharpened(record: Record) -> bool:
+    """True if an attack breaks a method only if trained on simulations of the owner's form."""
+    for score in record.scores.values():
+        for name, part in score.parts.items():
+            own = score.parts.get(part_of(finding_of(name), EVES_FORM))
+            if name.endswith(OWNERS_FORM) and own is not None and _breaks(part) and not _breaks(own):
+                return True
+    return False
+
+
+def _breaks(score: ScoreRecord) -> bool:
+    return score.p is not None and score.p < RARE
 
 
 def row_address(row: Row) -> str:

@@ -27,6 +27,7 @@ from bench.audit import canaries
 from bench.audit.game_plays import (
     NUMBERS,
     ONE_BY_ONE,
+    SET,
     Layout,
     Owner,
     Pair,
@@ -169,16 +170,18 @@ class Played:
     reach: float | None = None
 
 
-def audit(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret) -> Played:
+def audit(
+    scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, trials: int, secret: Secret, size: int = SET
+) -> Played:
     """The chosen test and its counted decisions.
 
     `trials` releases are made for each half; fewer if each needs a key of its own. Inputs are made of `public`
-    rows.
+    rows; a release holds `size` of them if they do not interact.
     """
     published = canaries.published(scheme, claim, public, most=2 * trials, secret=secret.derive("what it publishes"))
     if published:
         return _one_run(published, claim, secret)
-    plays = _plays(scheme, claim, public, secret)
+    plays = _plays(Owner(scheme, secret, single=claim.delta > 0, size=size), claim, public)
     if all(isinstance(play, RowPlay) and play.alone for play in plays[:1]):
         trials = min(trials, ONE_BY_ONE)
     stage("choose a test")
@@ -213,9 +216,8 @@ def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Se
     )  # fmt: skip
 
 
-def _plays(scheme: Scheme, claim: PrivacyClaim, public: Dataset, secret: Secret) -> list[Play]:
-    mechanism = scheme.mechanism()
-    owner = Owner(scheme, secret, single=claim.delta > 0)
+def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset) -> list[Play]:
+    mechanism = owner.scheme.mechanism()
     pairs = input_pairs(mechanism, claim, public)
 
     def learners(play: RowPlay, seen: Tosses, spare: Tosses) -> list[Statistic]:

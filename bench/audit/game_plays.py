@@ -66,11 +66,12 @@ class Play(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """The releasing side of an audit; `single` releases hold one coin."""
+    """The releasing side of an audit; `single` releases hold one coin, others `size`."""
 
     scheme: Scheme
     secret: Secret
     single: bool = False
+    size: int = SET
 
     def coins(self, count: int, purpose: str) -> torch.Tensor:
         """(count,) bool, fair."""
@@ -106,7 +107,10 @@ class RowPlay(Play):
 
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
         """`count` coins, or as many more as fill the last set."""
-        per, count = (1, min(count, ONE_BY_ONE)) if self.alone else (SET, -(-count // SET) * SET)
+        size = self.owner.size
+        if self.layout == "beside its twin" and size > SET:
+            size //= 2  # of the two rows each
+        per, count = (1, min(count, ONE_BY_ONE)) if self.alone else (size, -(-count // size) * size)
         first = self.owner.coins(count, purpose)
         yield from gathered(self._sets(first, per, purpose))
 
@@ -203,9 +207,9 @@ class PixelPlay(Play):
 
     def _sets(self, first: torch.Tensor, purpose: str) -> Iterator[Tosses]:
         channels = self.row.samples.shape[1]
-        for start in range(0, len(first), SET):
+        for start in range(0, len(first), self.owner.size):
             report(purpose, start, len(first))
-            part = first[start : start + SET]
+            part = first[start : start + self.owner.size]
             samples = (~part).float().expand(-1, channels, -1, -1).contiguous().to(self.row.samples)
             labels = None if self.row.labels is None else self.row.labels.expand(len(part), -1)
             rows = replace(self.row, samples=samples, labels=labels, subjects=None)

@@ -11,6 +11,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
+from bench.audit.game_plays import SET
 from bench.audit.noise_checks import check_density, check_reuse, draw_noise
 from bench.contract.seal import ContractError
 from bench.evidence import AuditEvidence, Calls, Noise
@@ -18,6 +19,7 @@ from bench.types import Dataset, Evaluator, Measurement, NotApplicable, PrivacyC
 from bench.workbench.workbench import Workbench
 
 ROWS = 48  # public rows whose noise is compared with its density
+MOST_COMPLETED = 1 << 22  # numbers of the owner's rows up to which each call of another author's method is completed
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,15 @@ class Audit(Evaluator[Workbench]):
         if claim is None:
             raise NotApplicable(f"{bench.method.name} makes no formal claim that an audit could refute")
         bench.require_public("an audit makes its inputs of public rows")
+        # Another author's method knows the public rows, and the number of its owner's.
+        inputs, size = (bench.control, len(bench.private)) if bench.outside else (bench.public, SET)
+        called = bench.for_eve(scheme) if bench.private.samples.numel() <= MOST_COMPLETED else scheme
         played = bench.untouched(
             bench.method.name,
-            lambda: audit(scheme, claim, bench.public, trials=bench.preset.trials, secret=bench.secret("audit")),
+            lambda: audit(called, claim, inputs, trials=bench.preset.trials, secret=bench.secret("audit"), size=size),
         )
         audited = time.perf_counter()
-        noise, checks = noise_of(scheme, bench.public)
+        noise, checks = noise_of(bench.for_eve(scheme), bench.private if bench.outside else bench.public)
         evidence = AuditEvidence(
             claim, played.calls, CONFIDENCE, one_run=played.one_run, games=played.games, noise=noise,
             coins=played.coins, black_box=played.black_box, reach=played.reach,
@@ -50,6 +55,7 @@ class Audit(Evaluator[Workbench]):
             {"": evidence},
             {
                 **_game_details(played),
+                **(_form(called is not scheme, size) if bench.outside else {}),
                 "accounting": dict(scheme.accounts(len(bench.private))),
                 "noise": noise,
                 "noise_checks": checks,
@@ -66,6 +72,12 @@ class Audit(Evaluator[Workbench]):
         claim = PrivacyClaim("image", 1.0, 0.0, "none", "an example")
         counts = (90, 0, 0, 80), (50, 50, 50, 50), (0, 100, 100, 0)
         yield from (AuditEvidence(claim, Calls(200, 100, *four), 0.95) for four in counts)
+
+
+def _form(completed: bool, size: int) -> dict[str, JsonValue]:
+    """Calls of another author's method, for the record."""
+    others = "completed to that" if completed else "not completed: these would hold too many numbers"
+    return {"calls of the method": f"{size} control rows; smaller calls are {others}"}
 
 
 def _game_details(played: Played) -> dict[str, JsonValue]:

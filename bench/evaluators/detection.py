@@ -162,7 +162,9 @@ class Detection(Evaluator[Workbench]):
         ratio, details = _ratio(bench)
         start = time.perf_counter()
         stage("detect")
-        rescaled = _in_units(released.samples, _own_release(bench, scheme), bench.public.samples)
+        # Another author's method knows the public rows.
+        own = bench.private if bench.outside else bench.public
+        rescaled = _in_units(released.samples, _own_release(bench, scheme, own), own.samples)
         all_rows = torch.arange(len(raw), device=raw.device)
         evidence = DetectionEvidence(
             _evidence(bench, ratio, rescaled, truth, rows), _evidence(bench, ratio, raw, truth, all_rows)
@@ -223,11 +225,11 @@ def _ratio(bench: Workbench) -> tuple[LikelihoodRatio, dict[str, JsonValue]]:
     return load_ratio(artefact.tensors, public.samples, plan), {"densities": dict(artefact.notes)}
 
 
-def _own_release(bench: Workbench, scheme: Scheme) -> torch.Tensor:
-    """The public rows released under a key of the reader's own."""
+def _own_release(bench: Workbench, scheme: Scheme, rows: Dataset) -> torch.Tensor:
+    """Rows released under a key of the reader's own."""
     key = bench.for_eve(scheme).sample_key(Secret.of_seed(bench.seed("detection key")))
-    release = bench.untouched(bench.method.name, lambda: key.release(bench.public))
-    check(release, bench.public)
+    release = bench.untouched(bench.method.name, lambda: key.release(rows))
+    check(release, rows)
     return release.samples
 
 

@@ -19,14 +19,14 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.preset import Preset
-from bench.contract.seal import ContractError
+from bench.contract.seal import ContractError, Sealed
 from bench.evidence import MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.rows.grouping import person_groups, persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
-from bench.types import LEARNING, Attack, Attributes, Dataset, Evaluator, Measurement, Release, Role, View, learning_of
+from bench.types import LEARNING, Attack, Attributes, Dataset, Evaluator, Measurement, Role, View, learning_of
 from bench.workbench.workbench import Workbench
 
 
@@ -56,13 +56,14 @@ class Membership(Evaluator[Workbench]):
         candidates, attributes = pooled(bench)
         members = [drawn_members(bench, candidates, number) for number in range(bench.preset.keys)]
 
-        def release(number: int) -> Release:
-            rows = candidates.take(members[number].to(bench.device))
-            return bench.sealed(scheme, number, rows).release
+        def sealed(number: int) -> Sealed:
+            return bench.sealed(scheme, number, candidates.take(members[number].to(bench.device)))
 
-        release(0)  # raises NotApplicable before the attack is fitted
+        linked = sealed(0).links is not None  # raises NotApplicable before the attack is fitted
         hidden = candidates.nameless()
-        view = View(bench.public, scheme, hidden, bench.control.nameless())
+        # Rows that complete a call would be members if the release does not show which rows they are in.
+        eve = bench.for_eve(scheme, candidates) if linked else scheme
+        view = View(_public(bench), eve, hidden, bench.control.nameless())
         guarded = replace(bench, private=hidden)
         stage("attack")
         start = time.perf_counter()
@@ -70,7 +71,7 @@ class Membership(Evaluator[Workbench]):
         fitted = time.perf_counter()
         scores, inside = [], []
         for number, rows in enumerate(members):
-            published = release(number)
+            published = sealed(number).release
             stage("score")
             answer = guarded.untouched(attack.name, partial(attacker.membership, published))
             scores.append(_checked(attack.name, answer, len(candidates)))
@@ -105,6 +106,18 @@ class Membership(Evaluator[Workbench]):
         yield MembershipEvidence(scores, [members, subjects % 4 != 1], subjects, 1, 1, groups)
         yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], [members], None, 1, 1)
         yield MembershipEvidence([members.double()], [members], subjects, 1, 1)
+
+
+def _public(bench: Workbench) -> Dataset:
+    """The public rows as Eve knows them.
+
+    She may release control and public rows together. For another author's method they are no more than the owner's.
+    """
+    if not bench.outside or not len(bench.public):
+        return bench.public
+    return bench.public.take(
+        torch.arange(min(len(bench.public), max(1, len(bench.private) - len(bench.control))), device=bench.device)
+    )
 
 
 def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.Tensor:
@@ -150,7 +163,7 @@ def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
         "eve": attack.knowledge,
         "candidates": f"{n + t} rows in random order; about {n} of them, of people drawn anew for every key, are the "
         "owner's",
-        "public": bench.public_rows,
+        "public": f"{len(_public(bench))} of {bench.public_rows}" if bench.outside else bench.public_rows,
         "control": f"{len(bench.control)} further rows known not to be the owner's",
         "scheme": "known; she draws her own keys from it, and releases rows of her choice under them",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",

@@ -101,9 +101,11 @@ class Probes(Evaluator[Workbench]):
         start = time.perf_counter()
         eve = bench.for_eve(scheme)
         own_keys = [eve.sample_key(Secret.of_seed(bench.seed("probe key", number))) for number in range(OWN_KEYS + 1)]
-        learning, choosing = (
-            bench.public.take(rows) for rows in hold_out(bench.public, CHOOSING, bench.seed("probes"))
-        )
+        if bench.outside:  # it knows the public rows, and the number of its owner's
+            learning = choosing = bench.private
+        else:
+            rows = hold_out(bench.public, CHOOSING, bench.seed("probes"))
+            learning, choosing = (bench.public.take(some) for some in rows)
         released: dict[str, UtilityEvidence] = {}
         original: dict[str, UtilityEvidence] = {}
         details: dict[str, JsonValue] = {}
@@ -124,7 +126,9 @@ class Probes(Evaluator[Workbench]):
             stage(f"detect {name}")
             on_release = _detect(bench, released_sets, name, plan)
             stage(f"detect {name}, raw image")
-            inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": code_digest(Probes)}
+            inputs = {"probe": name, "plan": cast(JsonValue, asdict(plan)), "code": code_digest(Probes)} | (
+                {"rows": "private"} if bench.outside else {}
+            )
             on_raw = detector(bench, inputs, partial(_detect, bench, marked, name, plan))
             released[name], original[name] = (
                 _evidence(bench, released_sets[-1], on_release, name),
@@ -188,8 +192,12 @@ def _strips(raw: Dataset, dealt: Marked, sent: Marked) -> list[torch.Tensor]:
 def _knowledge(bench: Workbench, learning: Dataset, choosing: Dataset) -> dict[str, str]:
     """Eve's knowledge, for the record."""
     return {
-        "eve": "the mark, the scheme and public images, which she marks and releases herself",
-        "public": f"{len(learning)} rows of {bench.record.public}, and {len(choosing)} of other people to choose by",
+        "eve": "the mark, the scheme and the owner's images, which she marks and releases herself"
+        if bench.outside
+        else "the mark, the scheme and public images, which she marks and releases herself",
+        "public": "none, for another author's method knows public rows"
+        if bench.outside
+        else f"{len(learning)} rows of {bench.record.public}, and {len(choosing)} of other people to choose by",
         "scheme": f"known; she trains on {OWN_KEYS} keys of her own and chooses by one more",
         "key": "unknown: scored on 1 key that she never saw",
     }

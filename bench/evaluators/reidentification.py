@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
-from bench.evidence import PairEvidence, PairLevel, PersonRisk
+from bench.evidence import EVES_FORM, OWNERS_FORM, PairEvidence, PairLevel, PersonRisk, part_of
 from bench.pairs.person_links import exchanged_links, patient_links
 from bench.pairs.score_blocks import first_guesses
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
@@ -30,9 +30,23 @@ from bench.rows.row_sets import renumbered
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
 from bench.statistics.people_named import Named, found_people, owned_rows
-from bench.types import LEARNING, Attack, Evaluator, Measurement, NotApplicable, Role, Scheme, View, learning_of
+from bench.types import (
+    LEARNING,
+    Attack,
+    Attacker,
+    Dataset,
+    Evaluator,
+    Measurement,
+    NotApplicable,
+    Role,
+    Scheme,
+    View,
+    learning_of,
+)
 from bench.workbench.workbench import Workbench
 
+LONGEST = 0.3
+"""Share of a job's time in which an attack must be done to be trained once more."""
 FEWEST_SETS = 9
 MOST_SETS = 149
 ARRANGEMENTS = 400_000  # of exchanged people over all keys: p can fall below .001 for the best of 200 figures
@@ -73,9 +87,23 @@ class Reidentification(Evaluator[Workbench]):
         curves: list[JsonValue] = []
         fitting = 0.0
         for name, part in parts.items():
-            evidence[name], notes, learning, fit_seconds = _attack_once(part, attack, scheme)
-            curves += learning
-            details |= {f"{name} {key}".strip(): value for key, value in notes.items()}
+            begun = time.perf_counter()
+            found, attacker, fit_seconds = _attack_once(part, attack, scheme)
+            curves += learning_of(attack, attacker, name)
+            details |= {f"{name} {key}".strip(): value for key, value in attacker.notes().items()}
+            fitting += fit_seconds
+            if not (part.outside and part.simulates(attacker)):
+                evidence[name] = found
+                continue
+            second = part_of(name, OWNERS_FORM)
+            try:
+                again, attacker, fit_seconds = _attack_again(part, attack, scheme, time.perf_counter() - begun)
+            except NotApplicable as reason:
+                evidence[name], details[second] = found, f"not trained: {reason}"
+                continue
+            evidence |= {part_of(name, EVES_FORM): found, second: again}
+            curves += learning_of(attack, attacker, second)
+            details[second] = dict(attacker.notes())
             fitting += fit_seconds
         seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
         details["pairs counted by"] = engine()
@@ -114,10 +142,27 @@ def _sample_counts(n: int, key: int) -> PairCounts:
     return PairCounts((n, n), torch.ones(n, dtype=torch.int64), others, top_1, torch.arange(1, n + 1).double())
 
 
+def _attack_again(
+    bench: Workbench, attack: Attack, scheme: Scheme, seconds: float
+) -> tuple[PairEvidence, Attacker, float]:
+    """As `_attack_once`, trained on simulations of the owner's form.
+
+    Raises NotApplicable if these are not what the attack asks for, or if a job has no time for a second training after
+    one of so many `seconds`.
+    """
+    if seconds > bench.preset.timeout * LONGEST:
+        raise NotApplicable(f"once took {seconds:.0f} of {bench.preset.timeout:.0f} seconds")
+    stage("simulate as the owner")
+    return _attack_once(bench, attack, bench.in_owners_form(scheme), owners_form=True)
+
+
 def _attack_once(
-    bench: Workbench, attack: Attack, scheme: Scheme
-) -> tuple[PairEvidence, dict[str, int | float | str], list[JsonValue], float]:
-    """Evidence, the attacker's notes and learning curves, and seconds of fitting."""
+    bench: Workbench, attack: Attack, scheme: Scheme, *, owners_form: bool = False
+) -> tuple[PairEvidence, Attacker, float]:
+    """Evidence, the attacker, and seconds of fitting.
+
+    In the owner's form all rows that the attack may simulate with are the owner's, and `scheme` has the simulations.
+    """
     first = bench.sealed(scheme, 0)
     if first.links is None:
         raise NotApplicable(
@@ -131,7 +176,10 @@ def _attack_once(
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
     guarded = replace(bench, private=candidates)
-    view = View(bench.public, bench.for_eve(scheme), hidden, bench.control.nameless())
+    if owners_form:
+        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden)
+    else:
+        view = View(bench.public, bench.for_eve(scheme), hidden, bench.control.nameless())
     stage("attack")
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     start = time.perf_counter()
@@ -208,8 +256,15 @@ def _attack_once(
         seed=bench.seed("null", *names),
         people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
     )
-    learning = learning_of(attack, attacker, str(bench.finding or ""))
-    return evidence, dict(attacker.notes()), learning, seconds
+    return evidence, attacker, seconds
+
+
+def _as_public(candidates: Dataset, public: Dataset) -> Dataset:
+    """The candidates in place of public rows, whose labels are unknown if theirs are not shown."""
+    if candidates.labels is not None or public.labels is None:
+        return candidates
+    unknown = public.labels.new_full((len(candidates), len(public.findings)), torch.nan)
+    return replace(candidates, labels=unknown, findings=public.findings, exclusive=public.exclusive)
 
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:

@@ -16,7 +16,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.seal import ContractError
-from bench.evidence import MembershipEvidence, PairEvidence
+from bench.evidence import MembershipEvidence, PairEvidence, finding_of
 from bench.plugins import registry
 from bench.plugins.configured import configure
 from bench.randomness import Secret
@@ -85,7 +85,9 @@ def order_follows(record: Record, evidence: dict[str, object], secret: Secret) -
     Pair evidence shows it if released row i belongs to raw row i, or rows belong to no single person; membership
     evidence always does. Other evidence has no secret order.
     """
-    parts = [_part_follows(_empty_bench(record, name, secret), part, record) for name, part in evidence.items()]
+    parts = [
+        _part_follows(_empty_bench(record, finding_of(name), secret), part, record) for name, part in evidence.items()
+    ]
     answers = [follows for follows in parts if follows is not None]
     return all(answers) if answers else None
 

@@ -10,11 +10,12 @@ plug-in itself.
 __figures__ = False
 
 from bench.isolation.call_shape import CallShape, CellRows
-from bench.isolation.remote_attack import RemoteAttack
+from bench.isolation.remote_attack import RemoteAttack, RemoteAttacker
 from bench.isolation.remote_method import RemoteKey, RemoteMethod, RemoteScheme
 from bench.isolation.room import DiedError
 from bench.isolation.room_folder import remove_unused
 from bench.isolation.rpc_codec import OutsideError, RefusedError
+from bench.isolation.simulations import Simulations
 from bench.isolation.tenant import check_confined, find_isolation, require_sandbox, tenant
 
 __all__ = [
@@ -24,9 +25,11 @@ __all__ = [
     "OutsideError",
     "RefusedError",
     "RemoteAttack",
+    "RemoteAttacker",
     "RemoteKey",
     "RemoteMethod",
     "RemoteScheme",
+    "Simulations",
     "check_confined",
     "find_isolation",
     "remove_unused",

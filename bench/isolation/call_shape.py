@@ -25,7 +25,7 @@ from bench.randomness import Secret
 from bench.rows.row_sets import renumbered
 from bench.types import Dataset, Method, NotApplicable, Release
 
-FORM = 1
+FORM = 2
 """The version of the form of calls, for content keys: figures of other authors' methods follow from it."""
 NAME = "rows"
 """The name of every data set that another author's method releases."""
@@ -57,12 +57,14 @@ class CellRows:
         private: The owner's rows, as she releases them.
         others: Further rows of the cell, labelled as owners' are.
         secret: Of `CallShape`.
+        rows: Number of rows of the owner's calls.
         releases: Most releases that one owner's process makes.
     """
 
     private: Dataset
     others: Sequence[Dataset]
     secret: Secret
+    rows: int
     releases: int
 
     @cached_property
@@ -82,7 +84,7 @@ class CellRows:
 
     def completing(self, given: Sequence[bytes]) -> list[int]:
         """Private rows that complete rows of those digests to the owner's number."""
-        missing = len(self.private) - len(given)
+        missing = self.rows - len(given)
         if missing <= 0:
             return []
         there, free = Counter(given), list[int]()

@@ -27,6 +27,7 @@ from bench.contract.seal import ContractError
 from bench.isolation.remote_method import RemoteKey, RemoteMechanism, RemoteMethod, RemoteScheme
 from bench.isolation.room_groups import Part
 from bench.isolation.rpc_codec import ASKED, Generators, Handle, Line, UnlikeError, Value
+from bench.isolation.simulations import SimulatedKey
 from bench.rows.row_sets import same_but_rounding
 from bench.types import Dataset, Generator, NotApplicable, Release
 
@@ -34,6 +35,7 @@ RENEWALS = 8
 """Processes that are replaced after as many releases as an owner's makes; the next stays."""
 MOST_SAID = 4
 """Numbers of rows that a record names, the most frequent first."""
+NO_KEYS = "simulations of the owner's form are releases under keys that the judge keeps"
 FIRST = 1 << 32
 """The first number of an object of Eve's: no room numbers its own so high."""
 
@@ -54,6 +56,7 @@ class MethodProxy:
         self._pairs = pairs
         self._scheme = replace(method.again(for_eve=True).load(scheme.learned), cell=scheme.cell)
         self._beside = method.again(for_eve=True).load(scheme.learned)
+        self._simulations = scheme.simulations
         self._objects: dict[int, object] = {}
         self._numbers = itertools.count(FIRST)
         self._fetched = 0
@@ -92,7 +95,13 @@ class MethodProxy:
             return callee, None
         if isinstance(callee, RemoteKey):
             return self._asked_of_key(callee, name, values)
+        if isinstance(callee, SimulatedKey):
+            return self._asked_of_simulated(callee, name, values)
         if isinstance(callee, RemoteScheme):
+            if self._simulations is not None and name == "sample_key":
+                return SimulatedKey(self._simulations, self._simulations.number(values[0].content)), "Key"
+            if self._simulations is not None and name == "load_key":
+                raise NotApplicable(f"{NO_KEYS}: none is loaded from a state")
             if name in ("sample_key", "load_key"):
                 return getattr(callee, name)(values[0]), "Key"
             callee = self._beside.handle()
@@ -117,6 +126,14 @@ class MethodProxy:
         if name in ("query", "decode", "state"):
             return getattr(key, name)(*values), None
         raise ContractError(f"{name} of a key may not be called")
+
+    def _asked_of_simulated(self, key: SimulatedKey, name: str, values: Sequence[Any]) -> tuple[Any, str | None]:
+        if name == "release":
+            self._called[f"{len(values[0])} rows of the owner's call"] += 1
+            return key.release(values[0]), "Release"
+        if name == "own":
+            return list(self._scheme.method.own or ()), None
+        raise NotApplicable(f"{NO_KEYS}: none is asked for {name}")
 
     def _released(self, key: RemoteKey, rows: Dataset) -> Release:
         """A release for Eve, sometimes repeated in a fresh process."""
@@ -143,11 +160,16 @@ class MethodProxy:
     def _numbers_of(self, rows: Dataset) -> str:
         """Rows of a call, for the record."""
         cell = self._scheme.cell
-        if self._scheme.method.shape is None or cell is None or len(rows) > len(cell.private):
+        if self._scheme.method.shape is None or cell is None or len(rows) == cell.rows:
             return f"{len(rows)} rows"
-        return f"{len(cell.private)} rows" if len(rows) == len(cell.private) else (
-            f"{len(rows)} rows, completed to {len(cell.private)} if it declares links"
-        )  # fmt: skip
+        if len(rows) > cell.rows:
+            return f"{len(rows)} rows, more than the owner's {cell.rows}"
+        return f"{len(rows)} rows, completed to {cell.rows} if it declares links"
+
+    @property
+    def asked(self) -> bool:
+        """True if Eve has asked for releases."""
+        return bool(self._called)
 
     def notes(self) -> dict[str, str]:
         """Numbers of rows that the method was called with, for the record."""

@@ -88,6 +88,11 @@ class RemoteAttacker(Attacker):
             self._room.ask(self._handle, "membership", replace(sealed, links=None, primary=None)), "membership scores"
         )
 
+    @property
+    def asked(self) -> bool:
+        """True if it has asked another author's method for releases."""
+        return self._proxy is not None and self._proxy.asked
+
     def notes(self) -> Mapping[str, int | float | str]:
         """As the attacker says; and its calls of another author's method."""
         said = notes(self._room.ask(self._handle, "notes"))

@@ -17,6 +17,7 @@ from bench.isolation.room import Room
 from bench.isolation.room_folder import KeptTraining
 from bench.isolation.room_groups import Part
 from bench.isolation.rpc_codec import Handle, Learned, Line, RefusedError, Value, handle_of, notes, tensor, tensors
+from bench.isolation.simulations import Simulations
 from bench.isolation.tenant import Tenant
 from bench.plugins.spec import parse
 from bench.plugins.third_party import is_outside
@@ -221,11 +222,13 @@ class RemoteScheme(Scheme):
         method: Its method.
         learned: Its state.
         cell: Rows by which calls of another author's method are completed, as for an attacker; None for the owner's.
+        simulations: Releases that an attacker gets in place of her own; None if she makes her own.
     """
 
     method: RemoteMethod
     learned: State
     cell: CellRows | None = None
+    simulations: Simulations | None = None
     _handles: dict[Line, Handle] = field(default_factory=dict)
 
     def state(self) -> State:

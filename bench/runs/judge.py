@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bench.contract.sound_score import sound
+from bench.evidence import finding_of
 from bench.statistics.confidence_intervals import RARE
 from bench.types import Metric, Score
 
 
 def judge(metric: Metric[object], evidence: Mapping[str, object]) -> Score:
-    """The metric's figure; of several findings the worst, with parts.
+    """The metric's figure; of several findings or trainings the worst, with parts.
 
     A figure that beats chance is worse than any that does not: among few rows chance finds one soon.
     """
@@ -31,4 +32,5 @@ def judge(metric: Metric[object], evidence: Mapping[str, object]) -> Score:
     score = found[worst]
     # The least of several figures is looked at: its probability under chance grows by as much (Bonferroni).
     p = None if score.p is None else min(1.0, score.p * len(found))
-    return replace(score, p=p, parts=found, note=f"worst of {len(found)} findings: {worst}; {score.note}")
+    what = "findings" if all(finding_of(name) == name for name in found) else "trainings"
+    return replace(score, p=p, parts=found, note=f"worst of {len(found)} {what}: {worst}; {score.note}")

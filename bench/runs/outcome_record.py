@@ -13,6 +13,7 @@ import torch
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from bench.disk.atomic_file import write_atomically
+from bench.evidence import EVES_FORM, OWNERS_FORM, part_of
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results import signed_json
@@ -202,7 +203,8 @@ def restricted(
     who know the resamples. `own_attack` and `own_method` as in `bench.results.disclosure_check.harmless`.
     """
     groups = {"finding": data.findings, "images": IMAGES, **data.attributes}
-    names = PARTS.union(data.findings, (f"{name}: {group}" for name, of in groups.items() for group in of))
+    parts = [part_of(finding, form) for finding in ("", "classes", *data.findings) for form in (EVES_FORM, OWNERS_FORM)]
+    names = PARTS.union(data.findings, parts, (f"{name}: {group}" for name, of in groups.items() for group in of))
     said = {name: value for name, value in found.details.items() if name != PEAKS}  # measured outside of the worker
     threads = found.hardware.get("threads")
     machine = hardware(torch.device(device)) | ({"threads": threads} if threads in range(1, MOST_THREADS) else {})

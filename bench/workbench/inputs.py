@@ -145,17 +145,26 @@ def cell_commitment(results: Results, cell: Cell, data: DatasetRecord) -> str | 
 
 
 def release_inputs(
-    cell: Cell, data: DatasetRecord, key: int, commitment: str, *, apart: bool, drawn: bool = False
+    cell: Cell,
+    data: DatasetRecord,
+    key: int,
+    commitment: str,
+    *,
+    apart: bool,
+    drawn: bool = False,
+    simulated: bool = False,
 ) -> dict[str, JsonValue]:
     """All that a sealed release depends on; the cell's secret by commitment.
 
-    `drawn` says that the rows are not the private ones, but drawn anew for that key among those and the test rows.
+    `drawn` says that the rows are not the private ones, but drawn anew for that key among those and the test rows;
+    `simulated` that the key is none of the owner's.
     """
     made = _method_inputs(cell, data, cell.method.plugin)
     return {
         **made,
         **_form(cell),
         **({"rows drawn anew": True} if drawn else {}),
+        **({"simulated": True} if simulated else {}),
         "method apart": apart,
         COMMITMENT: commitment,
         "key": key,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar, cast
 
@@ -20,7 +21,16 @@ from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.scorable import balance, balanced_rows, of_equal_classes
 from bench.determinism import exact
 from bench.features.feature_space import Space
-from bench.isolation import CallShape, CellRows, RemoteKey, RemoteMethod, RemoteScheme, tenant
+from bench.isolation import (
+    CallShape,
+    CellRows,
+    RemoteAttacker,
+    RemoteKey,
+    RemoteMethod,
+    RemoteScheme,
+    Simulations,
+    tenant,
+)
 from bench.plugins.code_digest import plugin_digest
 from bench.plugins.configured import to_fit
 from bench.plugins.spec import parameters
@@ -32,7 +42,7 @@ from bench.results.results import Results
 from bench.results.store import Artefact, Inputs, Store
 from bench.sandbox import Isolation
 from bench.seeds import derive
-from bench.types import Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
+from bench.types import Attacker, Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import cell_secret, fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
@@ -40,6 +50,7 @@ from bench.workbench.place import Place
 
 T = TypeVar("T")
 AnyScheme = TypeVar("AnyScheme", bound=Scheme)
+FEWEST_SIMULATIONS = 16
 
 
 def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, *, apart: bool) -> None:
@@ -51,6 +62,14 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
     for number in range(keys):
         for drawn in (False, True):
             results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, drawn=drawn))
+    if is_outside("methods", cell.method.spec):
+        for number in range(simulated_keys(cell.choice.sizes)):
+            results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, simulated=True))
+
+
+def simulated_keys(preset: Preset) -> int:
+    """Keys of simulations in the owner's form."""
+    return max(FEWEST_SIMULATIONS, 4 * preset.keys)
 
 
 def _apart(cell: Cell, place: Place, isolation: Isolation, secret: Secret) -> Method:
@@ -186,17 +205,45 @@ class Workbench:
         scheme = self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
         return scheme, float(cast(float, artefact.notes["seconds"]))
 
-    def for_eve(self, scheme: AnyScheme) -> AnyScheme:
+    def for_eve(self, scheme: AnyScheme, candidates: Dataset | None = None) -> AnyScheme:
         """The scheme as Eve knows it.
 
-        Her calls to another author's method are completed by rows of this cell to the owner's number.
+        Her calls to another author's method are completed to the owner's number of rows: by private rows, or by
+        `candidates` if those are members of which she must find out.
         """
         shape = self.method.shape if isinstance(self.method, RemoteMethod) else None
         if shape is None or not isinstance(scheme, RemoteScheme):
             return scheme
         parts = {"control": self.control, "test": self.test, "public": self.public}
         others = [part if name == "control" else self.as_owned(part, name) for name, part in parts.items()]
-        return replace(scheme, cell=CellRows(self.private, others, shape.secret, self.preset.keys))
+        owned = self.private if candidates is None else candidates
+        return replace(scheme, cell=CellRows(owned, others, shape.secret, len(self.private), self.preset.keys))
+
+    def in_owners_form(self, scheme: Scheme) -> Scheme:
+        """The scheme for Eve, whose releases the judge makes as the owner's.
+
+        They are of the private rows, under `simulated_keys` fresh keys, in processes that release as often as hers.
+        """
+        assert isinstance(scheme, RemoteScheme)
+        assert isinstance(self.method, RemoteMethod)
+        assert self.method.shape is not None
+        count, keys, made = simulated_keys(self.preset), self.preset.keys, list[Release]()
+        for start in range(0, count, keys):
+            with closing(self.method.again()) as method:
+                owner = method.load(scheme.state())
+                some = [self._simulated(owner, number) for number in range(start, min(count, start + keys))]
+            made += some if self.finding is not None else []  # the others are stored
+        release = made.__getitem__ if made else partial(self._simulated, scheme)
+        return replace(scheme, simulations=Simulations(self.private, self.method.shape, count, release))
+
+    def _simulated(self, scheme: Scheme, number: int) -> Release:
+        """The private rows released under a key of a simulation, with links."""
+        sealed = self.sealed(scheme, number, simulated=True)
+        return replace(sealed.release, links=sealed.links, primary=sealed.primary)
+
+    def simulates(self, attacker: Attacker) -> bool:
+        """True if the attacker has asked another author's method for releases."""
+        return isinstance(attacker, RemoteAttacker) and attacker.asked
 
     def completing(self, key: Key) -> Key:
         """The key with its calls completed as Eve's are."""
@@ -235,13 +282,14 @@ class Workbench:
         """
         return scheme.sample_key(self.secret("key", number))
 
-    def sealed(self, scheme: Scheme, number: int, drawn: Dataset | None = None) -> Sealed:
+    def sealed(self, scheme: Scheme, number: int, drawn: Dataset | None = None, *, simulated: bool = False) -> Sealed:
         """The private rows released under that key, checked and sealed.
 
-        `drawn` are rows in their place, always the same for that number, released under a key of their own.
+        `drawn` are rows in their place, always the same for that number, released under a key of their own. Keys of
+        `simulated` releases are none of the owner's.
         """
         stage("release")
-        rows, name = (self.private, "") if drawn is None else (drawn, "drawn ")
+        rows, name = (self.private, "simulated " if simulated else "") if drawn is None else (drawn, "drawn ")
 
         def make() -> Artefact:
             start = time.perf_counter()
@@ -271,9 +319,10 @@ class Workbench:
                     self.run_secret.commitment(),
                     apart=self.apart,
                     drawn=drawn is not None,
+                    simulated=simulated,
                 ),
                 make,
-                copies=max(1, self.preset.keys - number),
+                copies=max(1, (simulated_keys(self.preset) if simulated else self.preset.keys) - number),
             )
         else:
             artefact = make()  # used once

@@ -45,7 +45,7 @@ def shape(labels: Labels = "none", *, subjects: bool = False) -> CallShape:
 
 
 def cell(private: Dataset = PRIVATE) -> CellRows:
-    return CellRows(private, [CONTROL], SECRET, 2)
+    return CellRows(private, [CONTROL], SECRET, len(private), 2)
 
 
 def eves(count: int = N, *, labels: bool = False) -> Dataset:
