@@ -112,6 +112,16 @@ class NoisyKey(cheats.CheatKey):
         return paired(self.encoded(private.samples) + 3 * self.noise(private.samples), private.labels)
 
 
+FRESH = generator(5)
+
+
+class FreshKey(cheats.CheatKey):
+    """New noise in every call, as of an operating system."""
+
+    def release(self, private: Dataset) -> Release:
+        return paired(self.encoded(private.samples) + 3 * torch.rand(private.samples.shape, generator=FRESH), None)
+
+
 class MixedKey(cheats.CheatKey):
     """Sums of two rows, whose places the key draws."""
 
@@ -143,7 +153,7 @@ class FreeKey(cheats.CheatKey):
         return Release(self.noise(private.samples) * private.samples.std(), None, None)
 
 
-@pytest.mark.parametrize("kind", [NoisyKey, MixedKey, BatchKey, PlaceKey, FreeKey, cheats.HonestKey])
+@pytest.mark.parametrize("kind", [NoisyKey, FreshKey, MixedKey, BatchKey, PlaceKey, FreeKey, cheats.HonestKey])
 def test_an_honest_method_shows_one_face(kind: type[cheats.CheatKey]) -> None:
     scheme = cheats.CheatScheme(kind)
     assert min(found(scheme, seed, keys=10).p for seed in range(2)) > 0.01

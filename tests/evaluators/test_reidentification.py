@@ -21,7 +21,7 @@ from bench.contract.mechanism import Mechanism
 from bench.contract.preset import PRESETS
 from bench.contract.seal import ContractError
 from bench.evaluators.reidentification import Reidentification
-from bench.evidence import PairEvidence
+from bench.evidence import EVES_FORM, OWNERS_FORM, PairEvidence, part_of
 from bench.leak_search import search
 from bench.leak_search.search import groups
 from bench.pairs.score_matrices import CosineScores
@@ -338,6 +338,8 @@ def test_few_guesses_among_few_rows_do_not_hide_a_task_that_was_broken() -> None
     score = judge(cast(Any, Given()), cast(Any, {"small": small, "large": large, "lucky": lucky}))
     assert (score.value, score.p) == (40.0, pytest.approx(0.0003))
     assert score.note.startswith("worst of 3 findings: large")
+    parts = {part_of("", EVES_FORM): small, part_of("", OWNERS_FORM): large}
+    assert judge(cast(Any, Given()), cast(Any, parts)).note.startswith(f"worst of 2 trainings: {OWNERS_FORM}")
 
 
 def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..., Workbench]) -> None:

@@ -11,13 +11,14 @@ import pyarrow.parquet
 import pytest
 from made.board_records import auc, record, word
 
+from bench.evidence import EVES_FORM, OWNERS_FORM, part_of
 from leaderboard import api, row_schema
 from leaderboard.api import Index
 from leaderboard.downloads import files
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import render
-from leaderboard.row_schema import BoardRow, Shown, head, shown
+from leaderboard.row_schema import BoardRow, Shown, head, sharpened, shown
 
 
 class Licensed(BoardRow):
@@ -75,3 +76,19 @@ def test_the_index_has_rows_without_details() -> None:
     assert "command" not in content
     assert BoardRow.model_validate(content).figures["reid-auc"].value == 0.6
     assert Index.model_json_schema()["$defs"]["BoardRow"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("own", "owners", "expected"), [(0.4, 0.0001, True), (0.0001, 0.0001, False), (0.0001, 0.4, False)]
+)
+@pytest.mark.parametrize("finding", ["", "classes"])
+def test_a_row_says_if_only_simulations_of_the_owners_form_break_it(
+    finding: str, own: float, owners: float, expected: bool
+) -> None:
+    parts = {part_of(finding, EVES_FORM): auc(0.6).model_copy(update={"p": own}),
+             part_of(finding, OWNERS_FORM): auc(0.9).model_copy(update={"p": owners})}  # fmt: skip
+    made = record("a", "relational", {"reid-auc": auc(0.9).model_copy(update={"parts": parts})})
+    assert sharpened(made) == expected
+    (row,) = Edition.of(Intake((made, word("a")), {})).rows
+    said = f"broken by attacks {OWNERS_FORM}, not by their own: relational"
+    assert (said in row.marks) == expected
