@@ -1,6 +1,6 @@
-"""Files on disk: written whole or not at all, by whom, and why they could not be.
+"""Files on disk: atomic writes, their writers, and errors of disks.
 
-All other rooms may use it.
+All rooms may use it.
 """
 
 __figures__ = False

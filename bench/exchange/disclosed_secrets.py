@@ -98,7 +98,7 @@ def disclosable(results: Results, records: Mapping[str, Record]) -> tuple[dict[s
 
 
 def with_people(secrets: dict[str, Secret], results: Results, record: Record) -> dict[str, Secret]:
-    """Secrets, and the one that draws the record's people in a folder, if any."""
+    """Secrets, with that of the record's drawn people in a folder."""
     dataset = drawn_people(record.choice)
     return secrets if dataset is None else {**secrets, people_of(dataset): people_secret(results, dataset)}
 

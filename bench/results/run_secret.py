@@ -69,7 +69,7 @@ class RunSecret:
         return self.root.derive("cell", json.dumps(identity, sort_keys=True))
 
     def of_people(self, dataset: str) -> Secret:
-        """The secret that draws the people of a data set, written as a choice has it."""
+        """The secret that draws a data set's people."""
         return self.root.derive("people", dataset)
 
     def written(self) -> bytes:

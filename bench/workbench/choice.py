@@ -141,7 +141,7 @@ class Choice:
         return replace(self, size=side) if free and side is not None else self
 
     def with_secret_people(self) -> Choice:
-        """The same with people that the run secret draws, if the data set can."""
+        """The same with people of the run secret, if possible."""
         from bench.plugins.configured import configure
 
         wanted = self.dataset.plugin.secret_people

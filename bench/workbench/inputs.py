@@ -110,7 +110,7 @@ def record_identity(record: Record) -> dict[str, JsonValue] | None:
 
 
 def drawn_people(choice: Mapping[str, object]) -> str | None:
-    """A record's data set, as its choice has it, if a secret draws its people."""
+    """A record's data set as its choice has it; None unless people are drawn."""
     try:
         chosen = configure("datasets", str(choice.get("dataset")), str(choice.get("preset")))
     except UsageError:
@@ -119,7 +119,7 @@ def drawn_people(choice: Mapping[str, object]) -> str | None:
 
 
 def population(record: Record) -> tuple[str, str] | None:
-    """What names a record's drawn people, and their fingerprint; None if no secret draws them."""
+    """Name and fingerprint of a record's drawn people, or None."""
     if record.dataset is None or (dataset := drawn_people(record.choice)) is None:
         return None
     return f"{dataset}, preset {record.preset}, size {record.choice.get('size')}", record.dataset.fingerprint

@@ -40,7 +40,7 @@ class Place:
         return None if self.memory is None else Budget(self.memory, self.results.rooms.parent)
 
     def source(self, chosen: Configured[Source]) -> Source:
-        """A data set, with people of this results folder if they are drawn.
+        """A data set, with people of this folder if drawn.
 
         They follow from a secret that came with a bundle; else from the run secret, which is made if missing.
         """
