@@ -319,7 +319,7 @@ def unchanged(choice: Choice, place: Place, data: DatasetRecord) -> bool:
 
     Features cannot be checked without the extractor: False.
     """
-    if choice.extractor is not None:
+    if choice.extractor is not None or (choice.dataset.plugin.draws_people and place.results.commitment is None):
         return False
 
     def fingerprint(source: Source) -> str | None:
