@@ -126,6 +126,7 @@ class Row:
 def rows(
     records: Iterable[Record], folders: Mapping[str, str] | None = None, pool: Iterable[Record] = (),
     shown: Sequence[Column] | None = None, ladder: Sequence[Step] | None = None, theirs: Set[str] = frozenset(),
+    undated: Set[str] = frozenset(),
 ) -> list[Row]:  # fmt: skip
     """One row a cell, ordered; records with `limit` are left out.
 
@@ -136,6 +137,7 @@ def rows(
         shown: The columns; None for those that the records describe.
         ladder: The steps that attacks reached; None for those of these records.
         theirs: Digests of controls that only the author of the rows measured.
+        undated: Digests of records that a verifier did not measure again: their dates and code are an author's word.
     """
     accepted = [record for record in records if record.limit is None]
     more = list(pool)
@@ -152,7 +154,7 @@ def rows(
     for record in known:  # only references on the same data: a search among all takes quadratic time
         if record.method.role is not None:
             controls.setdefault(_place(record), []).append(record)
-    board, earlier = [], by_earlier_code(known)
+    board, earlier = [], by_earlier_code(known, undated)
     for key in sorted(cells):
         mine = sorted(cells[key], key=lambda record: record.evaluator)
         near = [other for place in sorted({_place(record) for record in mine}) for other in controls.get(place, ())]
@@ -346,17 +348,18 @@ def _of_ours(records: Sequence[Record], ended: Callable[[Record], bool]) -> list
     return sorted({each.attack.name for each in attacks if each.attack and ended(each)})
 
 
-def by_earlier_code(records: Iterable[Record]) -> frozenset[tuple[str, str]]:
+def by_earlier_code(records: Iterable[Record], undated: Set[str] = frozenset()) -> frozenset[tuple[str, str]]:
     """Cell and name of the records that older code computed.
 
     Pages do not know the installed code, but they see that two records of one method, attack, evaluator or metric were
-    not computed alike.
+    not computed alike. Records that are `undated` (digests) are older than all others.
     """
     newest: dict[tuple[str, str], tuple[str, str]] = {}
     known = list(records)
     for record in known:
         for what, code in _codes(record):
-            newest[what] = max(newest.get(what, ("", "")), (record.created, code))
+            date = "" if record.digest in undated else record.created
+            newest[what] = max(newest.get(what, ("", "")), (date, code))
     return frozenset(
         (record.cell, record.evaluator)
         for record in known

@@ -20,10 +20,34 @@ from leaderboard.reach import steps
 
 ALL = ("all of it",)
 """The unverified parts of a row that no verifier has checked."""
-Draws = Mapping[tuple[str, str, str, str], tuple[int, int]]
 Subject = str
 """A row but for its seed: a second bundle with it is a further try."""
 Why = Literal["altered", "limited", "superseded", "unfit"]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Draws that the board handed out, by number.
+
+    Args:
+        handed: Numbers by ("name", NAME, ORIGIN), ("code", DIGEST) or ("key", PUBLIC KEY), then data set and preset.
+        keys: The public key that signed the commitment of a draw, by its number.
+        answered: Numbers of those that a verified row answers.
+    """
+
+    handed: Mapping[tuple[str, ...], frozenset[int]] = field(default_factory=dict)
+    keys: Mapping[int, str] = field(default_factory=dict)
+    answered: frozenset[int] = frozenset()
+
+    def like(self, record: Record, draw: int | None) -> frozenset[int]:
+        """Draws for a method of a record's name or code, or of the author of the draw that it answers."""
+        method, place = record.method, (str(record.choice["dataset"]), record.preset)
+        names = [("name", method.name, method.origin, *place), ("code", method.code, *place)]
+        names += [("key", self.keys[draw], *place)] if draw is not None and self.keys.get(draw) else []
+        return frozenset(number for name in names for number in self.handed.get(name, ()))
+
+
+NO_DRAWS = Draws()
 
 
 @dataclass(frozen=True)
@@ -55,8 +79,7 @@ class Intake:
         references: By source, all its records of reference methods, also of cells taken from another source.
         judged: Verdicts of verifiers whom the board trusts, by source and cell.
         tries: How often a row was handed in, by what it is but for its seed; withdrawn bundles count.
-        draws: Draws that the board handed out, and how many of them no verified row answers, by method, origin, data
-            set and preset.
+        draws: Draws that the board handed out.
     """
 
     records: tuple[Record, ...]
@@ -66,7 +89,7 @@ class Intake:
     origins: Mapping[str, int] = field(default_factory=dict)
     references: Mapping[int, tuple[Record, ...]] = field(default_factory=dict)
     judged: Mapping[tuple[int, str], JudgedRow] = field(default_factory=dict)
-    draws: Draws = field(default_factory=dict)
+    draws: Draws = NO_DRAWS
     tries: Mapping[Subject, int] = field(default_factory=dict)
 
     @property
@@ -104,7 +127,9 @@ class Intake:
                 controls = [one for one in self.references.get(source, ()) if self._tier(source, one.cell) >= tier]
                 theirs = {str(one.digest) for one in controls if self._tier(source, one.cell) < Tier.RE_RUN}
                 theirs -= {str(one.digest) for one in certifying}
-                submitted = rows(mine, self.folders, [*certifying, *controls], self.columns, ladder, theirs)
+                undated = {str(one.digest) for one in [*mine, *controls]} if tier < Tier.RE_RUN else theirs
+                undated -= {str(one.digest) for one in certifying}
+                submitted = rows(mine, self.folders, [*certifying, *controls], self.columns, ladder, theirs, undated)
                 board += [self._handed_in(row, source, tier) for row in submitted]
         return tuple(
             sorted(board, key=lambda row: (row.dataset, row.method, row.label, row.preset, row.seed, row.cell))
@@ -125,15 +150,17 @@ class Intake:
     def _checks(self, row: Row, judged: JudgedRow | None) -> Iterator[str]:
         """Statements of verifier and board on a submitted row."""
         first = row.records[0]
-        subject = first.method.name, first.method.origin, str(first.choice["dataset"]), first.preset
-        handed, unanswered = self.draws.get(subject, (0, 0))
+        handed = self.draws.like(first, None if judged is None else judged.draw)
         if judged is not None and judged.draw is not None:
             yield (f"Keys, row orders and splits follow from draw {judged.draw} of the board, which was made after "
                    "code, parameters and data were committed.")  # fmt: skip
         else:
             yield "Its author chose the run secret, and could have handed in the best of many."
         if handed:
-            yield f"Draws handed out for this method, data set and preset: {handed}, of these {unanswered} unanswered."
+            yield (
+                "Draws handed out on this data set and preset for a method of this name, with this code or of this "
+                f"author's key: {len(handed)}, of these {len(handed - self.draws.answered)} unanswered."
+            )
         if (tries := self.tries.get(subject_of(first), 1)) > 1:
             yield f"Handed in {tries} times: the first that was checked furthest stands, or the first not withdrawn."
         yield from [] if judged is None else judged.sentences()
@@ -164,7 +191,7 @@ class Intake:
 
 
 def intake(
-    *sources: Results, verdicts: tuple[Verdict, ...] = (), draws: Draws | None = None, withdrawn: Sequence[Results] = ()
+    *sources: Results, verdicts: tuple[Verdict, ...] = (), draws: Draws = NO_DRAWS, withdrawn: Sequence[Results] = ()
 ) -> Intake:
     """Read every record of the sources; refusals are named without folder.
 
@@ -218,7 +245,7 @@ def intake(
             refused += lost
     folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
     refused.sort(key=lambda refusal: (refusal.name, refusal.reason))
-    return Intake(tuple(accepted), folders, tuple(refused), pictures, origins, references, judged, draws or {}, tries)
+    return Intake(tuple(accepted), folders, tuple(refused), pictures, origins, references, judged, draws, tries)
 
 
 def subject_of(record: Record) -> Subject:

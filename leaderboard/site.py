@@ -22,7 +22,7 @@ from bench.results.signed_json import AlteredError
 from bench.results.verdict import Verdict
 from leaderboard.api import MANIFEST, manifest
 from leaderboard.edition import Edition
-from leaderboard.intake import Draws, Intake, Refusal, address, boards, intake
+from leaderboard.intake import NO_DRAWS, Draws, Intake, Refusal, address, boards, intake
 from leaderboard.pages import Page, code, inputs, plain, render
 from leaderboard.tables import can_write_parquet
 
@@ -112,7 +112,7 @@ def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
 
 def build(
     results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = (),
-    refused: Sequence[tuple[str, str]] = (), draws: Draws | None = None,
+    refused: Sequence[tuple[str, str]] = (), draws: Draws = NO_DRAWS,
     withdrawn: Sequence[Results] = (),
 ) -> Path:  # fmt: skip
     """Write the pages into `site` and return the index page.
@@ -136,7 +136,7 @@ def build(
     """
     if not results.root.is_dir():
         raise NotADirectoryError(f"expected a results folder, got {results.root}; `bench run` makes one")
-    made_from = _made_from((results, *more), verdicts, refused, draws or {}, withdrawn)
+    made_from = _made_from((results, *more), verdicts, refused, draws, withdrawn)
     old = _ledger(site)
     if old.made_from == made_from and not altered(site):
         return site / "index.html"
@@ -178,7 +178,11 @@ def _made_from(
     """A hash of all inputs of a site."""
     contents = [[source.fingerprint(), sorted(source.trusted or ()), source.trusted is None] for source in sources]
     judged = [verdict.model_dump(mode="json") for verdict in verdicts]
-    handed = [repr(sorted(draws.items())), [source.fingerprint() for source in withdrawn]]
+    numbers = sorted((name, sorted(each)) for name, each in draws.handed.items())
+    handed = [
+        repr((numbers, sorted(draws.keys.items()), sorted(draws.answered))),
+        [source.fingerprint() for source in withdrawn],
+    ]
     return inputs("site", code(), contents, judged, list(map(list, refused)), can_write_parquet(), handed)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.workbench.choice import Choice
     from leaderboard.board import Row
     from leaderboard.comparison import Compared, Ranked
+    from leaderboard.intake import Draws
     from leaderboard.published import Publication
     from leaderboard.quotation import Misquoted
     from leaderboard.reach import Step
@@ -295,21 +296,18 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
     return index, [*problems(), *refused, *unread]
 
 
-def _draws(
-    verdicts: Sequence[Verdict],
-) -> tuple[dict[tuple[str, str, str, str], tuple[int, int]], list[tuple[str, str]]]:
-    """Draws handed out and unanswered, by subject; or the register's fault."""
-    from bench.exchange.draws import DrawError, registered, unanswered
+def _draws(verdicts: Sequence[Verdict]) -> tuple[Draws, list[tuple[str, str]]]:
+    """Draws handed out, and those that rows answer; or the register's fault."""
+    from bench.exchange.draws import DrawError, handed_out, registered
     from bench.results.verdict import verifiers
-    from leaderboard.intake import DRAWS, VERIFIERS
+    from leaderboard.intake import DRAWS, NO_DRAWS, VERIFIERS, Draws
 
     try:
         register = registered(DRAWS, verifiers(VERIFIERS))
     except DrawError as error:
-        return {}, [("draws", str(error))]
-    answered = {row.draw for verdict in verdicts for row in verdict.rows.values() if row.draw is not None}
-    subjects = [each for one in register for each in {row.subject for row in one.draw.commitment.rows}]
-    return {each: (subjects.count(each), unanswered(register, each, answered)) for each in subjects}, []
+        return NO_DRAWS, [("draws", str(error))]
+    answered = frozenset(row.draw for verdict in verdicts for row in verdict.rows.values() if row.draw is not None)
+    return Draws(handed_out(register), {one.draw.number: one.draw.author for one in register}, answered), []
 
 
 def publish(place: Place, to: Path | None = None) -> Publication:
@@ -466,22 +464,24 @@ def submit(
 def verify(
     bundle: Path, place: Place, *, secret: Path | None = None, rerun: int | None = None, sealed: bool = False,
     signer: SigningKey | None = None, out: Path | None = None, register: Path | None = None,
+    received: str | None = None,
 ) -> Verification:  # fmt: skip
     """Judge a bundle again and write the verdict (`bench.exchange.verify`).
 
-    `register` is the folder of the board's draws; None stands for the project's, if this is a checkout.
+    `register` is the folder of the board's draws; None stands for the project's, if this is a checkout. `received` is
+    when the board got the bundle, by the board's own clock; None for now.
     """
     from bench.exchange import verify as room
     from bench.exchange.disclosed_secrets import Disclosed
 
     apart = Disclosed.read(secret) if secret else None
     return room.verify(
-        bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out, board=_register(register),
-        strongest=_strongest,
+        bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out,
+        board=_register(register, received), strongest=_strongest,
     )  # fmt: skip
 
 
-def _register(folder: Path | None) -> Drawn | None:
+def _register(folder: Path | None, received: str | None) -> Drawn | None:
     """The draws of a register, signed by the board's keys. Raises UsageError.
 
     The keys are those in `leaderboard/verifiers/`, or in the folder that is named.
@@ -495,9 +495,17 @@ def _register(folder: Path | None) -> Drawn | None:
 
     if folder is None and not VERIFIERS.is_dir():
         return None  # an installed package
-    trusted = verifiers(VERIFIERS) if folder is None else verifiers(folder)
+    trusted, time = verifiers(VERIFIERS) if folder is None else verifiers(folder), datetime.now(UTC)
+    if received is not None:
+        try:
+            time = datetime.fromisoformat(received)
+        except ValueError as error:
+            raise UsageError(f"--received must be a date or time, such as 2026-11-27, got {received!r}") from error
+        time = time.replace(tzinfo=time.tzinfo or UTC)
+        if time > datetime.now(UTC):
+            raise UsageError(f"--received must be a time of the past, got {received}")
     try:
-        return Board(registered(folder or DRAWS, trusted), datetime.now(UTC))
+        return Board(registered(folder or DRAWS, trusted), time)
     except DrawError as error:
         raise UsageError(f"the register of draws: {error}") from error
 

@@ -174,10 +174,13 @@ def _tiers(
 
 @dataclass(frozen=True)
 class Board:
-    """A board's register of draws, and the time of the check."""
+    """A board's register of draws, and when it received the bundle, by its own clock.
+
+    An author's word on that time would let draws be answered for ever.
+    """
 
     register: Sequence[SignedDraw]
-    now: datetime
+    received: datetime
 
 
 def _draw_of(bundle: Bundle, checked: Checked, board: Board | None) -> Draw | None:
@@ -192,8 +195,12 @@ def _draw_of(bundle: Bundle, checked: Checked, board: Board | None) -> Draw | No
     if board is not None:
         if found.digest not in {one.digest for one in board.register}:
             raise _Refused(DRAW, f"draw {draw.number} is not in the board's register")
-        if draw.is_over(board.now):
-            raise _Refused(DRAW, f"draw {draw.number} had to be answered by {draw.expires}")
+        if draw.is_over(board.received):
+            raise _Refused(
+                DRAW,
+                f"draw {draw.number} had to be answered by {draw.expires}, and its bundle came at "
+                f"{board.received.isoformat(timespec='seconds')}",
+            )
     for name, reason in draw.faults(checked.records):
         raise _Refused(name, reason)
     return draw

@@ -63,6 +63,7 @@ class CommittedRow(Part):
     Args:
         method, dataset: As the command line takes them; `origin` is the package of the method.
         records: A hash of all that decides each measurement but for the draw, by evaluator.
+        code: The digest of the method's code; empty in commitments of earlier versions.
     """
 
     method: str
@@ -70,11 +71,14 @@ class CommittedRow(Part):
     dataset: str
     preset: str
     records: dict[str, str]
+    code: str = ""
 
-    @property
-    def subject(self) -> tuple[str, str, str, str]:
-        """Method without parameters, origin, data set and preset."""
-        return parse(self.method).name, self.origin, self.dataset, self.preset
+    def names(self, key: str) -> Iterator[tuple[str, ...]]:
+        """What its draws are counted by: name and origin, code, and the key of its author; on its data and preset."""
+        place = self.dataset, self.preset
+        yield ("name", parse(self.method).name, self.origin, *place)
+        yield from [("code", self.code, *place)] if self.code else []
+        yield from [("key", key, *place)] if key else []
 
 
 class Commitment(Part):
@@ -101,6 +105,7 @@ class Draw(Part):
         value: 256 bits from the board's operating system.
         created, expires: When it was drawn, and until when it must be answered, in UTC.
         previous: The digest of the draw before it; empty for the first.
+        author: The public key that signed the commitment; empty if none did.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -112,6 +117,7 @@ class Draw(Part):
     created: str
     expires: str
     previous: str
+    author: str = ""
 
     @property
     def secret(self) -> Secret:
@@ -183,7 +189,7 @@ def commit(specs: Sequence[RunSpec], place: Place, out: Path, signer: SigningKey
             records = {each.name: committed_hash(record_inputs(cell, data, each, None), shown) for each in asked}
             row = CommittedRow(
                 method=method.written, origin=method.origin, dataset=str(shown["dataset"]), preset=cell.choice.preset,
-                records=records,
+                records=records, code=method.code,
             )  # fmt: skip
             rows[_without_seed(cell)] = row
     made = Commitment(made_by=f"veil-bench {version('veil-bench')}", created=_now(datetime.now(UTC)),
@@ -217,7 +223,7 @@ def draw(path: Path, register: Path, signer: SigningKey, *, days: int = DAYS) ->
         UsageError: It is no commitment, it was answered already, or the register is not whole.
     """
     try:
-        commitment = _read(path, Commitment, COMMITTED)[0]
+        commitment, author = _read(path, Commitment, COMMITTED)
         before = registered(register)
     except DrawError as error:
         raise UsageError(str(error)) from error
@@ -227,6 +233,7 @@ def draw(path: Path, register: Path, signer: SigningKey, *, days: int = DAYS) ->
     made = Draw(
         number=len(before) + 1, commitment=commitment, value=Secret.fresh().content.hex(), created=_now(now),
         expires=_now(now + timedelta(days=days)), previous=before[-1].digest if before else "",
+        author=author or "",
     )  # fmt: skip
     make_folder(register)
     target = register / f"{made.number:04d}{ENDING}"
@@ -308,10 +315,13 @@ def parsed(content: bytes, name: str) -> SignedDraw:
     return SignedDraw(found, hashlib.sha256(content).hexdigest(), signer)
 
 
-def unanswered(register: Iterable[SignedDraw], subject: tuple[str, str, str, str], answered: AbstractSet[int]) -> int:
-    """The number of draws for a subject that no bundle answers."""
-    mine = [one.draw for one in register if any(row.subject == subject for row in one.draw.commitment.rows)]
-    return sum(each.number not in answered for each in mine)
+def handed_out(register: Iterable[SignedDraw]) -> dict[tuple[str, ...], frozenset[int]]:
+    """Numbers of draws by what they are counted by (`CommittedRow.names`)."""
+    found: dict[tuple[str, ...], frozenset[int]] = {}
+    for each in (one.draw for one in register):
+        for name in {name for row in each.commitment.rows for name in row.names(each.author)}:
+            found[name] = found.get(name, frozenset()) | {each.number}
+    return found
 
 
 def _now(time: datetime) -> str:

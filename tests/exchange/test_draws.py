@@ -12,9 +12,10 @@ import pytest
 from made import submissions
 from made.submissions import METHOD, Handed, forged, judged, place_of, run, spec, tiers
 
+from bench.api import boards
 from bench.exchange import check, draws
 from bench.exchange.bundle_tiers import Board, Verified
-from bench.exchange.draws import DrawError, registered, unanswered
+from bench.exchange.draws import DrawError, handed_out, registered
 from bench.exchange.submit import submit
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
@@ -112,9 +113,10 @@ def test_draws_that_were_never_answered_are_counted(answered: Answered, tmp_path
         path.write_bytes(signed_json.written(signed_json.attest(content, draws.COMMITTED)))
         draws.draw(path, register, answered.key)
     known = registered(register, {answered.key.public})
-    (subject,) = {row.subject for one in known for row in one.draw.commitment.rows}
-    assert [unanswered(known, subject, done) for done in (set(), {2}, {1, 2, 3})] == [3, 2, 0]
-    assert unanswered(known, ("another", *subject[1:]), set()) == 0
+    (row,) = {(row.origin, row.code, row.dataset, row.preset) for one in known for row in one.draw.commitment.rows}
+    origin, code, *where = row
+    handed = handed_out(known)
+    assert handed == {("name", METHOD, origin, *where): {1, 2, 3}, ("code", code, *where): {1, 2, 3}}
     (register / "0002.draw.json").unlink()
     with pytest.raises(DrawError, match="the register is not whole"):
         registered(register)
@@ -135,7 +137,7 @@ def test_forged_unknown_and_late_draws_are_refused(answered: Answered, tmp_path:
     assert "is signed by no key" in refusal(judged(altered(answered, lambda draw: None, None), board=board))
     edited = answered.draw.read_bytes().replace(b'"number": 1', b'"number": 9')
     assert "altered" in refusal(judged(forged(answered.handed, {}, **{"draw.json": edited}), board=board))
-    late = replace(board, now=datetime.now(UTC) + timedelta(days=91))
+    late = replace(board, received=datetime.now(UTC) + timedelta(days=91))
     assert "had to be answered by" in refusal(judged(answered.handed.bundle, board=late))
     with pytest.raises(DrawError, match="none of the board's"):
         registered(answered.register, {mine.public})
@@ -181,3 +183,14 @@ def test_a_folder_with_a_secret_of_its_own_answers_no_draw(answered: Answered, t
     wanted = seeded(spec([METHOD], controls=False), draws.read(answered.draw).draw.seed)
     with pytest.raises(UsageError, match="has a run secret of its own"):
         draws.begin(answered.draw, [wanted], results)
+
+
+@pytest.mark.parametrize(
+    ("time", "said"), [("2099-01-01", "must be a time of the past"), ("soon", "must be a date or time, such as")]
+)
+def test_when_a_bundle_came_is_a_time_of_the_past(answered: Answered, tmp_path: Path, time: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        boards.verify(
+            answered.handed.bundle.path, place_of(tmp_path / "r", answered.handed.cache), register=answered.register,
+            received=time,
+        )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from bench.results.verdict import Judged, JudgedRow, Tier, Verdict
 from bench.workbench.inputs import PROTOCOL
 from leaderboard import published
 from leaderboard.api import MANIFEST
-from leaderboard.intake import Intake, intake
+from leaderboard.intake import Draws, Intake, intake
 from leaderboard.site import build
 
 DAY = "2025-01-02T03:04:05+00:00"
@@ -117,11 +118,23 @@ def test_a_withdrawn_bundle_is_counted_and_its_reason_shown(tmp_path: Path) -> N
 def test_draws_without_an_answer_are_shown_on_the_row(tmp_path: Path) -> None:
     one = seed(0)
     own, theirs = keep(tmp_path / "own", current("noise")), keep(tmp_path / "a", one)
-    subject = (one.method.name, one.method.origin, str(one.choice["dataset"]), one.preset)
+    place = str(one.choice["dataset"]), one.preset
+    draws = Draws(
+        {
+            ("name", one.method.name, one.method.origin, *place): frozenset({4, 5}),
+            ("code", one.method.code, *place): frozenset({4, 6}),  # under another name
+            ("key", "author", *place): frozenset({4, 7, 8}), ("key", "another", *place): frozenset({9}),
+            ("key", "author", "another set", one.preset): frozenset({10}),
+        },
+        keys={4: "author", 9: "another"}, answered=frozenset({4, 6}),
+    )  # fmt: skip
     told = judging("2026-05-01", one, draw=4)
-    (row,) = (row for row in intake(own, theirs, verdicts=(told,), draws={subject: (5, 3)}).rows if row.checks)
+    (row,) = (row for row in intake(own, theirs, verdicts=(told,), draws=draws).rows if row.checks)
     assert "follow from draw 4 of the board" in row.checks[0]
-    assert row.checks[1].endswith("preset: 5, of these 3 unanswered.")
+    assert row.checks[1].endswith("or of this author's key: 5, of these 3 unanswered.")
+    renamed = replace(draws, handed={name: numbers for name, numbers in draws.handed.items() if name[0] != "name"})
+    (row,) = (row for row in intake(own, theirs, verdicts=(told,), draws=renamed).rows if row.checks)
+    assert row.checks[1].endswith(": 4, of these 2 unanswered.")
     (row,) = (row for row in intake(own, theirs).rows if row.checks)
     assert row.checks == ("Its author chose the run secret, and could have handed in the best of many.",)
     assert row.tiers == {one.evaluator: "self-reported"}

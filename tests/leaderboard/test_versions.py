@@ -29,3 +29,11 @@ def test_two_methods_have_code_of_their_own() -> None:
 def test_values_are_no_code() -> None:
     old, new = made("identity", "2025-01-01", seed="1"), made("noise", "2025-01-02", seed="2")
     assert by_earlier_code([old, new]) == frozenset()
+
+
+def test_records_that_were_not_measured_again_make_no_other_code_an_earlier_one() -> None:
+    """A date is its author's word: old code under a late date would be the newest, and the board's own the earlier."""
+    own = made("identity", "2025-01-01", attack_code="a")
+    theirs = made("mine", "2025-01-02", attack_code="of before").model_copy(update={"digest": "d" * 64})
+    assert by_earlier_code([own, theirs], {"d" * 64}) == {("d/mine", "contrastive")}
+    assert by_earlier_code([own, theirs]) == {("d/identity", "contrastive")}

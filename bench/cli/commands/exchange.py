@@ -137,6 +137,11 @@ def verify(
         Path | None,
         switch("folder of the board's draws and its public keys (default: the project's)", metavar="DIR", group=BUNDLE),
     ] = None,
+    received: Annotated[
+        str | None,
+        switch("when the board received the bundle, in UTC: its draw must be answered by then (default: now)",
+               metavar="TIME", group=BUNDLE),
+    ] = None,
     data_root: Annotated[
         tuple[Path, ...],
         switch("folder above the data sets (or BENCH_DATA)", name="--data-root", metavar="DIR", group=BUNDLE),
@@ -150,7 +155,7 @@ def verify(
     signer = SigningKey.read(sign) if sign else None
     done = boards.verify(
         bundle, running.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
-        signer=signer, out=verdict, register=register,
+        signer=signer, out=verdict, register=register, received=received,
     )  # fmt: skip
     _print_notes(done)
     if done.verified.verdict is None:
