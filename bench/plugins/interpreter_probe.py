@@ -119,8 +119,10 @@ def _prefixes(path: Path) -> list[Path]:
 
 
 def _shown(path: Path) -> list[Path]:
-    files = [each for each in (path, path.resolve()) if each.exists() and not each.is_relative_to("/usr")]
-    return list(dict.fromkeys([*(part for place in _prefixes(path) for part in environments.parts(place)), *files]))
+    places = [part for place in _prefixes(path) for part in environments.parts(place)]
+    files = [each for each in (path, path.resolve()) if each.exists()]
+    apart = [each for each in files if not any(each.is_relative_to(place) for place in (*places, Path("/usr")))]
+    return list(dict.fromkeys([*places, *apart]))
 
 
 def run(command: Sequence[str], failure: str, variables: dict[str, str] | None = None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from made.cells import choice, place
-from made.environments import OWN_TIME, image
+from made.environments import OWN_TIME, image, numpy_alone
 
 from bench import image_root, sandbox
 from bench.cli import main
@@ -238,3 +238,15 @@ def test_the_python_that_a_user_names_is_asked_in_a_sandbox(tmp_path: Path) -> N
         environment_build.add(Wanted.of([str(plugin)], python=str(python), alone=True, sandbox=True))
     assert not marked.exists()
     shutil.rmtree(tmp_path / "own")
+
+
+@needs_sandbox
+def test_a_python_behind_a_link_is_asked_and_used_in_a_sandbox(tmp_path: Path) -> None:
+    """As of an environment: its folder is shown, and that of the installation which its pyvenv.cfg names."""
+    python = numpy_alone(tmp_path / "alone")
+    assert python.is_symlink()
+    plugin = tmp_path / "own_time.py"
+    plugin.write_text(OWN_TIME)
+    made = environment_build.add(Wanted.of([str(plugin)], python=str(python), alone=True, sandbox=True))
+    assert made.manifest.interpreter == python
+    assert {each.name for each in made.manifest.plugins} == {"additive", "centred"}
