@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench import seccomp_filter
+from bench.isolation.room import DiedError, Room
 from bench.sandbox import confined, empty_caches, why_not, why_unfiltered, why_whispers
 from bench.seccomp_filter import Architecture
 
@@ -290,8 +291,18 @@ def test_programs_of_another_interface_do_not_run() -> None:
     assert answer(intel, (1 << 30) + 1) == ABSENT  # x32
 
 
+@pytest.mark.parametrize("end", ["kill -SYS $$", "exit 159"])  # as bubblewrap passes the signal on
+def test_a_program_that_the_filter_kills_is_explained(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = object.__new__(Room)
+    room._process = subprocess.Popen(["sh", "-c", end])
+    monkeypatch.setattr(Room, "close", lambda room: None)
+    with pytest.raises(DiedError, match=r"SIGSYS .a program of 32 bits.* use one of 64 bits"):
+        room._died()
+
+
 def test_another_architecture_is_without_a_filter_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    monkeypatch.setattr("bench.sandbox.BWRAP", "bwrap")
     assert why_unfiltered() == "no filter of system calls is written for riscv64"
     assert "no filter of system calls" in str(why_whispers())
     assert "--seccomp" not in confined(["true"], folder=None, files=(), device="cpu")
