@@ -60,6 +60,13 @@ NETWORK = (
 )  # fmt: skip
 INSTALLERS = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_", "REQUESTS_CA_")
 NVIDIA = ("/dev/nvidia*", "/dev/nvidia-caps/*")
+COUNTERS = (
+    "/sys/fs", "/sys/kernel", "/sys/power", "/sys/firmware", "/sys/block", "/sys/class/block", "/sys/class/net",
+    "/sys/class/bdi", "/sys/class/thermal", "/sys/class/powercap", "/sys/devices/virtual/net",
+    "/sys/devices/virtual/block", "/sys/devices/virtual/bdi", "/sys/devices/virtual/thermal",
+    "/sys/devices/virtual/powercap",
+)  # fmt: skip
+"""Folders with counters of the whole machine, which CUDA does not read; sandboxes without CUDA have no /sys."""
 
 
 def confined(
@@ -117,6 +124,8 @@ def confined(
             for found in sorted(Path("/").glob(pattern[1:])):
                 line += ["--dev-bind", str(found), str(found)]
         line += ["--ro-bind-try", "/sys", "/sys"]
+        for name in filter(os.path.isdir, COUNTERS):
+            line += ["--tmpfs", name, "--remount-ro", name]
     if folder is not None:
         line += ["--ro-bind", str(folder / "in"), f"{ROOM}/in"]
         for name in ("out", "kept"):

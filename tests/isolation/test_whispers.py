@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import seccomp_filter
+from bench import sandbox, seccomp_filter
 from bench.isolation.room import DiedError, Room
 from bench.sandbox import confined, empty_caches, why_not, why_unfiltered, why_whispers
 from bench.seccomp_filter import Architecture
@@ -289,6 +289,17 @@ def test_programs_of_another_interface_do_not_run() -> None:
     for here, others in ((intel, (0x40000003, arm.audit)), (arm, (0x40000028, intel.audit))):  # i386, ARM of 32 bits
         assert {answer(here, 63, audit=other) for other in others} == {seccomp_filter.KILL}
     assert answer(intel, (1 << 30) + 1) == ABSENT  # x32
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no sandbox here: {why_not()}")
+def test_a_sandbox_with_an_accelerator_shows_no_counters_of_the_machine_below_sys() -> None:
+    places = [place for place in sandbox.COUNTERS if Path(place).is_dir()]
+    assert any(any(Path(place).iterdir()) for place in places)
+    for device, wanted in (("cuda", "0"), ("cpu", "absent")):
+        look = 'test -d /sys/devices || { echo absent; exit; }; for place in "$@"; do ls -A "$place"; done | wc -l'
+        line = confined(["sh", "-c", look, "sh", *places], folder=None, files=(), device=device)
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert (done.stdout.strip(), done.returncode) == (wanted, 0), done.stderr
 
 
 @pytest.mark.parametrize("end", ["kill -SYS $$", "exit 159"])  # as bubblewrap passes the signal on
