@@ -117,6 +117,25 @@ class PairLevel:
 
 
 @dataclass(frozen=True, eq=False)
+class ExchangedAreas:
+    """ReID AUC of true links and of links with people exchanged.
+
+    Args:
+        level: Of the links: an attack's primary figure is by person if people have several images, else by image.
+        areas: (1 + sets,) float64, mean over keys, the true links first (`bench.pairs.exchanged_areas`).
+        people: A hash of the exchanges.
+    """
+
+    level: Literal["image", "patient"]
+    areas: torch.Tensor
+    people: str
+
+    def __post_init__(self) -> None:
+        if self.areas.ndim != 1 or len(self.areas) < 2 or not bool(self.areas.isfinite().all()):
+            raise ValueError(f"expected the area of each exchange, two or more, got {tuple(self.areas.shape)}")
+
+
+@dataclass(frozen=True, eq=False)
 class PairEvidence:
     """One attack against one method: counts by key and data sample.
 
@@ -132,6 +151,7 @@ class PairEvidence:
         seed: For the null distribution's own draws.
         primary: A correct pair is a released row and the raw row that it was made for; None if rows are not mixed.
         people: People identified by Eve's first guesses; None if not measured.
+        exchanged: ReID AUC among those of exchanged people; None with too few people to exchange.
     """
 
     shape: tuple[int, int]
@@ -145,6 +165,7 @@ class PairEvidence:
     seed: int
     primary: PairLevel | None = None
     people: PersonRisk | None = None
+    exchanged: ExchangedAreas | None = None
 
     def level(self, name: Literal["image", "patient"]) -> PairLevel:
         """The counts at that level; NotApplicable for "patient" without subjects."""

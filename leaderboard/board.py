@@ -26,9 +26,9 @@ from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Reco
 from bench.types import Source
 from bench.workbench.inputs import COMMITMENT, drawn_people, is_code
 from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
-from leaderboard.entries import Column, Entry, columns, entry, number, reason
+from leaderboard.entries import Column, Entry, columns, entry, interval, number, reason
 from leaderboard.names import digest, label, slug
-from leaderboard.panel import Panel, Word, membership_panel, not_rated, panel, standing
+from leaderboard.panel import Panel, Standing, membership_panel, not_rated, panel, standing
 from leaderboard.reach import MEMBERSHIP, PAIRS, Ladder, Step, shipped, steps
 
 KIND = "honesty"
@@ -40,7 +40,10 @@ OWN_PEOPLE = "its author had the secret that draws these people: the method coul
 LOOKED_UP = "others can have these images and labels: a method could carry them, and look test images up"
 MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even if no row has a figure
 FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
-SILENT = frozenset({"not-run", "not-applicable"})  # the reasons stand below the table
+UTILITIES = frozenset(
+    {UTILITY, "linear-probe-auc", "noise-robust-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy"}
+)
+SILENT = frozenset({"not-run", "not-applicable", "no-power"})  # the reasons stand below the table
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,8 @@ class Row:
         return self.records[0].device
 
     @property
-    def standing(self) -> tuple[Word, str]:
-        """Its verdict in two words, and in full."""
+    def standing(self) -> Standing:
+        """Its verdict: kind, label, and in full."""
         return standing((self.panel, self.membership))
 
     @property
@@ -159,9 +162,45 @@ def rows(
         mine = sorted(cells[key], key=lambda record: record.evaluator)
         near = [other for place in sorted({_place(record) for record in mine}) for other in controls.get(place, ())]
         panels = panel(mine, near, reached, theirs), membership_panel(mine, near, theirs)
-        row = _row(key[0], mine, *panels, shown, earlier)
+        row = _powerless(_row(key[0], mine, *panels, shown, earlier), near)
         board.append(replace(row, public_model=_public_model(near), looked_up=looked_up(mine[0])))
     return board
+
+
+def _powerless(row: Row, references: Sequence[Record]) -> Row:
+    """The row without utilities that raw images themselves do not surely have."""
+    raw = [record for record in references if record.method.role == "hides nothing" and record.status == "ok"]
+    entries = dict(row.entries)
+    for name in UTILITIES & entries.keys():
+        score = next((record.scores[name] for record in raw if name in record.scores), None)
+        if entries[name].score is not None and score is not None and not surely_useful(score):
+            digits = entries[name].column.digits
+            chance = (
+                ""
+                if score.null_low is None
+                else f", and chance gives {interval(score.null_low, score.null_high, digits)}"
+            )
+            why = (
+                f"raw images have {entries[name].column.title} {number(score.value, digits)} "
+                f"({interval(score.low, score.high, digits)}){chance}: this size tells no method from another"
+            )
+            entries[name] = replace(entries[name], status="no-power", score=None, unrated=why)
+    return replace(row, entries=entries)
+
+
+def surely_useful(score: ScoreRecord) -> bool:
+    """True if a figure of raw images is surely better than chance.
+
+    It lies beyond the 95 % interval of chance, and its own interval beyond the mean of chance.
+    """
+    if score.null is None:
+        return True
+    higher = score.better == "higher"
+    edge, end = (score.null_high, score.low) if higher else (score.null_low, score.high)
+    sign = 1 if higher else -1
+    return all(one is None or sign * one > sign * other for one, other in ((end, score.null),)) and (
+        edge is None or sign * score.value > sign * edge
+    )
 
 
 def _public_model(references: Iterable[Record]) -> ScoreRecord | None:
@@ -295,7 +334,11 @@ def machine(record: Record) -> str:
 
 def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:
     """The columns of a table: main ones, and those with a figure."""
-    return [c for c in shown if c.name in MAIN or any(row.entries[c.name].status not in SILENT for row in some)]
+    idle = {name for row in some for name, entry in row.entries.items() if entry.status == "no-power"}
+    return [
+        c for c in shown
+        if (c.name in MAIN and c.name not in idle) or any(row.entries[c.name].status not in SILENT for row in some)
+    ]  # fmt: skip
 
 
 def apart(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Column]]:

@@ -26,8 +26,8 @@ LABEL = "Veil Bench"
 PUBLISHER = "The Veil Bench developers"
 LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # of a badge: pixels at a letter height of 11
 COLOURS: Mapping[Word, str] = {
-    "broken": "#b4232a", "members told": "#b4232a", "dented": "#a15c00", "not broken": "#1f6f43",
-    "members not told": "#1f6f43",
+    "broken": "#b4232a", "members told": "#b4232a", "leaks": "#a15c00", "no leak above a bound": "#1f6f43",
+    "no members above a bound": "#1f6f43",
 }  # fmt: skip
 GREY = "#5b636b"  # of verdicts without a finding
 MOST_ENTRIES = 100
@@ -127,7 +127,7 @@ def message(row: BoardRow) -> str:
     """A badge's text: verdict, data set, preset and tier."""
     line = " ".join(f"{row.dataset} {row.preset}".split())
     place = line if len(line) <= 32 else f"{line[:31]}…"
-    return f"{'reference' if row.reference else row.verdict} · {place} · {row.tier}"
+    return f"{'reference' if row.reference else row.label} · {place} · {row.tier}"
 
 
 def colour(row: BoardRow) -> str:

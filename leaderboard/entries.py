@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.contract.metric import GROUPS
+from bench.contract.metric import GROUPS, SIMILARITY
 from bench.results.records import MetricRecord, Record, ScoreRecord, Status
 from bench.results.verdict import FLOOR
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 
-EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run"]
+EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run", "no-power"]
+SIMILAR = ("max-dispersion", "nearest-neighbour-distance")
+"""Metrics of that group, also where older records name another."""
 Position = Literal["inside", "better", "worse"]
 """Against chance: not distinguishable, or on the side that an owner wants or does not."""
 WORDS: Mapping[EntryStatus, str] = {
@@ -21,6 +23,7 @@ WORDS: Mapping[EntryStatus, str] = {
     "failed": "failed",
     "timed-out": "timed out",
     "not-run": "not run",
+    "no-power": "cannot be told",
 }
 GRAVITY: tuple[Status, ...] = ("failed", "timed-out", "not-applicable")
 
@@ -47,7 +50,7 @@ class Entry:
         kind: The evaluator without its attack.
         attacked: Whether an attack gave the figure.
         certified: Whether that attack's controls hold; True for figures that no attack gave.
-        unrated: Why a figure that an attack gave is not rated; empty if it is.
+        unrated: Why a figure that an attack gave is not rated, or why a utility is not shown; empty if it is.
         gaps: Evaluators that should have given this figure and did not.
     """
 
@@ -80,6 +83,8 @@ class Entry:
     @property
     def reason(self) -> str:
         """The reason for a missing figure; empty for "not run"."""
+        if self.status == "no-power":
+            return self.unrated
         texts = (f"{gap.evaluator}: {gap.reason}" for gap in self.gaps if gap.status == self.status)
         return "; ".join(texts)
 
@@ -134,13 +139,13 @@ def reason(record: Record) -> str:
 
 
 def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:
-    """The figure with its p-value corrected for several tries (Šidák).
+    """An attack's figure with one-sided p, corrected for several tries (Šidák).
 
     Šidák's 1 - (1 - p)^tries: exact for independent figures, and too high for those that go together, as attacks do.
     """
-    if score.p is None or tries <= 1:
+    if (p := score.chance_does_as_well) is None or tries < 1:
         return score
-    return score.model_copy(update={"p": -math.expm1(tries * math.log1p(-score.p)) if score.p < 1 else 1.0})
+    return score.model_copy(update={"p": -math.expm1(tries * math.log1p(-p)) if p < 1 else 1.0, "sides": 1})
 
 
 def against_null(score: ScoreRecord) -> Position | None:
@@ -148,6 +153,8 @@ def against_null(score: ScoreRecord) -> Position | None:
     if score.p is not None and score.null is not None:
         if score.p >= UNLIKELY:
             return "inside"
+        if score.sides == 1:  # chance rarely does as well for the attacker
+            return "worse"
         return "better" if (score.value > score.null) == (score.better == "higher") else "worse"
     if score.null_low is None or score.null_high is None:
         return None
@@ -163,7 +170,8 @@ def beats_chance(score: ScoreRecord) -> bool:
     """
     if score.null is None or (score.value < score.null) != (score.better == "higher"):
         return False
-    return score.p < RARE if score.p is not None else against_null(score) == "worse"
+    p = score.chance_does_as_well
+    return p < RARE if p is not None else against_null(score) == "worse"
 
 
 def short(evaluator: str) -> str:
@@ -214,7 +222,9 @@ class Column(MetricRecord):
 
     @property
     def arrow(self) -> str:
-        """An arrow in the direction that is better for the data owner."""
+        """An arrow in the direction that is better for the data owner; none of similarity."""
+        if self.group == SIMILARITY:
+            return ""
         return "↑" if self.better == "higher" else "↓"
 
 
@@ -228,6 +238,7 @@ def columns(records: Iterable[Record], others: Iterable[Record] = ()) -> tuple[C
     for source in (others, records):
         for record in sorted(source, key=lambda record: (record.created, record.cell, record.evaluator)):
             metrics |= record.metrics
+    metrics |= {name: metrics[name].model_copy(update={"group": SIMILARITY}) for name in SIMILAR if name in metrics}
     return tuple(sorted((Column(name=name, **one.model_dump()) for name, one in metrics.items()), key=_place))
 
 

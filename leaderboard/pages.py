@@ -272,11 +272,18 @@ def _dataset(edition: Edition, part: Section, rows: Sequence[BoardRow]) -> Itera
             "lines": [row for row in some if not row.reference and row.applies],
             "idle": [row for row in some if not row.reference and not row.applies],
             "references": [row for row in some if row.reference],
-            "reasons": missing(edition.row_of(row) for row in some), "more_reasons": 0,
+            "reasons": missing(edition.row_of(row) for row in some), "more_reasons": 0, "powerless": _powerless(some),
         }  # fmt: skip
         pictured = rows if number == 1 else ()
         make = partial(_draw, edition, variables, pictured)
         yield Page(f"data/{names[number - 1]}", inputs(whole, number), make)
+
+
+def _powerless(rows: Sequence[BoardRow]) -> list[tuple[str, str]]:
+    """Presets with the reasons why they have no utility column."""
+    found = {(row.preset, figure.reason) for row in rows for figure in row.figures.values()
+             if figure.status == "no-power"}  # fmt: skip
+    return sorted(found)
 
 
 def _draw(edition: Edition, variables: Mapping[str, object], rows: Sequence[BoardRow]) -> str:

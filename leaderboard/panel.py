@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record, ScoreRecord
-from bench.statistics.confidence_intervals import LEVEL, RARE
+from bench.statistics.confidence_intervals import LEVEL, RARE, UNLIKELY
 from bench.types import Role
 from bench.workbench.choice import same_rows
-from leaderboard.entries import beats_chance, number, of_tries, short
+from leaderboard.bounds import Combined, bound, combined, idle, power, primary, random, singly, surely, upward
+from leaderboard.entries import beats_chance, interval, number, of_tries, short
 from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
@@ -30,30 +31,35 @@ CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), M
 BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
 TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
 Word = Literal[
-    "broken", "dented", "not broken", "members told", "members not told", "not certified", "does not apply",
-    "no attack", "not rated",
+    "broken", "leaks", "no leak above a bound", "no verdict", "members told", "no members above a bound",
+    "not certified", "does not apply", "no attack", "not rated",
 ]  # fmt: skip
-"""The verdict on a method, in two words."""
+"""The kind of verdict on a method."""
 SIGNS: Mapping[Word, str] = {
-    "not broken": "○", "members not told": "○", "dented": "◐", "members told": "◐", "broken": "✕",
-    "not certified": "?", "not rated": "–", "does not apply": "·", "no attack": "·",
+    "no leak above a bound": "≤", "no members above a bound": "≲", "no verdict": "…", "leaks": "◐", "members told": "◧",
+    "broken": "✕", "not certified": "?", "not rated": "–", "does not apply": "·", "no attack": "∅",
 }  # fmt: skip
-"""Every verdict with its sign, from the best for a data owner to those without a finding."""
+"""Every verdict with a sign of its own, from the best for a data owner to those without a finding."""
 MEANINGS: Mapping[Word, str] = {
-    "not broken": "no certified attack did better than chance; a stronger attack still may",
-    "members not told": "no certified membership attack did better than chance",
-    "dented": "an attack did better than chance, but did not surely find people in few guesses",
+    "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
+    "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
+    "no members above a bound": "certified membership attacks did no better than chance; with 95 % confidence the AUC "
+    "of each is at most the printed bound",
+    "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
+    "run or converge, or keys are too few. This says nothing of safety",
+    "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
+    "finds people in few guesses",
     "members told": "an attack tells members from others better than chance",
     "broken": "an attack finds people in fewer than 5 guesses and in a twentieth of the guesses of chance (both by the "
     "upper end of the 95 % interval)",
     "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
-    "not rated": "the method broke a promise, the check did not run, it refused a request, or keys are too few",
+    "not rated": "the method broke a promise, the check did not run, or it refused a request",
     "does not apply": "the release has nothing that these attacks could match to people",
     "no attack": "no attack ran",
 }
 GRAVEST: tuple[Word, ...] = (
-    "not rated", "broken", "members told", "dented", "not certified", "not broken", "members not told",
-    "does not apply",
+    "not rated", "broken", "members told", "leaks", "not certified", "no verdict", "no leak above a bound",
+    "no members above a bound", "does not apply",
 )  # fmt: skip
 
 
@@ -65,11 +71,13 @@ class Member:
         evaluator: Its record's name.
         controls: All of them, the method on which it must find something first.
         rungs: Its reach, from the plainest encoder up; none for attacks on membership.
+        idle: Why it supports no bound though it is certified; empty if it does.
     """
 
     evaluator: str
     controls: tuple[Control, ...]
     rungs: tuple[Rung, ...]
+    idle: str = ""
 
     @property
     def certified(self) -> bool:
@@ -96,8 +104,12 @@ class Panel:
 
     Args:
         headline: The strongest certified attack.
-        word, verdict: The verdict in two words, and in full.
-        tries: How many figures certified attacks have: chance has as many tries.
+        word, verdict: The kind of verdict, and the verdict in full.
+        tries: How many certified attacks have a figure: chance has as many tries.
+        label: The verdict as tables print it: its kind, with the bound if it has one.
+        bound: The largest upper limit over the attacks that count; None without one.
+        p: The probability that chance does as well as all certified attacks together; None if unknown.
+        power: The least ReID AUC that one of them would have shown with probability .8; None if unknown.
     """
 
     members: tuple[Member, ...]
@@ -105,6 +117,15 @@ class Panel:
     word: Word
     verdict: str
     tries: int = 1
+    label: str = ""
+    bound: float | None = None
+    p: float | None = None
+    power: float | None = None
+
+    @property
+    def shown(self) -> str:
+        """The verdict as tables print it."""
+        return self.label or self.word
 
     def standing(self, evaluator: str) -> str:
         """The standing of that attack, in words."""
@@ -128,14 +149,28 @@ class Control:
     theirs: bool = False
 
 
-def standing(panels: Iterable[Panel]) -> tuple[Word, str]:
+@dataclass(frozen=True)
+class Standing:
+    """A row's verdict over its panels: the gravest word, its label, all sentences, and its bound."""
+
+    word: Word
+    label: str
+    sentence: str
+    bound: float | None = None
+
+
+def standing(panels: Iterable[Panel]) -> Standing:
     """The gravest word of a row's panels, and the verdict of each."""
     shown = [panel for panel in panels if panel.members]
-    words = {panel.word for panel in shown}
     verdicts = [panel.verdict for panel in shown] or ["no attack ran"]
     if any(member.theirs for panel in shown for member in panel.members):
         verdicts.append("certified by controls that its author alone measured")
-    return next((word for word in GRAVEST if word in words), "no attack"), "; ".join(verdicts)
+    sentence = "; ".join(verdicts)
+    for word in GRAVEST:
+        for panel in shown:
+            if panel.word == word:
+                return Standing(word, panel.shown, sentence, panel.bound)
+    return Standing("no attack", "no attack", sentence)
 
 
 def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, theirs: Set[str] = frozenset()) -> Panel:
@@ -152,12 +187,10 @@ def panel(records: Sequence[Record], pool: Sequence[Record], ladder: Ladder, the
     certified = {member.evaluator for member in members if member.certified}
     scored = [record for record in attacks if record.evaluator in certified and "guesswork" in record.scores]
     strongest = min(scored, key=lambda record: strength(record, len(scored)), default=None)
-    tries = sum(len(record.scores) for record in scored)
-    word, verdict = _verdict(strongest, scored, attacks, members, tries)
-    result = Panel(members, None if strongest is None else strongest.evaluator, word, verdict, tries)
-    if word != "not broken":
+    result = _verdict(strongest, scored, attacks, members)
+    if result.word not in ("no leak above a bound", "no verdict"):
         return result
-    return not_rated(_not_certified(result, attacks, "broke", breaks), _too_few(scored))
+    return _not_certified(result, attacks, "broke", breaks)
 
 
 def _not_certified(result: Panel, attacks: Sequence[Record], did: str, finds: Callable[[Record], bool]) -> Panel:
@@ -167,14 +200,16 @@ def _not_certified(result: Panel, attacks: Sequence[Record], did: str, finds: Ca
         return result
     names = ", ".join(map(_name, finding))
     why = f"the controls of {names}, which {did} it, were not run on the same data by the same code"
-    return replace(result, word="not certified", verdict=f"not certified ({why}): {result.verdict}")
+    return replace(
+        result, word="not certified", label="", bound=None, verdict=f"not certified ({why}): {result.verdict}"
+    )
 
 
 def not_rated(result: Panel, why: str) -> Panel:
     """The panel of a method that is not rated, for `why`."""
     if not why or not result.members:
         return result
-    return replace(result, word="not rated", verdict=f"not rated ({why}): {result.verdict}")
+    return replace(result, word="not rated", label="", bound=None, verdict=f"not rated ({why}): {result.verdict}")
 
 
 def _too_few(scored: Sequence[Record]) -> str:
@@ -188,7 +223,7 @@ def _too_few(scored: Sequence[Record]) -> str:
     ):
         return ""
     keys = max(record.keys for record in scored)
-    return f"with so few images, or only {keys} key{'s' * (keys > 1)}, even raw images would not be broken"
+    return f"with so few images, or only {keys} key{'s' * (keys > 1)}, even raw images would not count as broken"
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
@@ -214,7 +249,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     strongest = min(scored, key=place)
     surely, few = tells(strongest, tries)
     if not surely and not few:
-        result = Panel(members, strongest.evaluator, "members not told", "members not told by these attacks", tries)
+        result = _members_bound(members, strongest.evaluator, scored, tries)
         return _not_certified(result, attacks, "told members of", lambda record: any(tells(record, tries)))
     text = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
@@ -222,38 +257,103 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {text}", tries)
 
 
+def _members_bound(members: tuple[Member, ...], headline: str, scored: Sequence[Record], tries: int) -> Panel:
+    """The panel of membership attacks that did no better than chance."""
+    counting = [record for record in scored if not idle(record, CONTROLLED[MEMBERSHIP][0])]
+    limits = [record.scores[CONTROLLED[MEMBERSHIP][0]].high for record in counting]
+    ends = [limit for limit in limits if limit is not None]
+    if not ends or len(ends) < len(limits):
+        why = "; ".join(filter(None, (idle(record, CONTROLLED[MEMBERSHIP][0]) for record in scored)))
+        return Panel(members, headline, "no verdict", f"no verdict on membership: {why or 'no upper limit'}", tries)
+    shown = upward(max(ends))
+    makers = f"{len(ends)} attack{'s' * (len(ends) > 1)}, {min(record.keys for record in counting)} keys"
+    sentence = f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by {makers}"
+    return Panel(
+        members, headline, "no members above a bound", sentence, tries, f"no members above {shown} shown", max(ends)
+    )
+
+
 def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: Ladder | None = None) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
     controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
     rungs = () if ladder is None else ladder.reach(record.attack, record.preset, dataset)
-    return Member(record.evaluator, controls, tuple(rungs))
+    found = idle(record, *CONTROLLED[MEMBERSHIP][:1] if record.kind == MEMBERSHIP else ()) if record.scores else ""
+    return Member(record.evaluator, controls, tuple(rungs), found)
 
 
 def _verdict(
-    strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: Sequence[Member], tries: int
-) -> tuple[Word, str]:
-    """The verdict, from certified attacks (`scored`) and all `attacks`."""
+    strongest: Record | None, scored: Sequence[Record], attacks: Sequence[Record], members: tuple[Member, ...]
+) -> Panel:
+    """The panel's verdict, from certified attacks (`scored`) and all `attacks`."""
     if not attacks:
-        return "no attack", "no attack ran"
+        return Panel(members, None, "no attack", "no attack ran")
     breaking = [record for record in attacks if breaks(record)]
     by = f"; broken by {', '.join(map(_name, breaking))}, which is not certified" if breaking else ""
     if all(record.status == "not-applicable" for record in attacks):
-        return "does not apply", "no attack on pairs applies"
+        return Panel(members, None, "does not apply", "no attack on pairs applies")
     if strongest is None:
         broken = f"broken by {', '.join(map(_name, breaking))}; " if breaking else ""
-        return "not certified", f"{broken}not certified, because {_uncertified(members)}"
+        return Panel(members, None, "not certified", f"{broken}not certified, because {_uncertified(members)}")
+    judged = [record for record in scored if not random(record)] or scored
+    joint, least = combined(judged), power(judged)
+    certified = [member for member in members if member.certified]
+    own = {rung.method for member in certified for rung in member.rungs if _on(rung, strongest)}
+    end = f"; {_reach_words(certified, own)}{_power_words(least)}{by}"
+    p = None if joint is None else joint.p
+
+    def made(word: Word, verdict: str, label: str = "", limit: float | None = None) -> Panel:
+        return Panel(members, strongest.evaluator, word, verdict, len(judged), label, limit, p, least)
+
     if breaks(strongest):
         guesses, shown = strongest.scores["guesswork"], strongest.metrics["guesswork"]
-        return "broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}"
-    denting = [record for record in scored if dents(record, tries)]
-    certified = [member for member in members if member.certified]
-    end = _reach_words(
-        certified, {rung.method for member in certified for rung in member.rungs if _on(rung, strongest)}
+        return made("broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}")
+    sure = surely(judged)
+    if sure or (p is not None and p < UNLIKELY):
+        return made("leaks", f"leaks: {_leak_words(judged, sure, joint)}{_one_in(strongest)}{end}")
+    if few := _too_few(scored):
+        return made("no verdict", f"no verdict: {few}{end}")
+    limit = bound(scored, attacks)
+    if isinstance(limit, str):
+        return made("no verdict", f"no verdict: {limit}{end}")
+    label = f"no leak above {limit.text} shown"
+    return made("no leak above a bound", f"{label}: {limit.sentence}{end}", label, limit.area)
+
+
+def _leak_words(judged: Sequence[Record], sure: Sequence[Record], joint: Combined | None) -> str:
+    """How much leaks, by which attack, and how probable it is by chance."""
+    most = max(judged, key=lambda record: figure[1].value if (figure := primary(record)) else -1.0)
+    figure = primary(most)
+    texts = []
+    if figure is not None:
+        name, score = figure
+        shown = most.metrics[name]
+        ends = "" if score.low is None else f" ({interval(score.low, score.high, shown.digits)})"
+        texts.append(f"{shown.title} {number(score.value, shown.digits)}{ends} by {_name(most)}")
+    if joint is not None:
+        many = f"{joint.attacks} attack{'s' * (joint.attacks > 1)}"
+        texts.append(f"p {chance_text(joint.p)} that chance does as well, over {many} ({joint.how})")
+    if sure:
+        texts.append(f"surely better than chance: {', '.join(map(_name, sure))}")
+    return "; ".join(texts)
+
+
+def _power_words(least: float | None) -> str:
+    """The leak that the row would have shown."""
+    return (
+        ""
+        if least is None
+        else f"; one attack with a ReID AUC of {upward(least, 3)} would have shown with probability .8"
     )
-    if not denting:
-        return "not broken", end + by
-    return "dented", f"dented by {', '.join(map(_name, denting))}: better than chance{_one_in(strongest)}; {end}{by}"
+
+
+def chance_text(p: float) -> str:
+    """A probability in print.
+
+    >>> chance_text(0.0312), chance_text(1e-7), chance_text(0.25)
+    ('0.031', 'below 0.0001', '0.25')
+    """
+    return "below 0.0001" if p < 1e-4 else number(p, 2 if p >= 0.1 else 3 if p >= 0.01 else 4)
 
 
 def _uncertified(members: Sequence[Member]) -> str:
@@ -298,13 +398,13 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     measured = {rung.method for rung in tried}
     broken = {rung.method for rung in tried if rung.state == "broken"}
     if not measured:
-        return "not broken by attacks whose reach was never measured"
+        return "the reach of its attacks was never measured"
     order = [rung.method for rung in members[0].rungs]
     data = sorted({rung.step.dataset for rung in tried if rung.step})
     where = f" (measured on {', '.join(data)})"
     if measured == broken:
-        return f"not broken by attacks that break all of {', '.join(m for m in order if m in broken)}{where}"
-    return f"not broken by attacks that also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
+        return f"its attacks break all of {', '.join(m for m in order if m in broken)}{where}"
+    return f"its attacks also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
 
 
 def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:
@@ -345,8 +445,8 @@ def figure_text(record: Record, metric: str) -> str:
 
 def _at_chance(score: ScoreRecord) -> bool:
     """True if chance gives such a figure with p >= 0.001."""
-    if score.p is not None:
-        return score.p >= RARE
+    if (p := score.chance_does_as_well) is not None:
+        return p >= RARE
     return score.null_low is None or score.null_high is None or score.null_low <= score.value <= score.null_high
 
 
@@ -362,27 +462,29 @@ def _comparable(a: Record, b: Record) -> bool:
     return same_attack and same_rows(a.choice, b.choice, a.dataset, b.dataset)
 
 
-def outcome(record: Record, tries: int) -> str:
+Outcome = Literal["broken", "leaks", "members told", "nothing shown", "not applicable", "failed", "timed out"]
+"""The outcome of one attack; nothing shown says nothing of safety."""
+
+
+def outcome(record: Record, panel: Panel) -> Outcome:
     """The outcome of one attack of a panel, in words of verdicts.
 
     The rule is the panel's own: no attack is said to harm a method more than the method's verdict says.
     """
     if record.status != "ok":
-        return record.status.replace("-", " ")
+        return cast("Outcome", record.status.replace("-", " "))
     if record.kind != PAIRS:
-        return "members told" if any(tells(record, tries)) else "members not told"
-    return "broken" if breaks(record) else "dented" if dents(record, tries) else "not broken"
+        return "members told" if any(tells(record, panel.tries)) else "nothing shown"
+    if breaks(record):
+        return "broken"
+    harmed = panel.word in ("leaks", "broken", "not rated", "not certified")
+    return "leaks" if harmed and (singly(record, panel.tries) or surely([record])) else "nothing shown"
 
 
 def breaks(record: Record) -> bool:
     """True if a matching attack breaks the method (`leaderboard.reach.state`)."""
     one = step(record)
     return one is not None and state(one) == "broken"
-
-
-def dents(record: Record, tries: int) -> bool:
-    """True if any figure of a matching attack beats chance."""
-    return any(beats_chance(of_tries(tries, score)) for score in record.scores.values())
 
 
 def tells(record: Record, tries: int) -> tuple[bool, bool]:

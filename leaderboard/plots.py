@@ -22,8 +22,8 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
 LONGEST = 30  # letters of a label
 LETTER, LINE = 6.1, 14.0  # about the width of a label's letter and the height of its line
 SPOTS = ((7, -5), (7, 15), (-7, -5), (-7, 15), (9, 4), (-9, 4), (7, -19), (7, 29), (-7, -19), (-7, 29))
-SHAPES = {"broken": "cross", "dented": "diamond", "members told": "diamond", "not broken": "ring",
-          "members not told": "ring"}  # fmt: skip
+SHAPES = {"broken": "cross", "leaks": "diamond", "members told": "half", "no leak above a bound": "ring",
+          "no members above a bound": "double"}  # fmt: skip
 LOGARITHMIC = frozenset({"guesswork"})
 BUDGET_METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
 BUDGETS = ("epsilon", "epsilon_per_pixel", "scale")
@@ -43,7 +43,6 @@ PLANES = (
     Plane("reid-auc"),
     Plane("person-risk"),
     Plane("membership-auc", "linear-probe-auc"),
-    Plane("nearest-neighbour-distance", "linear-probe-auc", references=False),
 )
 
 
@@ -150,7 +149,7 @@ def _tooltip(one: Point, across: Column, up: Column) -> str:
         f"{number(figure.value or 0.0, column.digits)} ({interval(figure.low, figure.high, column.digits)})"
         for figure, column in ((one.up, up), (one.across, across))
     )
-    return f"{one.label}: {one.row.verdict}; {' against '.join(texts)}"
+    return f"{one.label}: {one.row.label}; {' against '.join(texts)}"
 
 
 def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str, root: str) -> str:
@@ -159,6 +158,8 @@ def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str
         "cross": f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10"/>',
         "diamond": f'<path d="M{a:.1f} {b - 6:.1f}l6 6l-6 6l-6 -6z"/>',
         "ring": f'<circle cx="{a:.1f}" cy="{b:.1f}" r="5"/>',
+        "half": f'<path d="M{a:.1f} {b - 6:.1f}l6 10h-12z"/>',
+        "double": f'<circle cx="{a:.1f}" cy="{b:.1f}" r="5"/><circle cx="{a:.1f}" cy="{b:.1f}" r="2"/>',
         "square": f'<path d="M{a - 4:.1f} {b - 4:.1f}h8v8h-8z"/>',
     }["square" if row.reference else SHAPES.get(row.verdict, "square")]
     whiskers = ""

@@ -28,7 +28,7 @@ FIGURES = ("guesswork", "reid-auc", "top-1")
 SHIPPED = "reach.json"
 OPTIMAL = "likelihood"
 """The attack that no other can beat where noise is stated (Neyman and Pearson): it knows the density."""
-Condition = Literal["broken", "dented", "not broken", "not applicable", "failed", "not measured"]
+Condition = Literal["broken", "leaks", "nothing shown", "not applicable", "failed", "not measured"]
 
 
 class Step(BaseModel):
@@ -60,7 +60,7 @@ class Rung:
 
     Args:
         method: The encoder as the command line takes it.
-        state: "broken": surely fewer guesses than the `line`, and not by chance; "dented": better than chance, no more.
+        state: "broken": surely fewer guesses than the `line`, and not by chance; "leaks": better than chance, no more.
         step: What was measured; None where nothing was.
         stale: The attack's code has changed since.
         possible: Guesswork of the best attack that there can be: of a release that is made to keep one known thing, in
@@ -77,7 +77,7 @@ class Rung:
     @property
     def tried(self) -> bool:
         """True if the attack has a result on it."""
-        return self.state in ("broken", "dented", "not broken")
+        return self.state in ("broken", "leaks", "nothing shown")
 
     @property
     def breakable(self) -> bool:
@@ -107,7 +107,7 @@ def step(record: Record) -> Step | None:
 
 def _bare(score: ScoreRecord) -> ScoreRecord:
     """The figure without its replicates, which would fill the file."""
-    return score.model_copy(update={"replicates": None, "parts": {}})
+    return score.model_copy(update={"replicates": None, "exchanges": None, "parts": {}})
 
 
 def steps(records: Iterable[Record]) -> list[Step]:
@@ -231,14 +231,14 @@ def state(one: Step) -> Condition:
     guesses = one.scores.get("guesswork")
     if guesses is not None and guesses.high is not None and guesses.high < line(guesses) and beats_chance(guesses):
         return "broken"
-    return "dented" if any(beats_chance(score) for score in one.scores.values()) else "not broken"
+    return "leaks" if any(beats_chance(score) for score in one.scores.values()) else "nothing shown"
 
 
 def line(guesses: ScoreRecord) -> float:
     """Guesses on the whole release below which an encoder is broken.
 
     `BROKEN`, or a twentieth of the guesses of chance if that is less. A release whose rows form indistinguishable
-    groups of k takes about k guesses, and is at most dented from k = 5 on.
+    groups of k takes about k guesses, and at most leaks from k = 5 on.
     """
     return BROKEN if guesses.null is None else min(BROKEN, guesses.null / SOONER)
 

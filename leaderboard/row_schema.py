@@ -41,9 +41,10 @@ Rank = tuple[int, int, int] | None
 UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy")
 PRIVACY = ("guesswork", "membership-auc")
 PERSON = ("person-risk", "member-risk")
-DRAWN = (*UTILITY, "reid-auc", *PRIVACY, *PERSON, "nearest-neighbour-distance")
+DRAWN = (*UTILITY, "reid-auc", *PRIVACY, *PERSON)
 """Figures that the index has, and scripts draw and choose by."""
-JUDGED = frozenset({"not broken", "members not told", "dented", "members told", "broken"})  # verdicts with a finding
+JUDGED = frozenset({"no leak above a bound", "no members above a bound", "leaks", "members told", "broken"})
+"""Verdicts with a finding."""
 FEW = 3  # so many parameters are always shown
 
 
@@ -191,6 +192,7 @@ class BoardRow(RowName):
         section: The name of its data set in addresses.
         data: The data set with its parameters; `data_name` is as short as may be.
         sign: The mark beside its verdict.
+        label: The verdict as pages print it, with its bound if it has one.
         reference: The role of a reference method; those are never ranked.
         trusted: Whether it is the board's own, or a verifier measured some of it again.
         applies: Whether the method applies to the data at all.
@@ -217,10 +219,21 @@ class BoardRow(RowName):
     keys: Annotated[int, Shown("Keys", places=FACTS, order=50)]
     verdict: Annotated[
         Word,
-        main("Verdict", "Outcome of the certified attacks; best for the data owner first", USUAL, 60, aside=False,
-             choice=True),
+        main("Verdict", "Outcome of the certified attacks, with their bound; best for the data owner first", USUAL, 60,
+             aside=False, choice=True),
     ]  # fmt: skip
     sign: str
+    label: str
+    bound: Annotated[
+        float | None,
+        Shown("Bound", "95 % upper limit of the attacks' ReID AUC (for generators: membership AUC), if they support "
+              "one", FACTS, order=65),
+    ]  # fmt: skip
+    power: Annotated[
+        float | None,
+        Shown("Would have shown", "The ReID AUC that one of the attacks would have shown with probability .8", FACTS,
+              order=66),
+    ]  # fmt: skip
     sentence: Annotated[str, Shown("Verdict in full", places=FACTS, order=240)]
     reference: str
     trusted: bool
@@ -405,13 +418,14 @@ def _board_row(
     tests: dict[str, dict[str, Difference]],
 ) -> BoardRow:  # fmt: skip
     claim, audit, first = row.claim, row.audited, row.records[0]
-    verdict, sentence = row.standing
+    standing = row.standing
     utility, privacy, person = (_first(row, names) for names in (UTILITY, PRIVACY, PERSON))
     return BoardRow(
         id=row.id, file=row_address(row), method=row.label, plugin=row.method, variant=_variant(row, values),
         written=first.method.written, dataset=row.dataset, section=part.slug, data=part.title, data_name=part.name,
         preset=row.preset, seed=row.seed, keys=row.keys, tier=tier.word, unverified=list(row.unverified),
-        created=row.created, verdict=verdict, sign=SIGNS[verdict], sentence=sentence, trusted=row.trusted,
+        created=row.created, verdict=standing.word, sign=SIGNS[standing.word], label=standing.label,
+        bound=standing.bound, power=row.panel.power, sentence=standing.sentence, trusted=row.trusted,
         reference=first.method.role or "", applies=any(one.status != "not-applicable" for one in row.records),
         public_model=None if row.public_model is None else row.public_model.value, looked_up=row.looked_up,
         utility=utility, utility_rank=ranks.get(utility), privacy=privacy, privacy_rank=ranks.get(privacy),

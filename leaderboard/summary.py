@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from bench.results.records import Record
 from leaderboard.board import Row
 from leaderboard.entries import Entry, entry
-from leaderboard.panel import SIGNS, Member, Word, outcome
+from leaderboard.panel import SIGNS, Member, Outcome, Word, outcome
 from leaderboard.reach import MEMBERSHIP, PAIRS, Rung
 from leaderboard.row_schema import JUDGED, BoardRow
 
 NAMED = 3
 SETS = 8
 """Data sets with a line on the front page; the matrix has all."""
-GOOD = ("not broken", "members not told")
-GRAVE = ("broken", "members told", "dented", "not broken", "members not told", "not certified", "not rated")
+GOOD = ("no leak above a bound", "no members above a bound")
+GRAVE = (
+    "broken", "members told", "leaks", "no verdict", "no leak above a bound", "no members above a bound",
+    "not certified", "not rated",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class Short:
 
     @property
     def withstood(self) -> bool:
-        """True if any row was not broken."""
+        """True if any row has a bound."""
         return any(one.verdict in GOOD for one in self.groups)
 
     @property
@@ -132,11 +136,11 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     PAIRS: ("guesswork", "reid-auc"),
     MEMBERSHIP: ("membership-auc", "membership-tpr"),
 }
-ORDER = ("broken", "members told", "dented", "not broken", "members not told", "not applicable", "failed", "timed out")
+ORDER: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Attempted:
     """One attack on one row.
 
     Args:
@@ -148,7 +152,7 @@ class Outcome:
     row: BoardRow
     record: Record
     member: Member | None
-    state: str
+    state: Outcome
     entries: tuple[Entry, ...]
 
 
@@ -167,7 +171,7 @@ class AttackRecord:
     kind: str
     sources: tuple[str, ...]
     knowledge: tuple[tuple[str, tuple[str, ...]], ...]
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Attempted, ...]
     reaches: tuple[tuple[str, str, tuple[Rung, ...]], ...]
 
     @property
@@ -176,9 +180,9 @@ class AttackRecord:
         return self._methods("broken", "members told")
 
     @property
-    def dented(self) -> tuple[str, ...]:
-        """Methods that it dents when certified, and breaks nowhere."""
-        return tuple(name for name in self._methods("dented") if name not in self.broken)
+    def leaking(self) -> tuple[str, ...]:
+        """Methods that leak to it when certified, and that it breaks nowhere."""
+        return tuple(name for name in self._methods("leaks") if name not in self.broken)
 
     @property
     def reached(self) -> tuple[int, int]:
@@ -219,10 +223,10 @@ def attack_record(kind: str, name: str, attempts: Sequence[Attempt]) -> AttackRe
     )  # fmt: skip
 
 
-def _outcome(data: BoardRow, row: Row, record: Record) -> Outcome:
+def _outcome(data: BoardRow, row: Row, record: Record) -> Attempted:
     panel = row.panel if record.kind == PAIRS else row.membership
     member = next((one for one in panel.members if one.evaluator == record.evaluator), None)
     certified = [record.evaluator] if member is not None and member.certified else []
     names = [name for name in FIGURES.get(record.kind, ()) if name in record.metrics]
     entries = tuple(entry([record], row.entries[name].column, certified) for name in names)
-    return Outcome(data, record, member, outcome(record, panel.tries), entries)
+    return Attempted(data, record, member, outcome(record, panel), entries)

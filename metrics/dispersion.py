@@ -27,7 +27,7 @@ from bench.statistics.nearest_rows import (
     standardise,
     widened,
 )
-from bench.types import Column, Metric, Score
+from bench.types import SIMILARITY, Column, Metric, Score
 
 DRAWS = 1000
 CHUNK = 264
@@ -126,8 +126,8 @@ class MaxDispersion(Metric[SetEvidence]):
     column: ClassVar[Column] = Column(
         title="Max dispersion",
         meaning="The sum of all distances between released rows, standardised with the statistics of the original "
-        "rows: how much variety is left.",
-        group="Released set",
+        "rows: how much variety is left. A release with much of it may still name everybody (Pilgram et al. 2025).",
+        group=SIMILARITY,
         order=10,
     )
 
@@ -177,8 +177,9 @@ class NearestNeighbourDistance(Metric[SetEvidence]):
     column: ClassVar[Column] = Column(
         title="Nearest-neighbour distance",
         meaning="The mean distance from a released row to the nearest original row, standardised in the same way: "
-        "D(A, F) of the CVAE paper. 0 means that every released row is an original one.",
-        group="Released set",
+        "D(A, F) of the CVAE paper. 0 means that every released row is an original one; no distance shows "
+        "that people cannot be found (Pilgram et al. 2025, arXiv 2503.04980).",
+        group=SIMILARITY,
         order=15,
     )
 

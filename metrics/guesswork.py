@@ -153,7 +153,9 @@ def _part(
     )  # fmt: skip
     replicates = from_halves(evidence, level, guesswork, "log")
     replicates = replace(replicates, by_key=[fmean(map(guesswork, key)) for key in counts])
-    score = pair_score(evidence, level, guesswork, replicates, chance, seed=derive(seed, "permutation"))
+    score = pair_score(
+        evidence, level, guesswork, replicates, chance, better="higher", seed=derive(seed, "permutation")
+    )
     most = [fmean(map(most_guesses, key)) for key in counts]
     low, high, ahead, behind = (
         None if bound is None else min(max(1.0, bound), cap)
@@ -232,5 +234,7 @@ def _success_at(evidence: PairEvidence, level: PairLevel, guesses: int) -> Score
     )
     drawn = torch.rand(DRAWS, generator=generator(seed), dtype=torch.float64) < expected
     chance = chance_of_mean(drawn.double(), keys=len(level.full), mean=expected, seed=seed)
-    score = pair_score(evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, seed=seed)
+    score = pair_score(
+        evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, better="lower", seed=seed
+    )
     return at_least_binomial(score, len(level.full))

@@ -17,7 +17,7 @@ from bench.seeds import derive
 from bench.statistics.bootstrap import ENDS
 from bench.statistics.confidence_intervals import at_least_binomial, never_certain, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
-from bench.statistics.pair_statistics import MEANS, two_sided
+from bench.statistics.pair_statistics import MEANS, one_sided
 from bench.types import Column, Metric, Score
 
 MORE = 99_999
@@ -88,11 +88,11 @@ class MembershipAUC(Metric[MembershipEvidence]):
         observed = sum(float(share[inside].sum()) for share, inside in zip(shares, people.members, strict=True))
         chosen = people.members.sum(dim=1).tolist()
         p = exchange_p(shares, observed, drawn, chosen=chosen)
-        if 2 / (1 + MORE) < p <= 2 / (1 + MEANS):  # neither so few exchanges nor the bound can tell how rare it is
+        if 1 / (1 + MORE) < p <= 1 / (1 + MEANS):  # neither so few exchanges nor the bound can tell how rare it is
             p = exchange_p(shares, observed, _exchanged_sums(shares, people, MORE, derive(seed, "more")), chosen=chosen)
         wrong = "; below .5 the attack has the wrong sign, which is no protection" if value < 0.5 else ""
         score = Score(
-            value, None, None, len(people.codes), null=0.5, null_low=null_low, null_high=null_high, p=p,
+            value, None, None, len(people.codes), null=0.5, null_low=null_low, null_high=null_high, p=p, sides=1,
             note=f"chance: people change sides{wrong}{unknown(evidence)}",
         )  # fmt: skip
         inside = people.members.sum(dim=1)
@@ -120,7 +120,7 @@ def _centred_ranks(ranking: Ranking, people: People) -> torch.Tensor:
 
 
 def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tensor, *, chosen: Sequence[int]) -> float:
-    """Two-sided p of the observed total among random choices of people.
+    """P that random choices of people do as well as the observed total.
 
     It is counted among the drawn totals and the observed one, so it errs upwards. If no drawn total comes near, it is
     Chernoff's bound, if that is lower: a sum of people drawn without replacement exceeds any bar at most as
@@ -132,8 +132,8 @@ def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tenso
         drawn: (r,) totals over random choices of as many people under each key.
         chosen: By key, how many that is.
     """
-    p = two_sided(drawn, observed)
-    return p if p > 2 / (1 + len(drawn)) else min(p, 2 * _tail_bound(sums, observed, chosen))
+    p = one_sided(drawn, observed, better="lower")
+    return p if p > 1 / (1 + len(drawn)) else min(p, _tail_bound(sums, observed, chosen))
 
 
 def _tail_bound(sums: Sequence[torch.Tensor], observed: float, chosen: Sequence[int]) -> float:
@@ -264,12 +264,12 @@ def _tpr_score(
     resampled = replicates(evidence, rankings, figure)
     value, others = fmean(resampled.by_key), _fewest_others(evidence)
     null_low, null_high = torch.quantile(null, torch.tensor(ENDS, dtype=torch.float64)).tolist()
-    p = two_sided(null, value)
-    if p <= 2 / (1 + len(null)):
-        p = min(p, 2 * tail_bound(rankings, people, value, one_in=RATES[rate]))
+    p = one_sided(null, value, better="lower")
+    if p <= 1 / (1 + len(null)):
+        p = min(p, tail_bound(rankings, people, value, one_in=RATES[rate]))
     score = Score(
         value, None, None, len(people.codes), null=float(null.mean()), null_low=null_low, null_high=null_high, p=p,
-        note=f"chance: people change sides{unknown(evidence)}",
+        sides=1, note=f"chance: people change sides{unknown(evidence)}",
     )  # fmt: skip
     if others < RATES[rate]:
         few = f"none of {others} others may stand above the threshold (it takes {RATES[rate]})"

@@ -20,6 +20,7 @@ from bench.statistics.pair_statistics import (
     DRAWS,
     Chance,
     Layout,
+    among_exchanges,
     chance_of_mean,
     from_halves,
     pair_score,
@@ -92,7 +93,7 @@ class ReidAUC(Metric[PairEvidence]):
         Raises:
             NotApplicable: All pairs of a data sample are linked.
         """
-        return with_primary(evidence, partial(_reid_auc_score, evidence))
+        return _among_exchanges(evidence, "image", with_primary(evidence, partial(_reid_auc_score, evidence)))
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,13 @@ class PatientReidAUC(Metric[PairEvidence]):
         Raises:
             NotApplicable: The people are unknown, or a data sample holds only one.
         """
-        return _reid_auc_score(evidence, evidence.level("patient"))
+        return _among_exchanges(evidence, "patient", _reid_auc_score(evidence, evidence.level("patient")))
+
+
+def _among_exchanges(evidence: PairEvidence, level: Literal["image", "patient"], score: Score) -> Score:
+    """The score, among exchanges of people if it is the primary figure."""
+    exchanged = evidence.exchanged
+    return score if exchanged is None or exchanged.level != level else among_exchanges(score, exchanged)
 
 
 def _reid_auc_score(evidence: PairEvidence, level: PairLevel) -> Score:
@@ -127,7 +134,9 @@ def _reid_auc_score(evidence: PairEvidence, level: PairLevel) -> Score:
     width = 1.96 * chance_sd(Layout.of(evidence, level.links).whole) / math.sqrt(len(level.full))
     chance = Chance(0.5, max(0.0, 0.5 - width), min(1.0, 0.5 + width))
     replicates = from_halves(evidence, level, reid_auc, "share")
-    score = pair_score(evidence, level, reid_auc, replicates, chance, seed=derive(evidence.seed, "null"))
+    score = pair_score(
+        evidence, level, reid_auc, replicates, chance, better="lower", seed=derive(evidence.seed, "null")
+    )
     return never_certain(score, int(evidence.persons.max()) + 1)
 
 
@@ -188,7 +197,9 @@ def _tpr_at(evidence: PairEvidence, level: PairLevel, one_in: int) -> Score:
     expected = fmean(chance_tpr(int(counts.others.sum()), one_in) for counts in level.full)
     chance = chance_of_mean(draws, keys=len(level.full), mean=expected, seed=seed)
     figure = partial(tpr_at, one_in=one_in)
-    score = pair_score(evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, seed=seed)
+    score = pair_score(
+        evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, better="lower", seed=seed
+    )
     people = int(evidence.persons.max()) + 1
     return at_least_binomial(score, sum(int(counts.linked.sum()) for counts in level.full), people=people)
 
@@ -269,7 +280,9 @@ def _advantage_score(evidence: PairEvidence, level: PairLevel) -> Score:
     seed = derive(evidence.seed, "null", "advantage")
     draws = _advantage_draws(len(Layout.of(evidence, level.links).whole.links), seed=seed)
     chance = chance_of_mean(draws, keys=len(level.full), mean=float(draws.mean()), seed=seed)
-    score = pair_score(evidence, level, advantage, from_halves(evidence, level, advantage, "share"), chance, seed=seed)
+    score = pair_score(
+        evidence, level, advantage, from_halves(evidence, level, advantage, "share"), chance, better="lower", seed=seed
+    )
     parts = {
         f"1 false in {one_in}": Score(fmean(tpr_at(counts, one_in) for counts in level.full), None, None, score.n)
         for one_in in CURVE

@@ -13,7 +13,7 @@ from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
 from bench.statistics.bootstrap import ENDS
 from bench.statistics.classification_scores import auc_score
-from bench.statistics.pair_statistics import two_sided
+from bench.statistics.pair_statistics import one_sided
 from bench.types import Column, Metric, Score
 
 DRAWS = 4999  # so that p may fall below one in a thousand
@@ -70,4 +70,6 @@ def _score(evidence: UtilityEvidence) -> Score:
     total, marked = torch.stack(dealt).T
     draws = (total - marked * (marked + 1) / 2) / (marked * (m - marked))
     low, high = torch.quantile(draws, torch.tensor(ENDS, dtype=torch.float64)).tolist()
-    return replace(score, null=0.5, null_low=low, null_high=high, p=two_sided(draws, score.value))
+    return replace(
+        score, null=0.5, null_low=low, null_high=high, p=one_sided(draws, score.value, better="lower"), sides=1
+    )

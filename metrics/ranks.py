@@ -80,7 +80,7 @@ def _top_1_score(evidence: PairEvidence, level: PairLevel) -> Score:
         mean=fmean(map(chance_top_1, level.full)), seed=seed,
     )  # fmt: skip
     replicates = from_people(evidence, level, lambda counts: counts.top_1, weighted_mean, "share")
-    score = pair_score(evidence, level, top_1, replicates, chance, seed=seed)
+    score = pair_score(evidence, level, top_1, replicates, chance, better="lower", seed=seed)
     people = int(evidence.persons.max()) + 1
     return at_least_binomial(score, sum(len(counts.top_1) for counts in level.full), people=people)
 
@@ -207,7 +207,7 @@ def _top_5_score(evidence: PairEvidence, level: PairLevel) -> Score:
         torch.from_numpy(drawn.mean(axis=1)), keys=len(level.full), mean=float(chances.mean()), seed=seed
     )
     replicates = from_people(evidence, level, hits, weighted_mean, "share")
-    score = pair_score(evidence, level, top_5, replicates, chance, seed=seed)
+    score = pair_score(evidence, level, top_5, replicates, chance, better="lower", seed=seed)
     parts = {
         f"within {guesses}": Score(fmean(found_within(counts, guesses) for counts in level.full), None, None, score.n)
         for guesses in CURVE
@@ -268,7 +268,7 @@ def _median_rank_score(evidence: PairEvidence, level: PairLevel) -> Score:
     draws = simulate_median_rank(Layout.of(evidence, level.links).whole, seed=seed, draws=MEDIAN_DRAWS)
     chance = chance_of_mean(draws, keys=len(level.full), mean=float(draws.mean()), seed=seed)
     replicates = from_people(evidence, level, lambda counts: counts.ranks, weighted_median, "log")
-    score = pair_score(evidence, level, median_rank, replicates, chance, seed=seed)
+    score = pair_score(evidence, level, median_rank, replicates, chance, better="higher", seed=seed)
     return replace(score, low=max(1.0, score.low or 1.0))
 
 

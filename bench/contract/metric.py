@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
-from bench.contract.replicates import Replicates
+from bench.contract.replicates import Exchanges, Replicates
 
 E = TypeVar("E", contravariant=True)
 MOST_DIGITS = 9
+SIMILARITY = "Similarity (says nothing of privacy by itself)"
+"""The group of figures without a direction: neither more nor less is better for the data owner."""
 GROUPS = (
     "Utility",
     "Privacy by image: weakest figure over the attacks that count",
@@ -18,6 +20,7 @@ GROUPS = (
     "Membership: weakest figure over the attacks that count",
     "Other attack figures: weakest",
     "Released set",
+    SIMILARITY,
     "Honesty",
     "Cost",
     "Formal privacy",
@@ -35,13 +38,16 @@ class Score:
             given.
         n: How many rows (or grid rows, or repeats) stand behind it.
         null: What chance gives, where known; null_low and null_high its 95 % interval.
-        p: Probability under chance of a figure at least so far from it (two-sided); None where unknown.
+        p: Probability that chance does as well for the attacker (one `side`), or gives a figure at least so far from
+            it (two sides); None where unknown.
         parts: The figure per finding, class or level, where there are several.
         note: How the interval came about, or why there is none.
         prediction_low, prediction_high: Where the figure under one further key would fall, 95 % of the time; None where
             fewer than two keys were looked at.
         replicates: The figure by key and on resamples of the people, to compare it with others; None where there are
             none.
+        sides: Of `p`.
+        exchanges: The figure among those of exchanged people, of an attack's primary figure; None for others.
     """
 
     value: float
@@ -57,6 +63,8 @@ class Score:
     prediction_low: float | None = None
     prediction_high: float | None = None
     replicates: Replicates | None = None
+    sides: Literal[1, 2] = 2
+    exchanges: Exchanges | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,8 @@ class Column:
 
 class Metric(ABC, Generic[E]):
     """A metric of one kind of evidence; `better` is the owner's direction.
+
+    Of the group `SIMILARITY` it is only the direction of less similarity; tables print none.
 
     `column` says how tables show it; records carry that on, so that pages need no metric installed.
     `on_request` metrics, which cost much, are computed only where they are named; those that are `for_features` also

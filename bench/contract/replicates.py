@@ -47,3 +47,23 @@ class Replicates:
                 f"replicates need at least two resamples under every key, as many under each, got "
                 f"{[len(each) for each in self.resampled]} for {len(self.by_key)} keys"
             )
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """A figure's rank among those of exchanged people, to judge attacks together.
+
+    Args:
+        tails: (1 + B,) by exchange, the true links first: how many of all 1 + B have a figure at least as bad for the
+            owner, itself among them.
+        spread: The figure's standard deviation over the exchanges.
+        people: A hash of the exchanges: figures are judged together if it is the same.
+    """
+
+    tails: Sequence[int]
+    spread: float
+    people: str
+
+    def __post_init__(self) -> None:
+        if len(self.tails) < 2 or not all(1 <= tail <= len(self.tails) for tail in self.tails) or self.spread < 0:
+            raise ValueError("exchanges need two tails or more, each from 1 to their number, and a spread of 0 or more")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -19,12 +19,23 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.preset import Preset
-from bench.contract.seal import ContractError, Sealed
-from bench.evidence import EVES_FORM, OWNERS_FORM, PairEvidence, PairLevel, PersonRisk, part_of
+from bench.contract.seal import ContractError, Sealed, seal
+from bench.evidence import (
+    EVES_FORM,
+    OWNERS_FORM,
+    ExchangedAreas,
+    PairEvidence,
+    PairLevel,
+    PersonRisk,
+    part_of,
+)
+from bench.pairs.exchanged_areas import exchangeable, exchanged_areas, exchanged_people
 from bench.pairs.person_links import exchanged_links, patient_links
 from bench.pairs.score_blocks import first_guesses
+from bench.pairs.score_matrices import TurnedScores
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
+from bench.randomness import Secret
 from bench.rows.grouping import persons_of
 from bench.rows.row_sets import renumbered
 from bench.seeds import generator
@@ -38,6 +49,7 @@ from bench.types import (
     Evaluator,
     Measurement,
     NotApplicable,
+    PairScores,
     Role,
     Scheme,
     View,
@@ -49,6 +61,8 @@ LONGEST = 0.3
 """Share of a job's time in which an attack must be done to be trained once more."""
 FEWEST_SETS = 9
 MOST_SETS = 149
+WRONG = 0.001
+"""P below which scores of Eve's own key are surely of the wrong sign."""
 ARRANGEMENTS = 400_000  # of exchanged people over all keys: p can fall below .001 for the best of 200 figures
 
 
@@ -88,16 +102,16 @@ class Reidentification(Evaluator[Workbench]):
         fitting = 0.0
         for name, part in parts.items():
             begun = time.perf_counter()
-            found, attacker, fit_seconds = _attack_once(part, attack, scheme)
+            found, attacker, sign, fit_seconds = _attack_once(part, attack, scheme)
             curves += learning_of(attack, attacker, name)
-            details |= {f"{name} {key}".strip(): value for key, value in attacker.notes().items()}
+            details |= {f"{name} {key}".strip(): value for key, value in {**attacker.notes(), **sign}.items()}
             fitting += fit_seconds
             if not (part.outside and part.simulates(attacker)):
                 evidence[name] = found
                 continue
             second = part_of(name, OWNERS_FORM)
             try:
-                again, attacker, fit_seconds = _attack_again(part, attack, scheme, time.perf_counter() - begun)
+                again, attacker, _, fit_seconds = _attack_again(part, attack, scheme, time.perf_counter() - begun)
             except NotApplicable as reason:
                 evidence[name], details[second] = found, f"not trained: {reason}"
                 continue
@@ -123,6 +137,7 @@ class Reidentification(Evaluator[Workbench]):
         risk = PersonRisk(identified, luck, luck[0], {"sex": {"female": torch.arange(n // 3) % 2 == 0}})
         own = [_sample_counts(n, key) for key in range(2)]
         sets = [[_sample_counts(n, key + number) for number in range(9)] for key in range(2)]
+        areas = ExchangedAreas("patient", torch.rand(100, generator=generator(3), dtype=torch.float64), "0" * 16)
         for whole, permuted in ((own, sets), ([], [])):
             images, patients = (
                 PairLevel(counts, pairs, whole, permuted, full=own, owners=[subjects, subjects])
@@ -130,7 +145,7 @@ class Reidentification(Evaluator[Workbench]):
             )
             yield PairEvidence(
                 (n, n), images, patients, halves, persons=subjects, known=True, draws=1, resamples="", seed=1,
-                primary=images, people=risk,
+                primary=images, people=risk, exchanged=areas if permuted else None,
             )  # fmt: skip
 
 
@@ -144,7 +159,7 @@ def _sample_counts(n: int, key: int) -> PairCounts:
 
 def _attack_again(
     bench: Workbench, attack: Attack, scheme: Scheme, seconds: float
-) -> tuple[PairEvidence, Attacker, float]:
+) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], float]:
     """As `_attack_once`, trained on simulations of the owner's form.
 
     Raises NotApplicable if these are not what the attack asks for, or if a job has no time for a second training after
@@ -158,8 +173,8 @@ def _attack_again(
 
 def _attack_once(
     bench: Workbench, attack: Attack, scheme: Scheme, *, owners_form: bool = False
-) -> tuple[PairEvidence, Attacker, float]:
-    """Evidence, the attacker, and seconds of fitting.
+) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], float]:
+    """Evidence, the attacker, notes on its sign, and seconds of fitting.
 
     In the owner's form all rows that the attack may simulate with are the owner's, and `scheme` has the simulations.
     """
@@ -195,7 +210,16 @@ def _attack_once(
     owners: dict[str, list[torch.Tensor]] = {}
     full: dict[str, list[PairCounts]] = {}
     guesses: list[Named] = []
+    areas: list[torch.Tensor] = []
+    primary: Literal["image", "patient"] = "patient" if int(persons.max()) + 1 < n else "image"
+    seed_of_people = bench.seed("exchanged people")
+    renamed, counted = exchanged_people(subjects, n, seed=seed_of_people), exchangeable(subjects, n)
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
+    exchange = Exchange(subjects, primary, renamed, counted)
+    turned: bool = False
+    sign_notes: dict[str, int | float | str] = {}
+    if not bench.outside:  # another author's method could answer Eve so that her attack is turned to the wrong side
+        turned, sign_notes = _wrong_sign(guarded, attack, attacker, view, exchange)
     for number in range(bench.preset.keys):
         sealed = _renumbered(bench.sealed(scheme, number), order)
         stage("score")
@@ -203,6 +227,7 @@ def _attack_once(
         scores = guarded.untouched(attack.name, partial(attacker.score, sealed_rows))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
+        scores = TurnedScores(scores) if turned else scores
         parts = [_links(sealed, rows, subjects) for rows in samples]
         if any(not len(pairs) for of in parts for pairs in of.values()):
             raise NotApplicable(
@@ -224,6 +249,9 @@ def _attack_once(
         for place, notion in enumerate(others):
             first_set = len(all_links) + place * (1 + sets)
             exchanged.setdefault(notion, []).append(whole[first_set : first_set + 1 + sets])
+        found_areas = exchange.areas(scores, all_links["images"], bench.seed("ranked pairs", number))
+        if found_areas is not None:
+            areas.append(found_areas)
         owned = owned_rows(all_links["images"], identities)
         named = guarded.untouched(attack.name, partial(first_guesses, scores, identities, owned))
         guesses.append(Named(named, owned))
@@ -254,9 +282,16 @@ def _attack_once(
         draws=bench.seed("people drawn"),
         resamples=name_of(torch.stack([torch.isin(torch.arange(n), rows) for rows in drawn])),
         seed=bench.seed("null", *names),
+        exchanged=ExchangedAreas(
+            primary,
+            torch.stack(areas).mean(dim=0),
+            name_of(torch.cat((persons, torch.tensor([seed_of_people, len(renamed), bench.preset.keys])))),
+        )
+        if areas
+        else None,
         people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
     )
-    return evidence, attacker, seconds
+    return evidence, attacker, sign_notes, seconds
 
 
 def _as_public(candidates: Dataset, public: Dataset) -> Dataset:
@@ -265,6 +300,48 @@ def _as_public(candidates: Dataset, public: Dataset) -> Dataset:
         return candidates
     unknown = public.labels.new_full((len(candidates), len(public.findings)), torch.nan)
     return replace(candidates, labels=unknown, findings=public.findings, exclusive=public.exclusive)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Exchanges of people: `bench.pairs.exchanged_areas`, and the level of the primary figure."""
+
+    subjects: torch.Tensor | None
+    primary: Literal["image", "patient"]
+    renamed: torch.Tensor
+    counted: torch.Tensor
+
+    def areas(self, scores: PairScores, links: torch.Tensor, seed: int) -> torch.Tensor | None:
+        """(1 + sets,) areas of image links; None without an exchangeable row."""
+        if self.primary == "patient" and self.subjects is not None:
+            links = patient_links(links, self.subjects)
+        links = links[self.counted[links[:, 0]]]
+        return exchanged_areas(scores, links, self.renamed, seed=seed) if len(links) else None
+
+
+def _wrong_sign(
+    bench: Workbench, attack: Attack, attacker: Attacker, view: View, exchange: Exchange
+) -> tuple[bool, dict[str, int | float | str]]:
+    """True if the attack is surely worse than chance on a key of Eve's own, with notes.
+
+    She releases her candidates under a key that she draws, and knows its links. An attack that errs surely has
+    information: its scores are turned for every key of the owner.
+    """
+    secret = Secret.of_seed(bench.seed("attack", attack.name, bench.finding or ""), "sign")
+    own = seal(view.scheme.sample_key(secret.derive("key")).release(view.candidates), secret.derive("seal"))
+    if own.links is None:
+        return False, {}
+    rows = own.release if view.candidates.labels is not None else replace(own.release, labels=None)
+    scores = bench.untouched(attack.name, partial(attacker.score, rows))
+    areas = exchange.areas(scores, own.links.cpu(), bench.seed("ranked pairs"))
+    if areas is None:
+        return False, {}
+    low = float(areas[1:].mean() - areas[0]) / max(float(areas[1:].std(correction=0)), 1e-12)
+    p = 0.5 * math.erfc(low / math.sqrt(2))
+    notes: dict[str, int | float | str] = {"ReID AUC on a key of Eve's own": float(areas[0])}
+    if p < WRONG:
+        notes["sign"] = "turned, for the attack is surely worse than chance on a key of Eve's own"
+    return p < WRONG, notes
 
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:

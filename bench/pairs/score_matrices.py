@@ -222,3 +222,19 @@ def _merged(a: _Summary, b: _Summary) -> _Summary:
 
 def _slices(length: int) -> list[slice]:
     return [slice(start, min(start + BLOCK, length)) for start in range(0, length, BLOCK)]
+
+
+class TurnedScores(PairScores):
+    """Another attack's scores with the opposite sign."""
+
+    def __init__(self, scores: PairScores) -> None:
+        self.scores, self.shape = scores, scores.shape
+
+    def block(self, rows: slice, cols: slice) -> torch.Tensor:
+        """The negative of their block."""
+        return -self.scores.block(rows, cols)
+
+    def factors(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Their factors, one of them negative."""
+        found = self.scores.factors()
+        return None if found is None else (-found[0], found[1])

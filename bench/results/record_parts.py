@@ -22,7 +22,7 @@ from pydantic import (
 from bench.contract.metric import MOST_DIGITS
 from bench.contract.plugin import MOST_UNITS
 from bench.contract.sound_score import sound
-from bench.types import Metric, PrivacyClaim, Replicates, Role, Score, column_of
+from bench.types import Exchanges, Metric, PrivacyClaim, Replicates, Role, Score, column_of
 
 MOST = 2**63 - 1
 Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
@@ -249,6 +249,48 @@ def replicates_record(found: Replicates | None) -> ReplicatesRecord | None:
     )  # fmt: skip
 
 
+TAIL = "<u2"
+MOST_EXCHANGES = 2**16 - 1
+
+
+class ExchangesRecord(Part):
+    """A primary figure's ranks among exchanges of people.
+
+    Args:
+        tails: By exchange, the true links first: how many of all have a figure at least as bad for the owner, itself
+            among them: 16-bit whole numbers, little-endian, in base64.
+        spread: The figure's standard deviation over the exchanges.
+        people: A hash of the exchanges: attacks are judged together if it is the same.
+    """
+
+    tails: str = Field(max_length=3 * MOST_EXCHANGES)
+    spread: float = Field(ge=0)
+    people: str = Field(pattern="^[0-9a-f]{16}$")
+
+    @model_validator(mode="after")
+    def _is_a_list(self) -> Self:
+        self.read()
+        return self
+
+    def read(self) -> Exchanges:
+        """The exchanges."""
+        try:
+            content = base64.b64decode(self.tails, validate=True)
+        except binascii.Error:
+            raise ValueError("tails must be base64") from None
+        if len(content) % 2:
+            raise ValueError("tails must hold 16-bit numbers")
+        return Exchanges(np.frombuffer(content, dtype=TAIL).tolist(), self.spread, self.people)
+
+
+def exchanges_record(found: Exchanges | None) -> ExchangesRecord | None:
+    """Exchanges in record form; None without any, or with more than 16 bits count."""
+    if found is None or len(found.tails) > MOST_EXCHANGES:
+        return None
+    tails = np.asarray(found.tails, dtype=TAIL)
+    return ExchangesRecord(tails=base64.b64encode(tails.tobytes()).decode(), spread=found.spread, people=found.people)
+
+
 class ScoreRecord(Part):
     """A figure, its chance level, and 95 % intervals.
 
@@ -267,7 +309,11 @@ class ScoreRecord(Part):
     null: float | None = Field(description="what chance gives, where known")
     null_low: float | None
     null_high: float | None
-    p: float | None = Field(default=None, description="probability under chance of a figure at least so far from it")
+    p: float | None = Field(
+        default=None,
+        description="probability that chance does as well for the attacker (one of the sides), or gives a figure at "
+        "least so far from it (two)",
+    )
     better: Literal["higher", "lower"]
     unit: str
     note: str = ""
@@ -277,6 +323,25 @@ class ScoreRecord(Part):
         default=None, description="by key and resample; of the whole, not parts"
     )
     parts: dict[str, ScoreRecord] = Field(default={})
+    sides: Literal[1, 2] = Field(default=2, description="of p")
+    exchanges: ExchangesRecord | None = Field(
+        default=None, description="of an attack's primary figure: its ranks among exchanges of people"
+    )
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """The figure as it was read: older ones have neither `sides` nor `exchanges`."""
+        content: dict[str, JsonValue] = write(self)
+        later = {"sides": self.sides == 2, "exchanges": self.exchanges is None}
+        return {name: value for name, value in content.items() if not later.get(name) or name in self.model_fields_set}
+
+    @property
+    def chance_does_as_well(self) -> float | None:
+        """One-sided p in the attacker's favour; of two sides, half on that of the figure."""
+        if self.p is None or self.sides == 1 or self.null is None:
+            return self.p
+        harms = self.value != self.null and (self.value < self.null) == (self.better == "higher")
+        return self.p / 2 if harms else 1 - self.p / 2
 
 
 def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
@@ -285,13 +350,15 @@ def score_record(score: Score, *, better: Literal["higher", "lower"], unit: str)
 
 
 def _recorded(score: Score, better: Literal["higher", "lower"], unit: str) -> ScoreRecord:
-    return ScoreRecord(
+    made = ScoreRecord(
         value=score.value, low=score.low, high=score.high, n=score.n,
         null=score.null, null_low=score.null_low, null_high=score.null_high, p=score.p,
         better=better, unit=unit, note=score.note, prediction_low=score.prediction_low,
         prediction_high=score.prediction_high, replicates=replicates_record(score.replicates),
         parts={
-            name: _recorded(replace(part, replicates=None), better, unit)
+            name: _recorded(replace(part, replicates=None, exchanges=None), better, unit)
             for name, part in sorted(score.parts.items())
         },
     )  # fmt: skip
+    later = {"sides": (score.sides, 2), "exchanges": (exchanges_record(score.exchanges), None)}
+    return made.model_copy(update={name: value for name, (value, usual) in later.items() if value != usual})

@@ -33,4 +33,6 @@ def judge(metric: Metric[object], evidence: Mapping[str, object]) -> Score:
     # The least of several figures is looked at: its probability under chance grows by as much (Bonferroni).
     p = None if score.p is None else min(1.0, score.p * len(found))
     what = "findings" if all(finding_of(name) == name for name in found) else "trainings"
-    return replace(score, p=p, parts=found, note=f"worst of {len(found)} {what}: {worst}; {score.note}")
+    # Exchanges of one finding's people do not stand for the worst of several.
+    note = f"worst of {len(found)} {what}: {worst}; {score.note}"
+    return replace(score, p=p, parts=found, exchanges=None, note=note)

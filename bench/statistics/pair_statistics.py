@@ -16,18 +16,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import torch
 
 from bench.contract.replicates import Scale
-from bench.evidence import PairEvidence, PairLevel
+from bench.evidence import ExchangedAreas, PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import generator
 from bench.statistics.bootstrap import ENDS, ONE_EACH, draw_weights
 from bench.statistics.confidence_intervals import with_interval
-from bench.types import Replicates, Score
+from bench.types import Exchanges, Replicates, Score
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,9 +35,13 @@ if TYPE_CHECKING:
 DRAWS = 1000
 MEANS = 9999
 MOST_TRIES = 1024
+EQUAL = 1e-12
+"""Areas that differ by less are equal but for rounding."""
 TOGETHER = 10
 """Data samples whose 2^10 subsets are enumerated at once."""
 
+Better: TypeAlias = Literal["higher", "lower"]
+"""Direction that is better for the data owner."""
 Bools: TypeAlias = "npt.NDArray[np.bool_]"
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Integers: TypeAlias = "npt.NDArray[np.int64]"
@@ -191,29 +195,29 @@ def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) ->
     return Chance(mean, low, high)
 
 
-def two_sided(draws: torch.Tensor, value: float) -> float:
-    """Two-sided p of `value` among draws, itself included; at most 1.
+def one_sided(draws: torch.Tensor, value: float, *, better: Better) -> float:
+    """P of a figure at least as bad for the owner among draws, itself included.
 
-    >>> two_sided(torch.arange(99.0), -5.0)
-    0.02
+    >>> one_sided(torch.arange(99.0), -5.0, better="higher"), one_sided(torch.arange(99.0), -5.0, better="lower")
+    (0.01, 1.0)
     """
     slack = 1e-9 * abs(value)
-    beyond = min(int((draws <= value + slack).sum()), int((draws >= value - slack).sum()))
-    return min(1.0, 2 * (1 + beyond) / (1 + len(draws)))
+    as_bad = draws <= value + slack if better == "higher" else draws >= value - slack
+    return (1 + int(as_bad.sum())) / (1 + len(draws))
 
 
-def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, seed: int) -> float:
-    """Two-sided permutation p of a mean over keys.
+def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, better: Better, seed: int) -> float:
+    """Permutation p of a mean over keys: that chance does as well for the attacker.
 
     Under chance a key's own figure and its permuted figures are exchangeable, so the test is exact for any scores.
     The null takes one of these figures for each key: `MEANS` random choices, with the observed mean as one more, so
     p errs upwards. If no choice is as extreme, p is a bound in closed form if that is lower: after correction for
-    several tests, 2 / (1 + `MEANS`) may be too coarse.
+    several tests, 1 / (1 + `MEANS`) may be too coarse.
     """
     table = torch.tensor([[first, *others] for first, others in zip(own, permuted, strict=True)], dtype=torch.float64)
     chosen = torch.randint(table.shape[1], (len(own), MEANS), generator=generator(seed))
-    p = two_sided(table.gather(1, chosen).mean(dim=0), float(table[:, 0].mean()))
-    return min(p, 2 * min(_least_bound(table), _least_bound(-table))) if p <= 2 / (1 + MEANS) else p
+    p = one_sided(table.gather(1, chosen).mean(dim=0), float(table[:, 0].mean()), better=better)
+    return min(p, _least_bound(table if better == "higher" else -table)) if p <= 1 / (1 + MEANS) else p
 
 
 def _least_bound(table: torch.Tensor) -> float:
@@ -263,26 +267,48 @@ def from_people(
 
 
 def pair_score(
-    evidence: PairEvidence, level: PairLevel, figure: Figure, replicates: Replicates, chance: Chance, *, seed: int
-) -> Score:
+    evidence: PairEvidence, level: PairLevel, figure: Figure, replicates: Replicates, chance: Chance, *,
+    better: Better, seed: int,
+) -> Score:  # fmt: skip
     """Mean over keys of a figure of the whole release, beside chance.
 
-    p is exact for any scores (`permutation_p`): the figure of the true links is ranked among those of links with
-    people exchanged (rows, if the subjects are unknown).
+    p, that chance does as well for the attacker, is exact for any scores (`permutation_p`): the figure of the true
+    links is ranked among those of links with people exchanged (rows, if the subjects are unknown).
     """
     p = None
     if level.permuted:
         own = [figure(counts) for counts in level.whole]
-        p = permutation_p(own, [[figure(counts) for counts in key] for key in level.permuted], seed=seed)
+        p = permutation_p(own, [[figure(counts) for counts in key] for key in level.permuted], better=better, seed=seed)
     notes = ["chance: random scores"]
     notes.append("p: people exchanged" if p is not None else "no p: too few people with as many images to exchange")
     if not evidence.known:
         notes.append(ONE_EACH)
     score = Score(
         fmean(replicates.by_key), None, None, level.full[0].shape[0],
-        null=chance.mean, null_low=chance.low, null_high=chance.high, p=p, note="; ".join(notes),
+        null=chance.mean, null_low=chance.low, null_high=chance.high, p=p, sides=1, note="; ".join(notes),
     )  # fmt: skip
     return with_interval(score, replicates, over="people")
+
+
+def among_exchanges(score: Score, exchanged: ExchangedAreas) -> Score:
+    """An attack's ReID AUC with its ranks among exchanges of people.
+
+    p is the share of exchanges that do as well, the true links among them. If none does, it is the tail of a normal
+    distribution, if that is lower: a mean over many links is nearly normal (Hoeffding 1951, "A combinatorial central
+    limit theorem").
+    """
+    areas = exchanged.areas.double()
+    ordered = areas.sort().values
+    tails = len(areas) - torch.searchsorted(ordered, areas - EQUAL)
+    spread = float(areas[1:].std(correction=0))
+    p = int(tails[0]) / len(areas)
+    if tails[0] == 1 and spread > 0:
+        p = min(p, 0.5 * math.erfc(float(areas[0] - areas[1:].mean()) / spread / math.sqrt(2)))
+    note = f"{score.note}; p: {len(areas) - 1} exchanges of people, the same under all keys and for all attacks"
+    return replace(
+        score, p=p, sides=1, note=note.replace("p: people exchanged; ", ""),
+        exchanges=Exchanges(tails.tolist(), spread, exchanged.people),
+    )  # fmt: skip
 
 
 def weighted_mean(values: torch.Tensor, times: torch.Tensor) -> torch.Tensor:

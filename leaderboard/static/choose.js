@@ -106,7 +106,7 @@
       else if (value(row, name) && !row.figures[name].certified) against.push("no certified attack gave its figure for " + what + ": it supports no claim");
       else attacked(name, wish.risk, sign, what);
     }
-    if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("its verdict is: " + row.verdict);
+    if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("its verdict is: " + row.label);
     const { derived, audited, per } = row, whole = /image|record/.test(per);
     if (wish.claim || wish.epsilon !== "") {
       if (derived === null) against.push("it makes no formal claim");

@@ -146,7 +146,7 @@ def test_exclusive_classes_and_rows_without_labels_are_shown_as_they_are(bench: 
 
 def test_the_record_says_what_eve_knows_and_how_many_are_members(bench: Callable[..., Workbench]) -> None:
     measured = Membership(Looks()).measure(bench())
-    assert measured.details == {"members by key": [90, 90], "candidates": 120, "rows seen": 120}
+    assert measured.details == {"members by key": [90, 90], "candidates": 120, "rows seen": 120, "learning": []}
     assert measured.threat_model["candidates"].startswith("120 rows in random order; about 90 of them")
     assert set(measured.threat_model) == {"eve", "candidates", "public", "control", "scheme", "key", "labels"}
 

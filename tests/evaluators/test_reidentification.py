@@ -48,7 +48,7 @@ from bench.workbench.workbench import Workbench
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from metrics.guesswork import Guesswork, PatientGuesswork
-from metrics.pair_roc import ReidAUC
+from metrics.pair_roc import PatientReidAUC, ReidAUC
 
 NAN = float("nan")
 
@@ -256,7 +256,9 @@ def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Cal
     assert labels.shape == (12, 1)
     assert labels.sum() == 6
     assert all(cast(Tensor, sealed.labels).shape == (12, 1) for sealed in SEALED)
-    assert found.details == {"finding 0 rows": 12, "pairs counted by": engine()}
+    own = found.details.pop("finding 0 ReID AUC on a key of Eve's own")  # type: ignore[attr-defined]
+    assert 0 < own < 1
+    assert found.details == {"finding 0 rows": 12, "pairs counted by": engine(), "learning": []}
     assert found.threat_model["labels"] == "raw and released labels"
     assert set(found.evidence) == {"finding 0"}
 
@@ -350,6 +352,42 @@ def test_the_level_of_people_is_held_against_exchanged_people(bench: Callable[..
     assert score.null is not None
     assert score.p is not None
     assert score.value < score.null
+
+
+class Backwards(Looks):
+    """Names for each row the candidates that look least like it."""
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        return BackwardsAttacker(view)
+
+
+class BackwardsAttacker(LooksAttacker):
+    def score(self, sealed: Release) -> CosineScores:
+        return CosineScores(-self.view.candidates.samples.flatten(1), sealed.samples.flatten(1))
+
+
+def test_scores_of_the_wrong_sign_are_turned_by_a_key_of_eves_own(
+    bench: Callable[..., Workbench],
+) -> None:
+    raw = replace(bench(columns((6, 6))), method=Identity())
+    there = Reidentification(Looks()).measure(raw)
+    found = Reidentification(Backwards()).measure(raw)
+    assert PatientReidAUC()(found.evidence[""]) == PatientReidAUC()(there.evidence[""])
+    assert str(found.details["sign"]).startswith("turned")
+    assert float(str(found.details["ReID AUC on a key of Eve's own"])) < 0.3
+    assert "sign" not in there.details
+
+
+def test_the_primary_figure_is_ranked_among_exchanges_alike_for_all_attacks(bench: Callable[..., Workbench]) -> None:
+    raw = bench(columns((6, 6)))
+    made = [cast(PairEvidence, Reidentification(one).measure(raw).evidence[""]) for one in (Looks(), Backwards())]
+    assert all(one.exchanged is not None and one.exchanged.level == "patient" for one in made)
+    scores = [PatientReidAUC()(one).exchanges for one in made]
+    assert scores[0] is not None
+    assert scores[1] is not None
+    assert scores[0].people == scores[1].people
+    assert len(scores[0].tails) == 1024
+    assert ReidAUC()(made[0]).exchanges is None
 
 
 def test_two_amounts_of_noise_under_one_seed_do_not_cancel_between_releases(bench: Callable[..., Workbench]) -> None:

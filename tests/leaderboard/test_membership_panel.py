@@ -80,13 +80,13 @@ def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> Non
     found = membership_panel(mine, [*mine, *controls()])
     assert found.word == "not certified"
     assert found.verdict.startswith("not certified (the controls of lira, which told members of it, were not run")
-    assert membership_panel(mine, [*mine, *controls(), *controls("lira", quiet=0.7)]).word == "members not told"
+    assert membership_panel(mine, [*mine, *controls(), *controls("lira", quiet=0.7)]).word == "no members above a bound"
 
 
 def test_no_more_than_chance_gives_is_no_finding_and_many_figures_are_many_tries() -> None:
-    mine = [attacking("cvae", 0.56, 0.0003, attack) for attack in ("dcr", "lira")]
+    mine = [attacking("cvae", 0.56, 0.0006, attack) for attack in ("dcr", "lira")]
     pool = [*controls("dcr"), *controls("lira")]
-    assert membership_panel(mine, [*mine, *pool]).verdict == "members not told by these attacks"
+    assert membership_panel(mine, [*mine, *pool]).word == "no members above a bound"
     assert membership_panel(mine[:1], [*mine, *pool]).verdict == "members told by dcr: Membership AUC 0.560"
 
 
@@ -96,14 +96,18 @@ def test_an_attack_with_a_higher_figure_does_not_hide_one_that_is_surer() -> Non
     assert (found.headline, found.verdict) == ("membership-dcr", "members told by dcr: Membership AUC 0.560")
 
 
-@pytest.mark.parametrize(("p", "told"), [(0.0002, True), (0.0006, False)])
+@pytest.mark.parametrize(("p", "told"), [(0.0004, True), (0.0012, False)])
 def test_an_attack_that_is_sure_of_a_few_members_tells_members(p: float, told: bool) -> None:
     mine = attacking("cvae", 0.51, 0.7)
     rate = score(0.08, 0.06, 0.1, null=0.01, null_low=0.0, null_high=0.04, p=p)
     mine = mine.model_copy(update={"scores": {**mine.scores, "membership-tpr": rate}})
     found = membership_panel([mine], [mine, *controls()])
     expected = "members told by dcr: Membership AUC 0.510, 8.0 % of them at 1 % of others"
-    assert found.verdict == (expected if told else "members not told by these attacks")
+    if told:
+        assert found.verdict == expected
+    else:
+        assert found.label.startswith("no members above .")
+        assert found.verdict.startswith("no members told above AUC .")
 
 
 def test_a_row_shows_the_strongest_attack_that_counts_and_leaves_the_pair_panel_empty() -> None:

@@ -9,7 +9,7 @@ from made.board_records import auc, claim, guesswork, metrics, record, score, ut
 from bench.results.records import Record, ScoreRecord
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
-from leaderboard.plots import PLANES, Curve, Plane, axis, budget_plot, curves, front, points, scatter
+from leaderboard.plots import Curve, Plane, axis, budget_plot, curves, front, points, scatter
 from leaderboard.row_schema import BoardRow, Figure
 
 
@@ -127,15 +127,15 @@ def test_labels_leave_out_what_most_rows_of_the_method_have() -> None:
 
 def test_reference_methods_are_left_out_of_the_picture_that_they_would_stretch() -> None:
     def made(method: str, role: str | None) -> list[Record]:
-        far = score(50.0, better="higher")
         found = [
-            record(method, "sets", {"nearest-neighbour-distance": far}, kind="sets"),
+            record(method, scores={"reid-auc": auc(0.5)}),
+            word(method),
             record(method, "linear-probe", {"linear-probe-auc": utility(0.5)}, kind="linear-probe"),
         ]
         return [one.model_copy(update={"method": one.method.model_copy(update={"role": role})}) for one in found]
 
     some = drawn([*made("noise", "keeps nothing"), *made("cvae", None)])
-    plane = next(plane for plane in PLANES if plane.across == "nearest-neighbour-distance")
+    plane = Plane("reid-auc", "linear-probe-auc", references=False)
     assert [point.label for point in points(some, plane)] == ["cvae"]
 
 

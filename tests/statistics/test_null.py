@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ from bench.statistics.pair_statistics import (
     Layout,
     chance_of_mean,
     first_hit_within,
+    one_sided,
     permutation_p,
     simulate_guesswork,
     tpr_at,
-    two_sided,
 )
 from metrics.guesswork import guesswork
 from metrics.pair_roc import chance_sd, chance_tpr, reid_auc, simulate_tpr
@@ -150,25 +151,29 @@ def test_many_samples_are_told_apart_in_batches_of_the_same_mean() -> None:
     assert abs(float(once.mean()) - float(often.mean())) < 4 * error
 
 
-def test_p_counts_both_tails_and_is_never_zero() -> None:
+def test_p_counts_what_is_as_bad_for_the_owner_and_is_never_zero() -> None:
     draws = torch.arange(1.0, 100.0)
-    assert two_sided(draws, 0.0) == two_sided(draws, 1000.0) == pytest.approx(0.02)
-    assert two_sided(draws, 50.0) == 1.0
-    assert two_sided(torch.full((99,), 3.0), 3.0) == 1.0
+    assert one_sided(draws, 1000.0, better="lower") == one_sided(draws, 0.0, better="higher") == pytest.approx(0.01)
+    assert one_sided(draws, 0.0, better="lower") == one_sided(draws, 1000.0, better="higher") == 1.0
+    assert one_sided(draws, 50.0, better="lower") == pytest.approx(0.51)
+    assert one_sided(torch.full((99,), 3.0), 3.0, better="lower") == 1.0
 
 
 def test_a_permutation_test_ranks_the_own_figures_among_all_choices() -> None:
-    # The own figure is the least of 4 in each of 2 keys: the least sum of 16, and 2 / 16 on two sides.
-    p = permutation_p([0.0, 0.0], [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], seed=0)
-    assert p == pytest.approx(2 / 16, abs=4 * 2 * math.sqrt(1 / 16 / 9999))
-    assert permutation_p([2.0, 2.0], [[2.0] * 3, [2.0] * 3], seed=0) == 1.0
+    # The own figure is the least of 4 in each of 2 keys: the least sum of 16.
+    permuted = [[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]
+    p = permutation_p([0.0, 0.0], permuted, better="higher", seed=0)
+    assert p == pytest.approx(1 / 16, abs=4 * math.sqrt(1 / 16 / 9999))
+    assert permutation_p([0.0, 0.0], permuted, better="lower", seed=0) == 1.0
+    assert permutation_p([2.0, 2.0], [[2.0] * 3, [2.0] * 3], better="lower", seed=0) == 1.0
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_permutation_test_goes_below_what_its_draws_resolve(sign: float) -> None:
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_a_permutation_test_goes_below_what_its_draws_resolve(better: Literal["higher", "lower"]) -> None:
     # The own figure is the only one so low among 10 in each of 10 keys: one choice of 10^10.
+    sign = 1 if better == "higher" else -1
     permuted = [[sign * (500.0 + 7 * key + number) for number in range(9)] for key in range(10)]
-    assert permutation_p([sign] * 10, permuted, seed=0) == pytest.approx(2e-10, rel=1e-3)
+    assert permutation_p([float(sign)] * 10, permuted, better=better, seed=0) == pytest.approx(1e-10, rel=1e-3)
 
 
 @settings(max_examples=100, deadline=None)

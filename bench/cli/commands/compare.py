@@ -104,6 +104,6 @@ def _ranks(one: Comparison, ranks: Ranked) -> Table:
     for label, value in ranks.values.items():
         low, high = ranks.ranks[label]
         alike = [b if a == label else a for (a, b), p in ranks.pairs.items() if label in (a, b) and p >= UNLIKELY]
-        rank = str(low) if low == high else f"{low} – {high}"
+        rank = str(low) if low == high else f"{low} – {high}, not told apart"
         table.add_row(label, number(value, ranks.column.digits), rank, ", ".join(alike))
     return table
