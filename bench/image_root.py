@@ -1,7 +1,8 @@
-"""Root file system of a container image: an unpacked folder that stands in a room for the machine's own.
+"""Root file system of a container image in a room.
 
-Bubblewrap shows each of its entries read-only, without set-uid rights and devices. The folders of the sandbox itself
-(`OWN`) are never those of the image. No link of an image is followed here: a room follows it, within the image.
+An unpacked folder stands in a room for the machine's own root. Bubblewrap shows each of its entries read-only, without
+set-uid rights and devices. The folders of the sandbox itself (`OWN`) are never those of the image. No link of an image
+is followed here: a room follows it, within the image.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ UNPACK = "unpack it: `docker export $(docker create IMAGE) | tar -x -C FOLDER`, 
 
 
 class ImageError(ValueError):
-    """A folder cannot be the root of a room; the text says why."""
+    """A folder that cannot be the root of a room, with the reason."""
 
 
 def checked(root: Path, private: Sequence[Path]) -> Path:
@@ -76,7 +77,7 @@ def bound(root: Path, beside: Sequence[Path]) -> Iterator[str]:
 
 
 def files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Every file and link of an image that its rooms see, by its name within it, in order of names."""
+    """Files and links of an image that rooms see, by name, in order."""
     for place, inner, names in os.walk(root):
         inner[:] = sorted(name for name in inner if place != str(root) or name not in OWN)
         links = [name for name in inner if Path(place, name).is_symlink()]
@@ -87,7 +88,7 @@ def files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def folders(root: Path, endings: Sequence[str]) -> Iterator[Path]:
-    """Folders of an image whose path ends so, as its rooms name them."""
+    """Folders of an image with such endings, as its rooms name them."""
     for place, inner, _ in os.walk(root):
         inner[:] = [name for name in inner if place != str(root) or name not in OWN]
         seen = Path("/") / Path(place).relative_to(root)

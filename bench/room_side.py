@@ -232,7 +232,7 @@ class Handle:
 
 
 class Known:
-    """An object of a method that another process hosts: Eve calls it through the judge."""
+    """An object of another process, which Eve calls through the judge."""
 
     def __init__(self, host: Host, handle: Handle) -> None:
         self._host, self._handle = host, handle
@@ -379,7 +379,7 @@ def construct(cls: Any, task: Mapping[str, Any]) -> Any:
 
 
 def described(cls: Any, task: Mapping[str, Any]) -> Dict[str, Any]:
-    """What a plug-in says of itself: {"ok"} or {"error"}."""
+    """A plug-in's description of itself: {"ok"} or {"error"}."""
     try:
         if own_types(cls):
             return dict(importlib.import_module(HOSTS["describe"]).described(task))
@@ -442,7 +442,11 @@ def _places(task: Mapping[str, Any]) -> Iterator[Tuple[str, str, str, str, str]]
 
 
 def offer() -> None:
-    """Let plug-ins import the types by their names. Raises ContractError if this project is of another version."""
+    """Let plug-ins import the types by their names.
+
+    Raises:
+        ContractError: The environment has another version of this project.
+    """
     try:
         found = importlib.util.find_spec("bench.room_side")
     except (ImportError, ValueError):
@@ -458,7 +462,7 @@ def offer() -> None:
 
 
 def own_types(cls: Any) -> bool:
-    """If a class derives from this project's own types, whose modules then host it."""
+    """If a class derives from this project's types; its modules then host it."""
     found = sys.modules.get("bench.contract.plugin")  # imported by then
     return found is not None and issubclass(cls, found.Plugin)
 

@@ -1,8 +1,8 @@
-"""Types that a plug-in imports where this project is not: numpy and Python 3.8 suffice.
+"""Types that a plug-in imports in an environment without this project.
 
-A plug-in imports this file as `bench_room`, or as `bench.types` and `bench.randomness`. The contract is that of
-`bench.types`, and its documentation is there; rows, states and scores are numpy arrays, or torch tensors for a plug-in
-with `arrays = "torch"`. Rows are read-only.
+They need numpy and Python 3.8. A plug-in imports this file as `bench_room`, or as `bench.types` and `bench.randomness`.
+The contract is that of `bench.types`, and its documentation is there. Rows, states and scores are numpy arrays, or
+torch tensors for a plug-in with `arrays = "torch"`. Rows are read-only.
 """
 
 from __future__ import annotations
@@ -325,9 +325,9 @@ def report(what: str, done: int, total: int) -> None:
 
 
 def keep(arrays: State) -> None:
-    """Keep the arrays of an unfinished `fit`, in place of those kept before."""
+    """Keep the arrays of an unfinished `fit` in place of earlier ones."""
 
 
 def kept() -> Optional[Dict[str, Array]]:
-    """Numpy arrays that an interrupted `fit` kept last; None for a new one."""
+    """Numpy arrays that an interrupted `fit` kept last; None if none."""
     return None
