@@ -38,6 +38,7 @@ MEASURABLE = frozenset({NO_EVIDENCE, OF_ANOTHER, UNBOUND})
 Strongest = Callable[[str], Collection[str]]
 """The attacks that most often gave the weakest figure on a data set of the board, by evaluator."""
 UNDISCLOSED = "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`)"
+UNDRAWN = "its people cannot be drawn: their secret is not disclosed (`bench leaderboard submit --disclose`)"
 Again = Callable[[Sequence[Record], Mapping[str, Secret]], Mapping[str, Record]]
 """Measures records again under their cells' secrets (`bench.exchange.verify.run_again` in a folder of its own)."""
 Recheck = Callable[[Record, Mapping[str, Secret]], Refitted | None]
@@ -145,8 +146,10 @@ def _tiers(
     for name, record in records.items():
         cell = cells.setdefault(record.cell, _Cell())
         cell.records[name] = record
-        if (secret := secrets.of(record)) is None or (people := secrets.people(record)) is None:
+        if (secret := secrets.of(record)) is None:
             held.setdefault(name, UNDISCLOSED)
+        elif (people := secrets.people(record)) is None:
+            held.setdefault(name, UNDRAWN)
         elif record.dataset is not None and record.inputs.get(COMMITMENT) != secret.commitment():
             raise _Refused(SECRETS, f"{name} was made under another secret than the one that is disclosed")
         else:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 import torch
 from made import submissions
-from made.submissions import METHOD, Handed, forged, judged, place_of, run, spec, tiers
+from made.submissions import METHOD, Handed, forged, found_of, judged, place_of, run, spec, tiers
 
 from bench.data.prepare import prepare
 from bench.data.sets.synth_cxr import SynthCXR
@@ -122,7 +122,9 @@ def test_people_that_are_not_disclosed_leave_a_row_its_authors_word(handed: Hand
     secrets = {name: secret for name, secret in handed.bundle.secrets.items() if not name.startswith("people of ")}
     assert len(secrets) == len(handed.bundle.secrets) - 1
     bundle = forged(handed, {}, **{"cell-secrets.json": cell_secrets.dumps(secrets)})
-    assert set(tiers(judged(bundle)).values()) == {"self-reported"}
+    found = judged(bundle)
+    assert set(tiers(found).values()) == {"self-reported"}
+    assert all("people cannot be drawn" in each.reason for each in found_of(found) if each.reason)
     root = Disclosed({}, handed.results.keep_secret().root)
     assert "self-reported" not in tiers(judged(bundle, secrets=root)).values()
 
