@@ -21,7 +21,7 @@ UNPACK = "unpack it: `docker export $(docker create IMAGE) | tar -x -C FOLDER`, 
 
 
 class ImageError(ValueError):
-    """A folder that cannot be the root of a room, with the reason."""
+    """A folder cannot be an image; the text says why."""
 
 
 def checked(root: Path, private: Sequence[Path]) -> Path:
@@ -77,7 +77,7 @@ def bound(root: Path, beside: Sequence[Path]) -> Iterator[str]:
 
 
 def files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Files and links of an image that rooms see, by name, in order."""
+    """Files and links of an image that rooms see, in order."""
     for place, inner, names in os.walk(root):
         inner[:] = sorted(name for name in inner if place != str(root) or name not in OWN)
         links = [name for name in inner if Path(place, name).is_symlink()]

@@ -462,7 +462,7 @@ def offer() -> None:
 
 
 def own_types(cls: Any) -> bool:
-    """If a class derives from this project's types; its modules then host it."""
+    """If a class derives from this project's types."""
     found = sys.modules.get("bench.contract.plugin")  # imported by then
     return found is not None and issubclass(cls, found.Plugin)
 

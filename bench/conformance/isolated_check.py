@@ -128,7 +128,7 @@ def _wait(ours: Connection, begun: str) -> None:
 
 
 def host(task: Mapping[str, JsonValue]) -> None:
-    """Check a plug-in in an environment that has this project, for `bench.room_side`."""
+    """Check a plug-in of `bench.types` for `bench.room_side`."""
     registry.inhabit({(cast(Group, task["group"]), str(task["name"])): str(task["target"])})
     work(str(task["spec"]), str(task["device"]), Connection(cast(int, task["answer"]), readable=False))
 

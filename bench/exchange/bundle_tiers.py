@@ -177,9 +177,9 @@ def _tiers(
 
 @dataclass(frozen=True)
 class Board:
-    """A board's register of draws, and when it received the bundle, by its own clock.
+    """A board's register of draws, and the time at which a bundle came.
 
-    An author's word on that time would let draws be answered for ever.
+    The time is of the board's clock. An author's word on that time would let draws be answered for ever.
     """
 
     register: Sequence[SignedDraw]

@@ -74,7 +74,10 @@ class CommittedRow(Part):
     code: str = ""
 
     def names(self, key: str) -> Iterator[tuple[str, ...]]:
-        """What its draws are counted by: name and origin, code, and the key of its author; on its data and preset."""
+        """Names by which its draws are counted, on its data and preset.
+
+        They are its name and origin, its code, and the key of its author.
+        """
         place = self.dataset, self.preset
         yield ("name", parse(self.method).name, self.origin, *place)
         yield from [("code", self.code, *place)] if self.code else []

@@ -247,7 +247,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 
 def host(task: Mapping[str, JsonValue]) -> NoReturn:
-    """Host a plug-in of `bench.types` in an environment that has this project, for `bench.room_side`."""
+    """Host a plug-in of `bench.types` for `bench.room_side`."""
     inhabit({(cast(Group, task["group"]), str(task["name"])): str(task["target"])})
     names = ("group", "spec", "preset", "device", "threads", "requests", "answers", "folder", "memory")
     main([str(task[name]) for name in names])

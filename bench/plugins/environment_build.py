@@ -237,7 +237,7 @@ def _of_image(wanted: Wanted, root: Path, folder: Path, notify: Callable[[str], 
         version = probe(wanted.python, sandbox=True, root=root).version
     except image_root.ImageError as error:
         raise UsageError(str(error)) from error
-    notify(f"reading the image {root}, all of which counts in the environment's digest")
+    notify(f"reading the image {root}: all its files count in the environment's digest")
     return Manifest(
         requirements=wanted.words,
         interpreter=wanted.python,

@@ -60,7 +60,11 @@ class AddedPlugin(BaseModel):
     presets: dict[Name, dict[str, JsonValue]] = {}
 
     def values(self, spec: PluginSpec) -> dict[str, Parameter]:
-        """The parameters of a spec as the fields of the class take them. Raises UsageError for others."""
+        """Parameters of a spec as the class takes them.
+
+        Raises:
+            UsageError: The class takes no such parameter or value.
+        """
         kinds, given = dict(self.kinds), dict(spec.parameters)
         if spec.argument is not None:
             if not kinds:
@@ -75,7 +79,7 @@ class AddedPlugin(BaseModel):
         }
 
     def _hint(self, name: str, written: str) -> Any:
-        """The type of a field, by its annotation or else its default; None for neither."""
+        """The type of a field by its annotation or default, or None."""
         if (hint := annotated(written)) is not None:
             return hint
         for answer in self.presets.values():
@@ -122,7 +126,7 @@ class Manifest(BaseModel):
 
     @property
     def counted(self) -> list[Path]:
-        """Files and folders that its digest and its stamp hold beside an image."""
+        """Files and folders in its digest, beside an image."""
         return [*self.sites, *self.files]
 
     @property
@@ -282,7 +286,7 @@ def parts(prefix: Path) -> list[Path]:
 
 
 def stamp(places: Sequence[Path], shared: bool | None, root: Path | None = None) -> str:
-    """A hash of the names, sizes and times of all files, on this machine."""
+    """A hash of the names, sizes and times of all files."""
     whole = hashlib.sha256()
     for name, path in _files(places, shared, root):
         status = path.lstat()
@@ -298,7 +302,7 @@ def digest(places: Sequence[Path], python: str, shared: bool | None, root: Path 
         python: The interpreter's version.
         shared: As in `Manifest`; None for an interpreter that is used as it is. There files that Python compiled count
             too, for they can differ from their sources.
-        root: An image, all of which counts but for the folders that its rooms do not see.
+        root: An image; the folders that its rooms do not see do not count.
     """
     whole, total = hashlib.sha256(python.encode()), 0
     for name, path in _files(places, shared, root):

@@ -1,4 +1,7 @@
-"""Questions to an interpreter that a user names, which a sandbox answers: it may be any program."""
+"""Questions to an interpreter that a user names, in a sandbox.
+
+It may be any program.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +111,7 @@ def probe(path: Path, *, sandbox: bool, root: Path | None = None) -> Interpreter
 
 
 def _prefixes(path: Path) -> list[Path]:
-    """Folders that may be those of an interpreter's installation, by its file, where that leads, and its pyvenv.cfg."""
+    """Folders of an interpreter's installation, by its file, link and pyvenv.cfg."""
     binaries = [path.parent, path.resolve().parent]
     config = path.parent.parent / "pyvenv.cfg"
     if config.is_file():

@@ -52,7 +52,7 @@ def description(group: Group, spec: str, preset: str) -> dict[str, JsonValue]:
 
 
 def described(task: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The description of a plug-in of an environment that has this project, for `bench.room_side`."""
+    """The description of a plug-in, for `bench.room_side`."""
     group, name = cast(Group, task["group"]), str(task["name"])
     registry.inhabit({(group, name): str(task["target"])})
     try:

@@ -193,7 +193,7 @@ def _placed(spec: PluginSpec) -> PluginSpec:
 
 
 def _told_spec(told: Mapping[str, JsonValue], values: Mapping[str, Any]) -> PluginSpec:
-    """The spec with all parameters, of a description that has plain ones if it does not say."""
+    """The spec of a description, with all parameters."""
     if "spec" in told:
         return parse(str(told["spec"]))
     return PluginSpec("", None, tuple((name, text(value)) for name, value in values.items()))
