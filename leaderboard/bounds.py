@@ -23,7 +23,7 @@ from bench.results.records import Record, ScoreRecord
 from bench.results.verdict import FLOOR
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 from bench.statistics.upper_limits import upper_limit
-from bench.types import curves_of
+from bench.types import LearningCurve, curves_of
 from leaderboard.entries import number, short
 
 if TYPE_CHECKING:
@@ -156,6 +156,14 @@ def idle(record: Record, metric: str = "") -> str:
         learned = learned or (record.attack is not None and _learns(record.attack.name))
         return f"{name} does not say if it converged" if learned else ""
     return "" if all(curve.converged for curve in curves) else f"{name} did not converge"
+
+
+def shown_curves(record: Record) -> tuple[LearningCurve, ...]:
+    """The learning curves of a record; none if it holds none that can be read."""
+    try:
+        return curves_of(record.details) or ()
+    except ValueError:
+        return ()
 
 
 @cache

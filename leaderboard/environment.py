@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import JsonValue
 
 from bench.results.verdict import Tier
+from bench.types import LEARNING
 from leaderboard.board import FORMAL, apart, epsilon_text, missing
+from leaderboard.bounds import shown_curves
 from leaderboard.claims import METRIC
 from leaderboard.downloads import badges
 from leaderboard.entries import WORDS, Column, against_null, interval, number, reason, short
 from leaderboard.escapes import page
 from leaderboard.names import parameters_text
 from leaderboard.panel import MEANINGS, SIGNS
+from leaderboard.plots import learning_plot
 from leaderboard.row_schema import BoardRow, Figure, choices, shown
 from leaderboard.tables import flat
 
@@ -44,8 +48,14 @@ def environment() -> Environment:
         "shared_chance": _shared_chance, "chance_text": chance_text, "ordered": ordered, "badges": badges,
         "signs": SIGNS, "meanings": MEANINGS, "fields": shown, "choices": choices, "hidden_columns": hidden_columns,
         "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
+        "shown_curves": shown_curves, "learning_plot": learning_plot, "without_curves": _without_curves,
     }  # fmt: skip
     return env
+
+
+def _without_curves(details: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The details of a record that are listed; its learning curves are drawn."""
+    return {name: value for name, value in details.items() if name != LEARNING}
 
 
 def drawn(template: str, **variables: object) -> Callable[[], str]:

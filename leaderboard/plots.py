@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 from pydantic import JsonValue
 
+from bench.types import LearningCurve
 from leaderboard.entries import Column, interval, number
 from leaderboard.names import parameters_text
 from leaderboard.row_schema import BoardRow, Figure
@@ -267,6 +268,27 @@ def budget_plot(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Markup
     title = escape(named[metric].title)
     parts.append(titles("derived ε of one released row, log scale; better to the left ←", f"{title}; better upwards →"))
     return _svg(parts, "img", f"{title} against the derived privacy budget, {len(some)} methods")
+
+
+CURVE_WIDTH, CURVE_HEIGHT = 240, 60
+
+
+def learning_plot(curve: LearningCurve) -> Markup:
+    """The held-out figure of one training by steps, from its least to its largest."""
+    steps, values = zip(*curve.points, strict=True)
+    low, high, last = min(values), max(values), max(steps[-1], 1)
+    room = high - low or 1.0
+    places = [
+        (2 + step / last * (CURVE_WIDTH - 4), CURVE_HEIGHT - 2 - (value - low) / room * (CURVE_HEIGHT - 4))
+        for step, value in curve.points
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    title = f"{curve.figure}: {number(values[0], 3)} to {number(values[-1], 3)} in {steps[-1]:,} steps"
+    return Markup(
+        f'<svg class="learning" viewBox="0 0 {CURVE_WIDTH} {CURVE_HEIGHT}" width="{CURVE_WIDTH}" role="img" '
+        f'aria-label="{escape(title)}"><title>{escape(title)}</title>'
+        f'<polyline fill="none" stroke="currentColor" points="{line}"/></svg>'
+    )
 
 
 def shortened(label: str, length: int = LONGEST) -> str:

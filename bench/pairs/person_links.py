@@ -7,7 +7,7 @@ import torch
 from bench.seeds import generator
 
 SETS = 19
-"""Sets of exchanged links: a two-sided p can reach .1 with one key, .005 with two."""
+"""Sets of exchanged links: p can reach .05 with one key, .0025 with two."""
 FEWEST = 10
 """Smallest number of people with equally many images who are exchanged."""
 

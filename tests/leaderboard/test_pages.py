@@ -22,6 +22,7 @@ from bench.plugins.spec import options, parse
 from bench.results import signed_json
 from bench.results.records import FeatureRecord, Record, json_schema, picture_record
 from bench.results.results import Results
+from bench.types import LEARNING, LearningCurve
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import rows
@@ -547,3 +548,15 @@ def test_outcomes_of_an_attack_name_data_shortly(write: Write, tmp_path: Path) -
     site = build(write(told), tmp_path / "site").parent
     page = (site / "attacks" / "contrastive.html").read_text(encoding="utf-8")
     assert f'<td title="digits [flag={"long" * 9}]">digits</td>' in page
+
+
+def test_a_row_draws_the_learning_curves_of_its_attacks(write: Write, tmp_path: Path) -> None:
+    curve = LearningCurve("AUC on <own> keys", ((0, 0.5), (50, 0.75)), converged=False, reason="budget spent")
+    details = {LEARNING: [curve.content()]}
+    build(write(record("blur", scores={"reid-auc": auc(0.6)}, details=details)), tmp_path / "site")
+    (page,) = (tmp_path / "site" / "cells").glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    assert 'points="2.0,58.0 238.0,2.0"' in text
+    assert "AUC on &lt;own&gt; keys" in text
+    assert "Did not converge: budget spent." in text
+    assert "&#34;figure&#34;" not in text
