@@ -57,8 +57,6 @@ from bench.types import (
 )
 from bench.workbench.workbench import Workbench
 
-LONGEST = 0.3
-"""Share of a job's time in which an attack must be done to be trained once more."""
 FEWEST_SETS = 9
 MOST_SETS = 149
 WRONG = 0.001
@@ -101,7 +99,6 @@ class Reidentification(Evaluator[Workbench]):
         curves: list[JsonValue] = []
         fitting = 0.0
         for name, part in parts.items():
-            begun = time.perf_counter()
             found, attacker, sign, fit_seconds = _attack_once(part, attack, scheme)
             curves += learning_of(attack, attacker, name)
             details |= {f"{name} {key}".strip(): value for key, value in {**attacker.notes(), **sign}.items()}
@@ -111,7 +108,9 @@ class Reidentification(Evaluator[Workbench]):
                 continue
             second = part_of(name, OWNERS_FORM)
             try:
-                again, attacker, _, fit_seconds = _attack_again(part, attack, scheme, time.perf_counter() - begun)
+                stage("simulate as the owner")
+                simulated = part.in_owners_form(scheme)
+                again, attacker, _, fit_seconds = _attack_once(part, attack, simulated, owners_form=True)
             except NotApplicable as reason:
                 evidence[name], details[second] = found, f"not trained: {reason}"
                 continue
@@ -155,20 +154,6 @@ def _sample_counts(n: int, key: int) -> PairCounts:
     others[1::2] = 0
     top_1 = torch.rand(n, generator=generator(key)).double()
     return PairCounts((n, n), torch.ones(n, dtype=torch.int64), others, top_1, torch.arange(1, n + 1).double())
-
-
-def _attack_again(
-    bench: Workbench, attack: Attack, scheme: Scheme, seconds: float
-) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], float]:
-    """As `_attack_once`, trained on simulations of the owner's form.
-
-    Raises NotApplicable if these are not what the attack asks for, or if a job has no time for a second training after
-    one of so many `seconds`.
-    """
-    if seconds > bench.preset.timeout * LONGEST:
-        raise NotApplicable(f"once took {seconds:.0f} of {bench.preset.timeout:.0f} seconds")
-    stage("simulate as the owner")
-    return _attack_once(bench, attack, bench.in_owners_form(scheme), owners_form=True)
 
 
 def _attack_once(

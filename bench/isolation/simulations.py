@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 
@@ -47,10 +48,9 @@ class Simulations:
         first = self.count // KEPT
         return at if at < self.count else first + (at - self.count) % (self.count - first)
 
-    @property
-    def keys(self) -> int:
-        """Keys that were drawn."""
-        return len(self._numbers)
+    @cached_property
+    def _names(self) -> list[bytes]:
+        return digests(self.private.samples, self.shape.secret)
 
     def shown(self, number: int, given: Dataset) -> Release:
         """The part of a release that shows some of the owner's rows.
@@ -59,7 +59,7 @@ class Simulations:
             NotApplicable: Other rows, or some of the rows without links.
         """
         free = defaultdict[bytes, list[int]](list)
-        for row, name in enumerate(digests(self.private.samples, self.shape.secret)):
+        for row, name in enumerate(self._names):
             free[name].append(row)
         place = torch.full((len(self.private),), -1)
         for row, name in enumerate(digests(given.samples, self.shape.secret)):

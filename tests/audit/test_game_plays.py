@@ -101,6 +101,25 @@ def test_sets_are_filled_and_single_coins_get_keys_of_their_own() -> None:
     assert len(keys) == 6
 
 
+@pytest.mark.parametrize("layout", ["in sets", "beside its twin", "before a second release"])
+def test_calls_hold_as_many_rows_as_the_owners(layout: Layout) -> None:
+    sizes = list[int]()
+
+    class Counting(Plain):
+        def sample_key(self, secret: Secret) -> Key:
+            return CountingKey(self, secret)
+
+    class CountingKey(PlainKey):
+        def release(self, private: Dataset) -> Release:
+            sizes.append(len(private))
+            return super().release(private)
+
+    owner = Owner(Counting(), Secret.of_seed(0), size=10)
+    (tosses,) = RowPlay(owner, PAIR, layout, lambda play, seen, spare: []).toss(16, "a purpose")
+    assert set(sizes) == {10}
+    assert len(tosses.first) == 20
+
+
 def test_coins_are_the_same_for_a_purpose_and_others_for_another() -> None:
     owner = Owner(Plain(), Secret.of_seed(0))
     assert torch.equal(owner.coins(64, "a"), owner.coins(64, "a"))
