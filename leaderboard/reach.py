@@ -25,6 +25,8 @@ PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attack
 BROKEN = 5.0  # guesses until the first correct pair
 SOONER = 20  # times sooner than by chance: the line among few images
 FIGURES = ("guesswork", "reid-auc", "top-1")
+MOST = "upper limit"
+"""Part of guesswork: a one-sided limit."""
 SHIPPED = "reach.json"
 OPTIMAL = "likelihood"
 """The attack that no other can beat where noise is stated (Neyman and Pearson): it knows the density."""
@@ -107,7 +109,8 @@ def step(record: Record) -> Step | None:
 
 def _bare(score: ScoreRecord) -> ScoreRecord:
     """The figure without its replicates, which would fill the file."""
-    return score.model_copy(update={"replicates": None, "exchanges": None, "parts": {}})
+    parts = {name: part for name, part in score.parts.items() if name == MOST}
+    return score.model_copy(update={"replicates": None, "exchanges": None, "parts": parts})
 
 
 def steps(records: Iterable[Record]) -> list[Step]:
@@ -229,9 +232,16 @@ def state(one: Step) -> Condition:
     if one.status != "ok":
         return "not applicable" if one.status == "not-applicable" else "failed"
     guesses = one.scores.get("guesswork")
-    if guesses is not None and guesses.high is not None and guesses.high < line(guesses) and beats_chance(guesses):
+    limit = None if guesses is None else most(guesses)
+    if guesses is not None and limit is not None and limit < line(guesses) and beats_chance(guesses):
         return "broken"
     return "leaks" if any(beats_chance(score) for score in one.scores.values()) else "nothing shown"
+
+
+def most(guesses: ScoreRecord) -> float | None:
+    """Upper limit of a key's guesses; of earlier records, the end of the interval."""
+    limit = guesses.parts.get(MOST)
+    return guesses.high if limit is None else limit.value
 
 
 def line(guesses: ScoreRecord) -> float:

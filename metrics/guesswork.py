@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean
+from statistics import fmean, median
 from typing import ClassVar, Literal
 
 import scipy
@@ -14,11 +14,13 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive, generator
-from bench.statistics.confidence_intervals import LEVEL, at_least_binomial
+from bench.statistics.confidence_intervals import LEVEL, over_keys
+from bench.statistics.order_statistics import median_bounds, median_limit
 from bench.statistics.pair_statistics import (
     DRAWS,
     Layout,
     chance_of_mean,
+    chance_of_median,
     first_hit_within,
     from_halves,
     pair_score,
@@ -27,10 +29,9 @@ from bench.statistics.pair_statistics import (
 )
 from bench.types import Column, Metric, Score
 
-HALVES, FIRST = "half samples", "first guess"
+HALVES, FIRST, MEAN, MOST = "half samples", "first guess", "mean", "upper limit"
 
 GUESSES = (1, 10, 100)
-SHOWN = 10
 
 
 def guesswork(counts: PairCounts) -> float:
@@ -57,11 +58,6 @@ def chance_guesswork(counts: PairCounts) -> float:
     return (counts.shape[0] * counts.shape[1] + 1) / (int(counts.linked.sum()) + 1)
 
 
-def most_guesses(counts: PairCounts) -> int:
-    """Guesswork n m - p + 1, with all linked pairs last."""
-    return int(counts.others.sum()) + 1
-
-
 @dataclass(frozen=True)
 class Guesswork(Metric[PairEvidence]):
     """Guesses until a released image is tied to its raw image."""
@@ -73,27 +69,26 @@ class Guesswork(Metric[PairEvidence]):
     column: ClassVar[Column] = Column(
         title="Guesswork",
         meaning="How many guesses Eve needs until the first correct pair of a raw and a released image, when she "
-        "guesses from her best score downwards; ties are averaged. 1 means that her first guess is right.",
+        "guesses from her best score downwards: the median over keys; ties are averaged. 1 means that her first guess "
+        "is right.",
         group="Privacy by image: weakest figure over the attacks that count",
-        chance="about n for n images, with a nearly geometric spread, so a single figure far from n may still be "
+        chance="about 0.7 n for n images, with a nearly geometric spread, so a single figure far from it may still be "
         "chance",
         order=5,
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of guesswork on the whole release.
+        """Median over keys of guesswork on the whole release.
 
-        Its part "half samples" is the paper's figure. Its part "first guess" is the chance that the very first guess is
-        right.
+        The interval is that of order statistics (`bench.statistics.order_statistics`): for these people, it holds the
+        median of all keys with 95 % or more, whatever the distribution. Five keys or fewer have none; the note gives
+        what their least and largest figure hold. Chance: draws of random scores. p: people exchanged, of the mean.
 
-        The paper takes the mean over random halves of the release as well: if released rows are alike (k-Same), a
-        half holds half of those behind one form, so that fewer guesses are needed than among all.
-
-        The interval is that of its logarithm (`bench.statistics.pair_statistics`), and no narrower than that of as many
-        first hits as there are keys, if every guess hits with one probability (`waiting_bounds`): keys that all take
-        one guess do not show that the next one will. It covers less than it says, about four times in five, if few
-        keys take many times the guesses of the rest. No bound is below 1 or above n m - p + 1.
-        Chance: (n m + 1) / (p + 1), and draws of random scores. p: people exchanged.
+        Parts: "mean", the paper's mean over keys, without interval, for guesses are nearly geometric and a few keys
+        bound no mean of such numbers; "half samples", the paper's mean over random halves of the release as well (if
+        released rows are alike, as of k-Same, a half holds half of those behind one form, so that fewer guesses are
+        needed); "first guess", the probability that the very first guess is right; "upper limit", a one-sided 95 %
+        limit of the median.
         """
         return with_primary(evidence, partial(_guesswork_score, evidence))
 
@@ -124,15 +119,46 @@ class PatientGuesswork(Metric[PairEvidence]):
 
 def _guesswork_score(evidence: PairEvidence, level: PairLevel) -> Score:
     layout, seed = Layout.of(evidence, level.links), derive(evidence.seed, "null")
-    score = _part(evidence, level, [[counts] for counts in level.full], layout.whole, seed=seed)
-    low, high = waiting_bounds([guesswork(counts) for counts in level.full])
-    assert score.low is not None
-    assert score.high is not None
-    score = replace(
-        score, low=min(score.low, low), high=min(max(score.high, high), fmean(map(most_guesses, level.full)))
-    )
-    halves = _part(evidence, level, level.counts, layout, seed=seed)
-    return replace(score, parts={FIRST: _first(level), HALVES: halves})
+    by_key, keys = [guesswork(counts) for counts in level.full], len(level.full)
+    draws = simulate_guesswork(layout.whole, seed=seed, draws=DRAWS)
+    of_mean = chance_of_mean(draws, keys=keys, mean=fmean(map(chance_guesswork, level.full)), seed=seed)
+    score = pair_score(
+        evidence, level, guesswork, from_halves(evidence, level, guesswork, "log"),
+        chance_of_median(draws, keys=keys, seed=seed), better="higher", seed=derive(seed, "permutation"),
+    )  # fmt: skip
+    bounds, limit = median_bounds(by_key), median_limit(by_key)
+    between = f"{bounds.confidence:.1%} interval of the median over {keys} keys, of these people (order statistics)"
+    if not bounds.sure:
+        between = (
+            f"no 95 % interval: the median of {keys} keys has none (6 keys are enough); "
+            f"{bounds.low:.4g} to {bounds.high:.4g} is a {between}"
+        )
+    rest = score.note.partition("; ")[2]
+    parts = {
+        MEAN: Score(
+            score.value, None, None, score.n, null=of_mean.mean, null_low=of_mean.low, null_high=of_mean.high,
+            note="no interval: a few keys bound no mean of nearly geometric numbers",
+        ),
+        HALVES: Score(
+            fmean(guesswork(part) for key in level.counts for part in key), None, None, level.counts[0][0].shape[0],
+            null=fmean(chance_guesswork(part) for key in level.counts for part in key),
+            note="no interval: a few keys bound no mean of nearly geometric numbers",
+        ),
+        FIRST: _first(level),
+        MOST: _most(by_key, limit, score.n),
+    }  # fmt: skip
+    return replace(
+        score, value=median(by_key), low=bounds.low if bounds.sure else None, high=bounds.high if bounds.sure else None,
+        prediction_low=None, prediction_high=None, parts=parts, note=f"{between}; {rest}",
+    )  # fmt: skip
+
+
+def _most(by_key: Sequence[float], limit: float | None, n: int) -> Score:
+    """An upper limit of a key's guesses."""
+    if limit is not None:
+        return Score(limit, None, None, n, note="one-sided 95 % limit of the median over keys (order statistics)")
+    note = "one-sided 97.5 % limit of the mean, if every guess hits with one probability: too few keys for the median's"
+    return Score(waiting_bounds(by_key)[1], None, None, n, note=note)
 
 
 def _first(level: PairLevel) -> Score:
@@ -141,30 +167,6 @@ def _first(level: PairLevel) -> Score:
         fmean(map(first_guess, level.full)), None, None, len(level.full), null=links,
         note="no interval: the mean over keys of a chance; 1 in k where k rows cannot be told apart",
     )  # fmt: skip
-
-
-def _part(
-    evidence: PairEvidence, level: PairLevel, counts: Sequence[Sequence[PairCounts]], layout: Layout, *, seed: int
-) -> Score:
-    """The mean over keys and over the counted parts of the release."""
-    chance = chance_of_mean(
-        simulate_guesswork(layout, seed=seed, draws=DRAWS), keys=len(counts),
-        mean=fmean(chance_guesswork(part) for key in counts for part in key), seed=seed,
-    )  # fmt: skip
-    replicates = from_halves(evidence, level, guesswork, "log")
-    replicates = replace(replicates, by_key=[fmean(map(guesswork, key)) for key in counts])
-    score = pair_score(
-        evidence, level, guesswork, replicates, chance, better="higher", seed=derive(seed, "permutation")
-    )
-    most = [fmean(map(most_guesses, key)) for key in counts]
-    low, high, ahead, behind = (
-        None if bound is None else min(max(1.0, bound), cap)
-        for bound, cap in (
-            (score.low, fmean(most)), (score.high, fmean(most)),
-            (score.prediction_low, max(most)), (score.prediction_high, max(most)),
-        )
-    )  # fmt: skip
-    return replace(score, n=counts[0][0].shape[0], low=low, high=high, prediction_low=ahead, prediction_high=behind)
 
 
 def waiting_bounds(guesses: Sequence[float]) -> tuple[float, float]:
@@ -191,40 +193,35 @@ def success_within(counts: PairCounts, guesses: int) -> float:
 
 @dataclass(frozen=True)
 class SuccessWithin(Metric[PairEvidence]):
-    """Chance of a hit in ten guesses; parts: one and a hundred."""
+    """Chance that the first guess is right; parts: ten and a hundred guesses."""
 
     name: ClassVar[str] = "success-within"
     unit: ClassVar[str] = "share of keys"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "the distribution of Syfer's guesswork (definition 2), ties as in appendix A"
     column: ClassVar[Column] = Column(
-        title="Success within 10 guesses",
-        meaning="How likely one of the ten pairs of a raw and a released image that Eve is surest of is right; with "
-        "one guess and with a hundred beside it.",
-        group="Other attack figures: weakest",
+        title="First guess right",
+        meaning="How likely the pair of a raw and a released image that Eve is surest of is right; the same for one of "
+        "her ten and of her hundred surest pairs stands beside it.",
+        group="Privacy by image: weakest figure over the attacks that count",
         digits=3,
-        chance="about 10/n for n images",
-        order=20,
+        chance="about 1/n for n images",
+        order=4,
     )
-    on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys on the whole release.
+        """Mean over keys on the whole release, of one guess; parts: 10 and 100.
 
-        With distinct scores it is the share of keys with a hit. The interval is no narrower than that of as many
-        independent tries as there are keys (Clopper and Pearson). Chance: negative hypergeometric
-        (`bench.statistics.pair_statistics.first_hit_within`). p: people exchanged.
+        With distinct scores it is the share of keys with a hit. The interval is Clopper and Pearson's, each key being
+        one try: exact for these people. Keys with ties count by their probability, which makes it wider than need be.
+        Chance: negative hypergeometric (`bench.statistics.pair_statistics.first_hit_within`). p: people exchanged.
         """
         return with_primary(evidence, partial(_success_score, evidence))
 
 
 def _success_score(evidence: PairEvidence, level: PairLevel) -> Score:
-    parts = {_guesses(guesses): _success_at(evidence, level, guesses) for guesses in GUESSES}
-    return replace(parts[_guesses(SHOWN)], parts=parts)
-
-
-def _guesses(guesses: int) -> str:
-    return f"{guesses} guess{'es' * (guesses > 1)}"
+    first, *more = (_success_at(evidence, level, guesses) for guesses in GUESSES)
+    return replace(first, parts={f"{guesses} guesses": score for guesses, score in zip(GUESSES[1:], more, strict=True)})
 
 
 def _success_at(evidence: PairEvidence, level: PairLevel, guesses: int) -> Score:
@@ -237,4 +234,4 @@ def _success_at(evidence: PairEvidence, level: PairLevel, guesses: int) -> Score
     score = pair_score(
         evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, better="lower", seed=seed
     )
-    return at_least_binomial(score, len(level.full))
+    return over_keys(score, len(level.full))

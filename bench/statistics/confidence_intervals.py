@@ -200,6 +200,14 @@ def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -
     return replace(score, low=min(score.low, low), high=max(score.high, high))
 
 
+def over_keys(score: Score, keys: int) -> Score:
+    """The score with Clopper and Pearson's interval for one try a key, of these people."""
+    low, high = map(float, clopper_pearson(score.value * keys, keys, 1 - LEVEL))
+    rest = score.note.partition("; ")[2]
+    note = f"95 % interval over {keys} keys, of these people (Clopper and Pearson); {rest}"
+    return replace(score, low=low, high=high, prediction_low=None, prediction_high=None, note=note)
+
+
 def never_certain(score: Score, people: int) -> Score:
     """The score; with a binomial interval if it is 0 or 1."""
     return score if 0 < score.value < 1 else at_least_binomial(score, people)

@@ -186,13 +186,24 @@ def _bits(members: Bools) -> Integers:
 
 def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) -> Chance:
     """Null of a mean over `keys`, from draws (r,) of one."""
-    if keys == 1:
-        means = draws
-    else:
-        chosen = torch.randint(len(draws), (MEANS, keys), generator=generator(seed))
-        means = draws[chosen].mean(dim=1)
-    low, high = torch.quantile(means, torch.tensor(ENDS, dtype=torch.float64)).tolist()
+    low, high = torch.quantile(
+        _by_keys(draws, keys, seed).mean(dim=1), torch.tensor(ENDS, dtype=torch.float64)
+    ).tolist()
     return Chance(mean, low, high)
+
+
+def chance_of_median(draws: torch.Tensor, *, keys: int, seed: int) -> Chance:
+    """Null of a median over `keys`, from draws (r,) of one."""
+    medians = _by_keys(draws, keys, seed).quantile(0.5, dim=1)
+    low, high = torch.quantile(medians, torch.tensor(ENDS, dtype=torch.float64)).tolist()
+    return Chance(float(medians.mean()), low, high)
+
+
+def _by_keys(draws: torch.Tensor, keys: int, seed: int) -> torch.Tensor:
+    """(r, keys) draws of several keys."""
+    if keys == 1:
+        return draws[:, None]
+    return draws[torch.randint(len(draws), (MEANS, keys), generator=generator(seed))]
 
 
 def one_sided(draws: torch.Tensor, value: float, *, better: Better) -> float:

@@ -1,16 +1,15 @@
-"""How often 95 % intervals hold the truth, and how wide they are, by simulation of the metrics as they are.
+"""Coverage and width of intervals by simulation of the metrics as they are.
 
-People and keys are drawn anew for every repeat: people differ in how easily they are found, keys by `EFFECT` in d' (or
-not at all), raw rows in how alike they are to everybody. Of K keys the mean over keys is the figure; its truth is the
-mean over all repeats. The ideal width is that of the t interval made with the true components of variance, as they
-stand in the repeats, and Satterthwaite's degrees of freedom for them; of counts (guesses, ranks) on the scale of
-logarithms.
+People and keys are drawn anew for every repeat. People differ in how easily they are found, keys and the attacker's
+trainings in d', raw rows in how alike they are to everybody. The truth of a mean over people and keys is the mean over
+all repeats. The ideal width is that of the t interval made with the true components of variance, as they stand in the
+repeats, and Satterthwaite's degrees of freedom for them; of counts (ranks) on the scale of logarithms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,42 +17,96 @@ import torch
 from scipy.stats import t as student
 
 from bench.evidence import PairEvidence, PairLevel, UtilityEvidence
+from bench.pairs.person_links import patient_links
 from bench.pairs.sweep import Grid, count_grids
 from bench.statistics.bootstrap import half_samples
-from bench.types import Metric, Score
+from bench.types import Score
 from made.dense_scores import DenseScores, diagonal
-from metrics.guesswork import Guesswork
-from metrics.pair_roc import ReidAUC, TPRAtLowFPR
-from metrics.ranks import MedianRank, Top1
 
 LOGARITHMS = ("guesswork", "median-rank")
-KEYS, MOST = (1, 3, 5, 10), 10
 EFFECT = 0.4
-PAIRS: tuple[Metric[PairEvidence], ...] = (ReidAUC(), Top1(), MedianRank(), TPRAtLowFPR(), Guesswork())
+ALIKE = 0.5
+"""How much of a person's d' another image of the person has."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A population of people and keys.
+
+    Args:
+        people: Number of people.
+        images: Of each person.
+        strength: d' of a true pair; 0 is an attack without information.
+        effect: Standard deviation of d' over keys.
+        training: Standard deviation of d' over the attacker's trainings.
+        stand_out: Share of people whose d' is 5 more.
+        hubs: Standard deviation of raw rows' likeness to everybody; of every key, half of its variance anew.
+        kin: Standard deviation of the likeness of two people, which all pairs of their images share.
+        tails: True for people's effects with Student's t distribution of two degrees of freedom.
+    """
+
+    people: int = 120
+    images: int = 1
+    strength: float = 1.5
+    effect: float = 0.0
+    training: float = 0.0
+    stand_out: float = 0.0
+    hubs: float = 0.3
+    kin: float = 0.0
+    tails: bool = False
+
+
+CONDITIONS: Mapping[str, Condition] = {
+    "null": Condition(strength=0.0),
+    "null, few people": Condition(20, strength=0.0),
+    "null, several images": Condition(40, 3, strength=0.0),
+    "null, hubs": Condition(strength=0.0, hubs=3.0),
+    "null, kin": Condition(40, 3, strength=0.0, kin=1.5),
+    "plain": Condition(),
+    "few people": Condition(20),
+    "several images": Condition(40, 3),
+    "key effects": Condition(effect=EFFECT),
+    "strong key effects": Condition(effect=1.0),
+    "several images, kin": Condition(20, 6, kin=1.5),
+    "people stand out": Condition(strength=0.5, stand_out=0.05),
+    "stand out, key effects": Condition(strength=0.5, stand_out=0.05, effect=EFFECT),
+    "heavy tails": Condition(tails=True),
+    "several, key effects": Condition(40, 3, effect=EFFECT),
+}
 
 
 @dataclass(frozen=True)
 class Covered:
-    """What a simulation found for one metric and number of keys.
+    """What a simulation found for one figure.
 
     Args:
         truth: The mean of the figure.
         coverage: Share of the intervals that held it.
         width: Mean width over the ideal; not a number where nothing varied.
+        repeats: Number of independent repeats behind it.
+        absent: Share of the repeats without an interval.
     """
 
     truth: float
     coverage: float
     width: float
+    repeats: int
+    absent: float = 0.0
+
+    @property
+    def margin(self) -> float:
+        """Half-width of the 95 % binomial interval about the coverage, that of .95 at least."""
+        share = min(0.95, max(0.05, self.coverage))
+        return 1.96 * math.sqrt(share * (1 - share) / max(1, self.repeats))
 
 
-def predictions(n: int, effect: float, random: np.random.Generator) -> UtilityEvidence:
+def predictions(n: int, effect: float, keys: int, random: np.random.Generator) -> UtilityEvidence:
     """Predictions of a model of d' = 1 for n people, half of whose noise is the same under every key."""
     labels = (random.random(n) < 0.4).astype(np.float32)
     own = random.standard_normal(n)
     scores = [
         (1 + effect * random.standard_normal()) * labels + (own + random.standard_normal(n)) / math.sqrt(2)
-        for _ in range(MOST)
+        for _ in range(keys)
     ]
     columns = [torch.from_numpy(each[:, None]) for each in scores]
     return UtilityEvidence(
@@ -61,75 +114,87 @@ def predictions(n: int, effect: float, random: np.random.Generator) -> UtilityEv
     )
 
 
-def pairs(n: int, effect: float, strength: float, random: np.random.Generator) -> PairEvidence:
-    """Scores of an attack of that strength (d' of a true pair) on n people."""
-    easy, hubs = 0.5 * random.standard_normal(n), 0.3 * random.standard_normal((n, 1))
+def pairs(condition: Condition, trainings: Sequence[int], random: np.random.Generator) -> PairEvidence:
+    """Scores of an attack on people of a condition, under as many keys as `trainings` names."""
+    subjects = torch.arange(condition.people).repeat_interleave(condition.images)
+    n, hubs = len(subjects), random.standard_normal((len(subjects), 1))
+    easy = 0.5 * (
+        random.standard_t(2, condition.people) if condition.tails else random.standard_normal(condition.people)
+    )
+    easy += 5 * (random.random(condition.people) < condition.stand_out)
+    skill = condition.training * random.standard_normal(max(trainings) + 1)
     links, rows = diagonal(n), torch.arange(n)
-    halves = half_samples(None, n, 10, seed=int(random.integers(2**31)))
-    counts, full = [], []
-    for _ in range(MOST):
-        matrix = random.standard_normal((n, n)) + hubs
-        found = strength + easy + effect * random.standard_normal() if strength else 0.0
-        matrix[np.arange(n), np.arange(n)] += found
-        grids = [Grid(half, half, [links[half]]) for half in halves] + [Grid(rows, rows, [links])]
-        *parts, whole = (of for (of,) in count_grids(DenseScores(torch.from_numpy(matrix)), grids))
-        counts.append(parts)
+    halves = half_samples(subjects, n, 10, seed=int(random.integers(2**31)))
+    person = subjects.numpy()
+    same = person[:, None] == person
+    notions = [links] if condition.images == 1 else [links, patient_links(links, subjects)]
+    parts_by_key, full = [], []
+    for training in trainings:
+        alike = condition.hubs * (hubs + random.standard_normal((n, 1))) / math.sqrt(2)
+        matrix = random.standard_normal((n, n)) + alike
+        if condition.kin:
+            matrix += condition.kin * random.standard_normal((condition.people,) * 2)[person[:, None], person]
+        if condition.strength:
+            d = condition.strength + easy[person] + condition.effect * random.standard_normal() + skill[training]
+            matrix += ALIKE * same * d[:, None]
+            matrix[np.arange(n), np.arange(n)] += (1 - ALIKE) * d
+        grids = [Grid(half, half, [of[torch.isin(of[:, 0], half)] for of in notions]) for half in halves]
+        *parts, whole = count_grids(DenseScores(torch.from_numpy(matrix)), [*grids, Grid(rows, rows, notions)])
+        parts_by_key.append(parts)
         full.append(whole)
-    level = PairLevel(counts, links, full=full, owners=[rows] * MOST)
-    drawn = int(random.integers(2**31))
-    return PairEvidence((n, n), level, None, halves, persons=rows, known=True, draws=drawn, resamples="", seed=drawn)
-
-
-def under(evidence: PairEvidence | UtilityEvidence, keys: slice) -> PairEvidence | UtilityEvidence:
-    """The evidence under some of its keys."""
-    if isinstance(evidence, UtilityEvidence):
-        return UtilityEvidence(
-            evidence.scores[keys], evidence.labels, evidence.subjects, evidence.findings, evidence.seed
+    levels = [
+        PairLevel(
+            [[part[at] for part in parts] for parts in parts_by_key], of,
+            full=[whole[at] for whole in full], owners=[subjects] * len(trainings),
         )
-    level = evidence.images
-    cut = PairLevel(level.counts[keys], level.links, full=level.full[keys], owners=level.owners[keys])
+        for at, of in enumerate(notions)
+    ]  # fmt: skip
+    drawn = int(random.integers(2**31))
     return PairEvidence(
-        evidence.shape, cut, None, evidence.samples, persons=evidence.persons, known=True, draws=evidence.draws,
-        resamples="", seed=evidence.seed,
+        (n, n), levels[0], levels[1] if len(levels) > 1 else None, halves, persons=subjects, known=True, draws=drawn,
+        resamples="", seed=drawn,
     )  # fmt: skip
 
 
-def covered(scores: Sequence[Sequence[Score]], keys: int, *, log: bool) -> Covered:
-    """Coverage and width of scores by repeat, then by group of keys."""
-    figures = np.array([[score.replicates.by_key for score in repeat] for repeat in scores])  # type: ignore[union-attr]
-    means = figures.mean(axis=2)
-    truth = float(means.mean())
-    held = [score.low <= truth <= score.high for repeat in scores for score in repeat]  # type: ignore[operator]
-    flat = [score for repeat in scores for score in repeat]
-    bounds = np.array([(score.low, score.high) for score in flat], dtype=np.float64)
-    widths = np.log(bounds[:, 1] / bounds[:, 0]) if log else bounds[:, 1] - bounds[:, 0]
-    variance = float(means.var(ddof=1))
-    if variance == 0:
-        return Covered(truth, float(np.mean(held)), math.nan)
-    freedom = float(len(scores))
-    if keys > 1:
-        of_keys = float(figures.var(axis=2, ddof=1).mean()) / keys
+def covered(scores: Sequence[Score], *, log: bool = False, truth: float | None = None) -> Covered:
+    """Coverage and width of scores by repeat; scores without an interval are counted apart."""
+    means = np.array([score.value for score in scores])
+    truth = float(means.mean()) if truth is None else truth
+    bounds = [(score.low, score.high) for score in scores if score.low is not None and score.high is not None]
+    absent = 1 - len(bounds) / len(scores)
+    if not bounds:
+        return Covered(truth, math.nan, math.nan, 0, absent)
+    held = [low <= truth <= high for low, high in bounds]
+    ends = np.array(bounds, dtype=np.float64)
+    widths = np.log(ends[:, 1] / ends[:, 0]) if log else ends[:, 1] - ends[:, 0]
+    ideal = _ideal(scores, means) / (truth if log else 1)
+    width = float(np.mean(widths) / ideal) if ideal else math.nan
+    return Covered(truth, float(np.mean(held)), width, len(held), absent)
+
+
+def _ideal(scores: Sequence[Score], means: np.ndarray) -> float:
+    """Width of the t interval with the true variances."""
+    variance, freedom = float(means.var(ddof=1)), float(len(scores))
+    figures = [score.replicates.by_key for score in scores if score.replicates is not None]
+    if len(figures) == len(scores) and (keys := len(figures[0])) > 1 and variance:
+        of_keys = float(np.array(figures).var(axis=1, ddof=1).mean()) / keys
         people = max(0.0, variance - of_keys)
         freedom = variance**2 / (of_keys**2 / (keys - 1) + people**2 / len(scores))
-    ideal = 2 * student.ppf(0.975, freedom) * math.sqrt(variance) / (truth if log else 1)
-    return Covered(truth, float(np.mean(held)), float(np.mean(widths) / ideal))
+    return 2 * float(student.ppf(0.975, freedom)) * math.sqrt(variance)
 
 
 def simulated(
-    metrics: Sequence[Metric[PairEvidence] | Metric[UtilityEvidence]],
-    draw: Callable[[np.random.Generator], PairEvidence | UtilityEvidence],
+    figures: Mapping[str, Callable[..., Score]],
+    draw: Callable[[np.random.Generator], object],
     repeats: int,
-) -> dict[str, dict[int, Covered]]:
-    """Coverage and width of intervals by metric and number of keys."""
-    scores: dict[str, dict[int, list[list[Score]]]] = {m.name: {keys: [] for keys in KEYS} for m in metrics}
-    random = np.random.default_rng(0)
+    *,
+    seed: int = 0,
+) -> dict[str, list[Score]]:
+    """Scores by figure, one a repeat."""
+    random = np.random.default_rng(seed)
+    scores: dict[str, list[Score]] = {name: [] for name in figures}
     for _ in range(repeats):
         evidence = draw(random)
-        for metric in metrics:
-            for keys, found in scores[metric.name].items():
-                starts = range(0, MOST - keys + 1, keys)
-                found.append([metric(under(evidence, slice(at, at + keys))) for at in starts])  # type: ignore[arg-type]
-    return {
-        name: {keys: covered(found, keys, log=name in LOGARITHMS) for keys, found in by_keys.items()}
-        for name, by_keys in scores.items()
-    }
+        for name, figure in figures.items():
+            scores[name].append(figure(evidence))
+    return scores

@@ -15,7 +15,7 @@ from bench.pairs.sweep import Grid, count_grids
 from bench.statistics.bootstrap import half_samples
 from bench.statistics.pair_statistics import Layout
 from bench.types import Metric, NotApplicable, Score
-from metrics.guesswork import Guesswork, PatientGuesswork, SuccessWithin, success_within
+from metrics.guesswork import Guesswork, PatientGuesswork, SuccessWithin, guesswork, success_within
 from metrics.pair_roc import PatientReidAUC, ReidAUC, TPRAtLowFPR
 from metrics.ranks import MedianRank, Top1, Top5, chance_of_five, top_5
 
@@ -109,15 +109,32 @@ def test_p_of_guesswork_goes_below_what_draws_resolve() -> None:
     assert p == pytest.approx(1e-6, rel=0.1)  # of ten arrangements of the links under each of six keys
 
 
-def test_no_bound_of_guesswork_is_beyond_what_can_be() -> None:
-    score = Guesswork()(random_evidence.evidence(0, n=80, keys=2, signal=-50.0, permuted=True))
-    most = 80 * 80 - 80 + 1
-    assert score.value == most
-    half = score.parts["half samples"]
-    assert half.value < most / 3
-    for part in (score, half):  # each figure is the most that can be
-        bounds = (part.low, part.high, part.prediction_low, part.prediction_high)
-        assert all(bound is not None and 1 <= bound <= part.value for bound in bounds)
+def test_guesswork_is_a_median_with_bounds_of_order_statistics() -> None:
+    found = random_evidence.evidence(0, n=80, keys=6, signal=-50.0, permuted=True)
+    score = Guesswork()(found)
+    by_key = sorted(map(guesswork, found.images.full))
+    assert (score.low, score.value, score.high) == (by_key[0], 80 * 80 - 80 + 1, by_key[-1])
+    assert "96.9% interval of the median over 6 keys, of these people" in score.note
+    assert score.parts["mean"].value == pytest.approx(sum(by_key) / 6)
+    assert score.parts["mean"].low is score.parts["half samples"].low is None
+    assert score.parts["half samples"].value < score.value / 3
+
+
+@pytest.mark.parametrize(("keys", "limit"), [(5, "order statistics"), (2, "if every guess hits with one probability")])
+def test_few_keys_give_guesswork_no_interval_but_what_there_is(keys: int, limit: str) -> None:
+    score = Guesswork()(random_evidence.evidence(0, n=80, keys=keys, signal=50.0, permuted=True))
+    assert score.low is score.high is None
+    assert f"no 95 % interval: the median of {keys} keys has none (6 keys are enough); 1 to 1" in score.note
+    assert limit in score.parts["upper limit"].note
+    assert score.parts["upper limit"].value == pytest.approx(1 if keys == 5 else 0.025 ** (-1 / 2))
+
+
+@pytest.mark.parametrize(("keys", "low"), [(2, 0.025 ** (1 / 2)), (5, 0.025 ** (1 / 5))])
+def test_a_first_guess_that_is_always_right_is_as_sure_as_its_keys(keys: int, low: float) -> None:
+    score = SuccessWithin()(random_evidence.evidence(0, n=80, keys=keys, signal=50.0, permuted=True))
+    assert (score.value, score.high) == (1.0, 1.0)
+    assert score.low == pytest.approx(low)
+    assert set(score.parts) == {"10 guesses", "100 guesses"}
 
 
 def test_nobody_to_exchange_leaves_no_p_and_says_so() -> None:
