@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean, median
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import scipy
@@ -15,7 +15,7 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive, generator
 from bench.statistics.confidence_intervals import LEVEL, over_keys
-from bench.statistics.order_statistics import median_bounds, median_limit
+from bench.statistics.order_statistics import median_limit, median_over_keys
 from bench.statistics.pair_statistics import (
     DRAWS,
     Layout,
@@ -126,14 +126,6 @@ def _guesswork_score(evidence: PairEvidence, level: PairLevel) -> Score:
         evidence, level, guesswork, from_halves(evidence, level, guesswork, "log"),
         chance_of_median(draws, keys=keys, seed=seed), better="higher", seed=derive(seed, "permutation"),
     )  # fmt: skip
-    bounds, limit = median_bounds(by_key), median_limit(by_key)
-    between = f"{bounds.confidence:.1%} interval of the median over {keys} keys, of these people (order statistics)"
-    if not bounds.sure:
-        between = (
-            f"no 95 % interval: the median of {keys} keys has none (6 keys are enough); "
-            f"{bounds.low:.4g} to {bounds.high:.4g} is a {between}"
-        )
-    rest = score.note.partition("; ")[2]
     parts = {
         MEAN: Score(
             score.value, None, None, score.n, null=of_mean.mean, null_low=of_mean.low, null_high=of_mean.high,
@@ -145,16 +137,14 @@ def _guesswork_score(evidence: PairEvidence, level: PairLevel) -> Score:
             note="no interval: a few keys bound no mean of nearly geometric numbers",
         ),
         FIRST: _first(level),
-        MOST: _most(by_key, limit, score.n),
+        MOST: _most(by_key, score.n),
     }  # fmt: skip
-    return replace(
-        score, value=median(by_key), low=bounds.low if bounds.sure else None, high=bounds.high if bounds.sure else None,
-        prediction_low=None, prediction_high=None, parts=parts, note=f"{between}; {rest}",
-    )  # fmt: skip
+    return replace(median_over_keys(score, by_key), parts=parts)
 
 
-def _most(by_key: Sequence[float], limit: float | None, n: int) -> Score:
+def _most(by_key: Sequence[float], n: int) -> Score:
     """An upper limit of a key's guesses."""
+    limit = median_limit(by_key)
     if limit is not None:
         return Score(limit, None, None, n, note="one-sided 95 % limit of the median over keys (order statistics)")
     note = "one-sided 97.5 % limit of the mean, if every guess hits with one probability: too few keys for the median's"

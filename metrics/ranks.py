@@ -15,12 +15,14 @@ from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import at_least_binomial
+from bench.statistics.order_statistics import median_over_keys
 from bench.statistics.pair_statistics import (
     DRAWS,
     Bools,
     Integers,
     Layout,
     chance_of_mean,
+    chance_of_median,
     from_people,
     pair_score,
     tries_until_held,
@@ -135,7 +137,12 @@ def _linked(codes: Integers, rows: Integers, cols: Integers, n: int) -> Bools:
 
 
 def found_within(counts: PairCounts, guesses: int) -> float:
-    """Share of linked released rows with the first correct rank within `guesses`."""
+    """Share of linked released rows with the first correct rank within `guesses`.
+
+    Of one guess it is top-1: ties are drawn. Of more, a row counts if its expected rank is within them.
+    """
+    if guesses == 1:
+        return top_1(counts)
     return float((counts.ranks <= guesses).double().mean())
 
 
@@ -255,10 +262,11 @@ class MedianRank(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys of the median rank on the whole release.
+        """Median over keys of the median rank on the whole release.
 
-        The interval is over people and keys. If the median of most keys is 1, a whole number that hardly moves, it
-        covers less than it says. Chance: draws of random scores (`simulate_median_rank`). p: people exchanged.
+        Ranks are skewed over keys, so that a few keys bound no mean of them. The interval is that of order statistics
+        (`bench.statistics.order_statistics`), of these people; five keys or fewer have none. Chance: draws of random
+        scores (`simulate_median_rank`). p: people exchanged, of the mean over keys.
         """
         return with_primary(evidence, partial(_median_rank_score, evidence))
 
@@ -266,10 +274,10 @@ class MedianRank(Metric[PairEvidence]):
 def _median_rank_score(evidence: PairEvidence, level: PairLevel) -> Score:
     seed = derive(evidence.seed, "null", "median-rank")
     draws = simulate_median_rank(Layout.of(evidence, level.links).whole, seed=seed, draws=MEDIAN_DRAWS)
-    chance = chance_of_mean(draws, keys=len(level.full), mean=float(draws.mean()), seed=seed)
+    chance = chance_of_median(draws, keys=len(level.full), seed=seed)
     replicates = from_people(evidence, level, lambda counts: counts.ranks, weighted_median, "log")
     score = pair_score(evidence, level, median_rank, replicates, chance, better="higher", seed=seed)
-    return replace(score, low=max(1.0, score.low or 1.0))
+    return median_over_keys(score, [median_rank(counts) for counts in level.full])
 
 
 def simulate_median_rank(layout: Layout, *, seed: int, draws: int) -> torch.Tensor:

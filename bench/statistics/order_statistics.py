@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 
 import scipy
+
+from bench.types import Score
 
 SURE = 0.95
 
@@ -58,3 +61,24 @@ def median_limit(values: Sequence[float]) -> float | None:
     """
     ordered, n = sorted(values), len(values)
     return next((ordered[r] for r in range(n) if scipy.stats.binom.cdf(r, n, 0.5) >= SURE), None)
+
+
+def median_over_keys(score: Score, by_key: Sequence[float]) -> Score:
+    """The score as the median of the keys' figures, with its bounds.
+
+    They hold for the people of the release; other people may be found more or less easily. The note's first part, that
+    of the former interval, is replaced.
+    """
+    bounds, keys = median_bounds(by_key), len(by_key)
+    note = f"{bounds.confidence:.1%} interval of the median over {keys} keys, of these people (order statistics)"
+    if not bounds.sure:
+        note = (
+            f"no 95 % interval: the median of {keys} keys has none (6 keys are enough); {bounds.low:.4g} to "
+            f"{bounds.high:.4g} is a {note}"
+        )
+    low, high = (bounds.low, bounds.high) if bounds.sure else (None, None)
+    rest = score.note.partition("; ")[2]
+    return replace(
+        score, value=float(median(by_key)), low=low, high=high, prediction_low=None, prediction_high=None,
+        note=f"{note}; {rest}",
+    )  # fmt: skip
