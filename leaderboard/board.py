@@ -22,6 +22,7 @@ from bench.contract.metric import GROUPS
 from bench.plugins import registry
 from bench.plugins.registry import HOME
 from bench.plugins.spec import UsageError, parse
+from bench.results.consistency import consistent
 from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord, Status
 from bench.types import Source
 from bench.workbench.inputs import COMMITMENT, drawn_people, is_code
@@ -131,7 +132,7 @@ def rows(
     shown: Sequence[Column] | None = None, ladder: Sequence[Step] | None = None, theirs: Set[str] = frozenset(),
     undated: Set[str] = frozenset(),
 ) -> list[Row]:  # fmt: skip
-    """One row a cell, ordered; records with `limit` are left out.
+    """One row a cell, ordered; records with `limit` are left out, and figures that contradict others.
 
     Args:
         records: In any order.
@@ -142,7 +143,7 @@ def rows(
         theirs: Digests of controls that only the author of the rows measured.
         undated: Digests of records that a verifier did not measure again: their dates and code are an author's word.
     """
-    accepted = [record for record in records if record.limit is None]
+    accepted = [consistent(record) for record in records if record.limit is None]
     more = list(pool)
     known = [*accepted, *more]
     reached = Ladder([*(steps(more or accepted) if ladder is None else ladder), *shipped()])

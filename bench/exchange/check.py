@@ -9,6 +9,7 @@ from typing import Literal, cast
 from bench.plugins import registry
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
+from bench.results.consistency import contradictions
 from bench.results.disclosure_check import identifying_text, restricted
 from bench.results.records import PluginRecord, Record, is_no_past_time, metric_record
 from bench.results.results import Results
@@ -124,7 +125,11 @@ def _faults(name: str, record: Record) -> Iterator[Finding]:
         yield Finding("stale", name, f"{reason}; install the versions that made it, or run it again with --overwrite "
                       "always")  # fmt: skip
     else:
-        for reason in misdescriptions(record):
+        reasons = [
+            *misdescriptions(record),
+            *(f"{metric}: {why}" for metric, why in contradictions(record.scores).items()),
+        ]
+        for reason in reasons:
             yield Finding("altered", name, f"{reason}: take it out and run again")
 
 

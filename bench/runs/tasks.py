@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,7 @@ from bench.isolation import RemoteAttack, tenant
 from bench.plugins import registry
 from bench.plugins.third_party import is_outside
 from bench.progress import AGAIN, SMALLER, forward_progress, stage
+from bench.results.consistency import contradictions
 from bench.results.disclosure_check import SHORTAGES
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
 from bench.results.reason import Code, Phase, status_of
@@ -157,6 +159,10 @@ def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbe
         except Exception as error:  # one metric that fails takes neither the attack nor the other metrics with it
             traceback.print_exc()
             broken[metric.name] = named(error)
+    for name, why in contradictions(scores).items():
+        print(f"the figure {name} is withheld: {why}", file=sys.stderr)
+        broken[name] = plain(why)
+        del scores[name]
     pictures: Mapping[str, Drawn] = {}
     if bench.record.shareable:
         stage("draw")
