@@ -17,10 +17,7 @@ from bench.results.records import Record
 ROUNDING = 1e-6
 PERSON = ("people-found", "person-risk")
 POINT = re.compile(r"1 false in ([1-9][0-9]*)")
-TIES = (
-    "first guesses of tied rows were drawn once for all keys by an earlier version: within one guess {within:.4g} of "
-    "the rows are found without a tie, and {top:.4g} with ties at random"
-)
+TIES = "first guesses of tied rows were drawn once for all keys by an earlier version, and this attack's best rows tie"
 
 Scores = Mapping[str, ScoreRecord]
 
@@ -65,13 +62,20 @@ def _people(scores: Scores) -> Iterator[tuple[str, str]]:
 
 
 def _ties(scores: Scores) -> Iterator[tuple[str, str]]:
-    """Within one guess as many rows are found as by top-1."""
-    top, five = scores.get("top-1"), scores.get("top-5")
-    within = None if five is None else five.parts.get("within 1")
-    if top is None or within is None or _near(within.value, top.value):
+    """Earlier worst persons need scores without ties at the first hit.
+
+    Ties are seen in guesswork, which is then no whole number, and in the share of rows within one guess, which was
+    below top-1.
+    """
+    risk, top, five = (scores.get(name) for name in ("person-risk", "top-1", "top-5"))
+    guesses = scores.get("guesswork")
+    if risk is None or "all people" not in risk.parts:
         return
-    reason = TIES.format(within=within.value, top=top.value)
-    yield from ((name, reason) for name in PERSON if name in scores)
+    table = None if guesses is None else guesses.replicates
+    within = None if five is None else five.parts.get("within 1")
+    tied = top is not None and within is not None and not _near(within.value, top.value)
+    if tied or (table is not None and any(not _near(value, round(value)) for value in table.by_key)):
+        yield "person-risk", TIES
 
 
 def _curve(scores: Scores) -> Iterator[tuple[str, str]]:

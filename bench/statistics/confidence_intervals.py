@@ -8,8 +8,8 @@ the mean over keys, estimates var(interaction), counted in both. The mean's vari
 
 Each part is multiplied by the square of its own t quantile before the root is taken (Cochran's way of combining
 variances of unequal certainty; see also MOVER, Zou and Donner 2008). Satterthwaite's degrees of freedom, estimated from
-three keys, give 91 % coverage; this gives 94 % (`tests/benchmarks/interval_coverage.py`). With one key only A is known;
-the note says so.
+three keys, give 91 % coverage; this gives 94 % (`tests/campaigns/coverage_of_intervals.py`). With one key only A is
+known; the note says so.
 """
 
 from __future__ import annotations

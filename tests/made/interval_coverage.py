@@ -114,7 +114,9 @@ def predictions(n: int, effect: float, keys: int, random: np.random.Generator) -
     )
 
 
-def pairs(condition: Condition, trainings: Sequence[int], random: np.random.Generator) -> PairEvidence:
+def pairs(
+    condition: Condition, trainings: Sequence[int], random: np.random.Generator, *, halves: int = 10
+) -> PairEvidence:
     """Scores of an attack on people of a condition, under as many keys as `trainings` names."""
     subjects = torch.arange(condition.people).repeat_interleave(condition.images)
     n, hubs = len(subjects), random.standard_normal((len(subjects), 1))
@@ -124,7 +126,7 @@ def pairs(condition: Condition, trainings: Sequence[int], random: np.random.Gene
     easy += 5 * (random.random(condition.people) < condition.stand_out)
     skill = condition.training * random.standard_normal(max(trainings) + 1)
     links, rows = diagonal(n), torch.arange(n)
-    halves = half_samples(subjects, n, 10, seed=int(random.integers(2**31)))
+    samples = half_samples(subjects, n, halves, seed=int(random.integers(2**31)))
     person = subjects.numpy()
     same = person[:, None] == person
     notions = [links] if condition.images == 1 else [links, patient_links(links, subjects)]
@@ -138,7 +140,7 @@ def pairs(condition: Condition, trainings: Sequence[int], random: np.random.Gene
             d = condition.strength + easy[person] + condition.effect * random.standard_normal() + skill[training]
             matrix += ALIKE * same * d[:, None]
             matrix[np.arange(n), np.arange(n)] += (1 - ALIKE) * d
-        grids = [Grid(half, half, [of[torch.isin(of[:, 0], half)] for of in notions]) for half in halves]
+        grids = [Grid(half, half, [of[torch.isin(of[:, 0], half)] for of in notions]) for half in samples]
         *parts, whole = count_grids(DenseScores(torch.from_numpy(matrix)), [*grids, Grid(rows, rows, notions)])
         parts_by_key.append(parts)
         full.append(whole)
@@ -151,7 +153,7 @@ def pairs(condition: Condition, trainings: Sequence[int], random: np.random.Gene
     ]  # fmt: skip
     drawn = int(random.integers(2**31))
     return PairEvidence(
-        (n, n), levels[0], levels[1] if len(levels) > 1 else None, halves, persons=subjects, known=True, draws=drawn,
+        (n, n), levels[0], levels[1] if len(levels) > 1 else None, samples, persons=subjects, known=True, draws=drawn,
         resamples="", seed=drawn,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from made.interval_coverage import predictions, simulated
+from made.interval_coverage import covered, predictions, simulated
 from scipy.stats import binom, t
 
 from bench.evidence import UtilityEvidence
@@ -97,17 +97,14 @@ def test_a_ragged_table_is_refused(resampled: list[list[float]]) -> None:
         replicates([1.0, 2.0], resampled)
 
 
-@pytest.mark.parametrize("effect", [0.0, 0.4])
-def test_intervals_hold_the_truth_as_often_as_they_say(effect: float) -> None:
-    """A short turn of the simulation of `tests/benchmarks/interval_coverage.py`."""
-    repeats = 25
-    made = simulated([UtilityAUC()], partial(predictions, 60, effect), repeats)
-    for keys in (3, 5, 10):
-        groups = repeats * (10 // keys)
-        found = made["utility-auc"][keys]
-        # Coverage of .92 is the least allowed; groups of one repeat share their people, hence the wide margin.
-        assert found.coverage >= binom(groups, 0.92).ppf(1e-5) / groups
-        assert 0.75 < found.width < 1.4
+@pytest.mark.parametrize(("keys", "effect"), [(3, 0.0), (5, 0.4)])
+def test_intervals_hold_the_truth_as_often_as_they_say(keys: int, effect: float) -> None:
+    """A short turn of `tests/campaigns/coverage_of_intervals.py`."""
+    repeats = 60
+    scores = simulated({"": UtilityAUC()}, partial(predictions, 60, effect, keys), repeats)[""]
+    found = covered(scores)
+    assert found.coverage >= binom(repeats, 0.92).ppf(1e-5) / repeats  # .92 is the least allowed
+    assert 0.75 < found.width < 1.4
 
 
 @pytest.mark.parametrize(("value", "low", "high"), [(1.0, 0.025 ** (1 / 20), 1.0), (0.0, 0.0, 1 - 0.025 ** (1 / 20))])
