@@ -109,7 +109,7 @@ class MethodProxy:
             return callee(*values), None
         if not isinstance(callee, Handle) or name not in ASKED.get(callee.kind, ()):
             raise ContractError(f"{name} of a {type(callee).__name__} may not be called")
-        if callee.kind == "Mechanism":
+        if callee.kind == "Mechanism" and name != "own":
             part = getattr(RemoteMechanism(partial(self._beside.ask, callee)), name)
             return part(*values) if callable(part) else part, None
         result = self._beside.ask(callee, name, *values)
