@@ -54,7 +54,8 @@ class Contrastive(Attack):
         learning_rate: Adam's rate after a warm-up; it falls to zero along a cosine.
         enough: Training ends when the mean loss on held-out keys is below this.
         relations: Tell the towers how each row stands to the others of its set: see `bench.nets.contrastive_towers`.
-        least: Steps before training may end at a plateau of the loss on held-out keys (see `bench.eve.plateau`).
+        least: Steps before training may end at a plateau of the loss on held-out keys (see `bench.eve.plateau`). A
+            method that trains for more than `least` steps gives both numbers their lower bounds (`Course.against`).
     """
 
     name: ClassVar[str] = "contrastive"
@@ -62,6 +63,7 @@ class Contrastive(Attack):
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     learns: ClassVar[bool] = True
+    trainings: ClassVar[int] = 2
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 60, "width": 64, "depth": 2},
         "first-look": {"steps": 2400, "width": 64, "depth": 2, "batch": 64},
@@ -176,7 +178,7 @@ def fit_towers(attack: Contrastive, view: View, seed: int, draw: Draw) -> Contra
             _tower(attack, held_out[0].released, held_out[0].released_labels),
         ).to(device)
         steps = attack.steps if attack.epochs is None else attack.epochs * math.ceil(len(candidates) / batch)
-        course = Course(steps, attack.learning_rate, attack.enough, attack.least)
+        course = Course(steps, attack.learning_rate, attack.enough, attack.least).against(view.trained)
         outcome = train(towers, lambda step: example("attack-key", step), held_out, course)
     raw = embed(towers.raw, candidates.samples, labels, derive(seed, "raw"))
     return ContrastiveAttacker(towers, raw, labels is not None, outcome, seed)

@@ -97,7 +97,6 @@ class Relational(Attack):
     source: ClassVar[str] = "this project: graph matching by Gram matrices of simulated releases"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
-    learns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"keys": 4, "held_out": 1},
         "first-look": {"keys": 8},

@@ -89,7 +89,6 @@ class Surrogate(Attack):
     name: ClassVar[str] = "surrogate"
     source: ClassVar[str] = "this project: self-training on confident mutual matches"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
-    learns: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {**BASE, "rounds": 3, "held_out": 1},
         "first-look": BASE,

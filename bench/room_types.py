@@ -270,6 +270,7 @@ class View:
     scheme: Any
     candidates: Dataset
     control: Dataset
+    trained: int = 0
 
 
 class Attack(Plugin):

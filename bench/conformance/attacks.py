@@ -66,8 +66,8 @@ def _membership(device: torch.device, spec: PluginSpec) -> _Membership:
     public, private, control, others = (sample_data("table", seed=seed).to(device) for seed in (1, 2, 3, 4))
     candidates, order = mixed(private, others, Secret.of_seed(6))
     sealed = seal(_PlainKey().release(private), Secret.of_seed(5)).release
-    hidden = (replace(data, subjects=None) for data in (candidates, control))
-    return _Membership(attack, View(public, _PlainScheme(), *hidden), order < len(private), sealed)
+    view = View(public, _PlainScheme(), replace(candidates, subjects=None), replace(control, subjects=None))
+    return _Membership(attack, view, order < len(private), sealed)
 
 
 def _attack(spec: PluginSpec) -> Attack:

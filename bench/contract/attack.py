@@ -29,12 +29,14 @@ class View:
             depend on them; subjects never. For membership attacks, which always get labels: the released rows among
             as many others as there are, in random order.
         control: Rows of the same kind that are known not to be in the release, and not among the candidates.
+        trained: Gradient steps of the method's own training, 0 if it names none: a learned attack takes as many.
     """
 
     public: Dataset
     scheme: Scheme
     candidates: Dataset
     control: Dataset
+    trained: int = 0
 
 
 class PairScores(ABC):
@@ -92,12 +94,15 @@ class Attack(Plugin):
     `scores` says which of the two an attacker gives; `knowledge` in a sentence what Eve is assumed to know;
     `uses_labels` asks for raw and released labels (membership attacks always get them). `learns` says that it trains a
     model by steps: its attackers then give the curve of each training, and a bound rests on it only if it converged.
+    `trainings` counts trainings with a seed each, to which keys are dealt: the spread over keys then holds that
+    over trainings.
     """
 
     scores: ClassVar[Literal["pairs", "membership"]] = "pairs"
     knowledge: ClassVar[str]
     uses_labels: ClassVar[bool] = False
     learns: ClassVar[bool] = False
+    trainings: ClassVar[int] = 1
 
     @abstractmethod
     def fit(self, view: View, seed: int) -> Attacker:

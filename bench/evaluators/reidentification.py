@@ -53,10 +53,13 @@ from bench.types import (
     Role,
     Scheme,
     View,
+    curves_of,
     learning_of,
 )
 from bench.workbench.workbench import Workbench
 
+SHORT = 1.0
+"""Seconds of a method's fit that no attack need match."""
 FEWEST_SETS = 9
 MOST_SETS = 149
 WRONG = 0.001
@@ -99,8 +102,8 @@ class Reidentification(Evaluator[Workbench]):
         curves: list[JsonValue] = []
         fitting = 0.0
         for name, part in parts.items():
-            found, attacker, sign, fit_seconds = _attack_once(part, attack, scheme)
-            curves += learning_of(attack, attacker, name)
+            found, attacker, sign, learning, fit_seconds = _attack_once(part, attack, scheme, name)
+            curves += learning
             details |= {f"{name} {key}".strip(): value for key, value in {**attacker.notes(), **sign}.items()}
             fitting += fit_seconds
             if not (part.outside and part.simulates(attacker)):
@@ -110,17 +113,20 @@ class Reidentification(Evaluator[Workbench]):
             try:
                 stage("simulate as the owner")
                 simulated = part.in_owners_form(scheme)
-                again, attacker, _, fit_seconds = _attack_once(part, attack, simulated, owners_form=True)
+                again, attacker, _, learning, fit_seconds = _attack_once(
+                    part, attack, simulated, second, owners_form=True
+                )
             except NotApplicable as reason:
                 evidence[name], details[second] = found, f"not trained: {reason}"
                 continue
             evidence |= {part_of(name, EVES_FORM): found, second: again}
-            curves += learning_of(attack, attacker, second)
+            curves += learning
             details[second] = dict(attacker.notes())
             fitting += fit_seconds
         seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
         details["pairs counted by"] = engine()
         details[LEARNING] = curves
+        details |= _budget(bench, attack, curves, fitting / max(1, len(curves)))
         return Measurement(evidence, details, seconds, _knowledge(bench, attack, parts))
 
     @classmethod
@@ -157,9 +163,9 @@ def _sample_counts(n: int, key: int) -> PairCounts:
 
 
 def _attack_once(
-    bench: Workbench, attack: Attack, scheme: Scheme, *, owners_form: bool = False
-) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], float]:
-    """Evidence, the attacker, notes on its sign, and seconds of fitting.
+    bench: Workbench, attack: Attack, scheme: Scheme, name: str, *, owners_form: bool = False
+) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], list[JsonValue], float]:
+    """Evidence, the last attacker, notes on its sign, learning curves under this name, and seconds of fitting.
 
     In the owner's form all rows that the attack may simulate with are the owner's, and `scheme` has the simulations.
     """
@@ -177,14 +183,15 @@ def _attack_once(
     hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
     guarded = replace(bench, private=candidates)
     if owners_form:
-        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden)
+        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden, bench.trained)
     else:
-        view = View(bench.public, bench.for_eve(scheme), hidden, bench.control.nameless())
-    stage("attack")
+        view = View(bench.public, bench.for_eve(scheme), hidden, bench.control.nameless(), bench.trained)
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
-    start = time.perf_counter()
-    attacker = guarded.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", *names)))
-    seconds = time.perf_counter() - start
+    trainings = min(attack.trainings, bench.preset.keys)
+    # Keys are dealt to trainings with a seed each, one after the other.
+    dealt = [number * trainings // bench.preset.keys for number in range(bench.preset.keys)]
+    learning: list[JsonValue] = []
+    seconds = 0.0
     subjects = None if candidates.subjects is None else candidates.subjects.cpu()
     drawn = _halves(bench)
     samples = [order.argsort()[rows].sort().values for rows in drawn]
@@ -203,9 +210,16 @@ def _attack_once(
     exchange = Exchange(subjects, primary, renamed, counted)
     turned: bool = False
     sign_notes: dict[str, int | float | str] = {}
-    if not bench.outside:  # another author's method could answer Eve so that her attack is turned to the wrong side
-        turned, sign_notes = _wrong_sign(guarded, attack, attacker, view, exchange)
     for number in range(bench.preset.keys):
+        if dealt.index(dealt[number]) == number:
+            stage("attack")
+            start, seed = time.perf_counter(), bench.seed("attack", *names, *([dealt[number]] if dealt[number] else []))
+            attacker = guarded.untouched(attack.name, partial(attack.fit, view, seed))
+            seconds += time.perf_counter() - start
+            training = f"training {dealt[number] + 1}" if trainings > 1 else ""
+            if not bench.outside:  # another author's method could answer Eve so that her attack turns to the wrong side
+                turned, notes = _wrong_sign(guarded, attack, attacker, view, exchange)
+                sign_notes |= {f"{training} {note}".strip(): value for note, value in notes.items()}
         sealed = _renumbered(bench.sealed(scheme, number), order)
         stage("score")
         sealed_rows = sealed.release if labelled else replace(sealed.release, labels=None)
@@ -240,6 +254,8 @@ def _attack_once(
         owned = owned_rows(all_links["images"], identities)
         named = guarded.untouched(attack.name, partial(first_guesses, scores, identities, owned))
         guesses.append(Named(named, owned))
+        if number + 1 == bench.preset.keys or dealt[number + 1] != dealt[number]:
+            learning += learning_of(attack, attacker, f"{name} {training}".strip())
         del scores  # frees what the attacker holds of this release
         report("score", number + 1, bench.preset.keys)
     links = _links(_renumbered(first, order), torch.arange(n), subjects)
@@ -276,7 +292,22 @@ def _attack_once(
         else None,
         people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
     )
-    return evidence, attacker, sign_notes, seconds
+    return evidence, attacker, sign_notes, learning, seconds
+
+
+def _budget(bench: Workbench, attack: Attack, curves: list[JsonValue], seconds: float) -> dict[str, JsonValue]:
+    """A note if a learned attack trained for less than the method; else empty."""
+    if not attack.learns:
+        return {}
+    trainings = curves_of({LEARNING: curves}) or ()
+    fewest, theirs = min(curve.points[-1][0] for curve in trainings), bench.fitted()[1]
+    if all(curve.reason.startswith("solved") for curve in trainings):
+        return {}
+    if bench.trained > fewest:
+        return {"a smaller budget": f"the attack trained for {fewest} steps and the method for {bench.trained} steps"}
+    if not bench.trained and theirs > max(seconds, SHORT):
+        return {"a smaller budget": f"the attack trained for {seconds:.3g} and the method for {theirs:.3g} seconds"}
+    return {}
 
 
 def _as_public(candidates: Dataset, public: Dataset) -> Dataset:

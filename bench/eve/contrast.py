@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -50,6 +50,14 @@ class Course:
     learning_rate: float
     enough: float
     least: int
+
+    def against(self, trained: int) -> Course:
+        """The course against a method that trained so many steps: no plateau before as many, and twice as many at most.
+
+        >>> Course(steps=2400, learning_rate=1e-3, enough=0.01, least=600).against(50_000)
+        Course(steps=100000, learning_rate=0.001, enough=0.01, least=50000)
+        """
+        return replace(self, steps=max(self.steps, 2 * trained), least=max(self.least, trained))
 
 
 @dataclass(frozen=True, eq=False)

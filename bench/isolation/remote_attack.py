@@ -18,7 +18,7 @@ from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_blocks import all_products
 from bench.types import Attack, Attacker, LearningCurve, PairScores, Release, View
 
-SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels", "learns")
+SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels", "learns", "trainings")
 
 
 class RemoteAttack(Attack):
@@ -63,7 +63,7 @@ class RemoteAttack(Attack):
         self._proxy = self.room.proxy = (
             MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
         )
-        result = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed)
+        result = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed, view.trained)
         if not isinstance(result, Handle) or result.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
         return RemoteAttacker(self.room, result, self._proxy)

@@ -179,6 +179,12 @@ class Workbench:
             method = repr((self.cell.method.origin, str(self.cell.method), plugin_digest(plugin)))
         return self.run_secret.derive(*choice, method, self.finding or "", *names)
 
+    @property
+    def trained(self) -> int:
+        """Gradient steps of the method's fit, its parameter `steps`; 0 if it has none."""
+        steps = parameters(self.cell.method.plugin).get("steps")
+        return steps if isinstance(steps, int) and not isinstance(steps, bool) else 0
+
     def scheme(self) -> Scheme:
         """The method fitted on the public data, from the store or fresh."""
         return self.fitted()[0]

@@ -34,6 +34,7 @@ from bench.types import (
     Attacker,
     Dataset,
     Key,
+    LearningCurve,
     Method,
     Metric,
     NotApplicable,
@@ -42,6 +43,7 @@ from bench.types import (
     Score,
     State,
     View,
+    curves_of,
     paired,
 )
 from bench.workbench.workbench import Workbench
@@ -261,6 +263,57 @@ def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Cal
     assert found.details == {"finding 0 rows": 12, "pairs counted by": engine(), "learning": []}
     assert found.threat_model["labels"] == "raw and released labels"
     assert set(found.evidence) == {"finding 0"}
+
+
+@dataclass(frozen=True)
+class Learns(Looks):
+    """Says that it took so many steps, and notes its seeds."""
+
+    name: ClassVar[str] = "learns"
+    learns: ClassVar[bool] = True
+    trainings: ClassVar[int] = 2
+    steps: int = 5
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        SEEDS.append(seed)
+        SEEN.append(view)
+        return LearnsAttacker(view, self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnsAttacker(Attacker):
+    view: View
+    steps: int
+
+    def score(self, sealed: Release) -> CosineScores:
+        return LooksAttacker(self.view).score(sealed)
+
+    def learning(self) -> tuple[LearningCurve, ...]:
+        return (LearningCurve("loss", ((self.steps, 1.0),), converged=True, reason="plateau"),)
+
+
+SEEDS: list[int] = []
+
+
+def test_keys_are_dealt_to_trainings_with_a_seed_each(bench: Callable[..., Workbench]) -> None:
+    SEEDS.clear()
+    made = bench(columns((6, 6)))
+    found = Reidentification(Learns()).measure(made)
+    assert len(SEEDS) == len(set(SEEDS)) == 2
+    assert [curve.part for curve in curves_of(found.details) or ()] == ["training 1", "training 2"]
+    assert "a smaller budget" not in found.details  # the method trains nothing
+
+
+def test_an_attack_that_trains_for_fewer_steps_than_the_method_says_so(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workbench, "trained", 6)
+    made = bench(columns((6, 6)))
+    found = Reidentification(Learns()).measure(made)
+    assert found.details["a smaller budget"] == "the attack trained for 5 steps and the method for 6 steps"
+    assert [view.trained for view in SEEN] == [6, 6]
+    assert "a smaller budget" not in Reidentification(Learns(steps=6)).measure(made).details
+    assert "a smaller budget" not in Reidentification(Looks()).measure(made).details
 
 
 def test_candidates_stand_in_another_order_than_the_owner_released_them_in(bench: Callable[..., Workbench]) -> None:
