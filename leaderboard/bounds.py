@@ -1,4 +1,4 @@
-"""Leaks and bounds of a panel: what its attacks show together, and what they would have shown.
+"""Leaks and bounds that the attacks of a panel show together.
 
 Each attack has one primary figure: ReID AUC by person if people have several images, else by image. Attacks of a cell
 score the same sealed releases, so they are judged together by exchanges of people that are the same for all of them:
@@ -94,7 +94,7 @@ def combined(records: Sequence[Record]) -> Combined | None:
 
 
 def joint_tails(tails: Ranks) -> Ranks:
-    """Of each exchange, how many of all do at least as well over all attacks, itself included.
+    """Number of exchanges that do at least as well as each, over attacks.
 
     Args:
         tails: (attacks, 1 + sets), the same for each attack alone, the true links first.
@@ -108,7 +108,7 @@ def joint_tails(tails: Ranks) -> Ranks:
 
 
 def _rank(values: NDArray[np.float64]) -> Ranks:
-    """How many of the values are at least as large as each, itself included."""
+    """Number of values at least as large as each, itself included."""
     ordered = np.sort(values)
     ranks: Ranks = len(values) - np.searchsorted(ordered, values - 1e-9 * np.abs(values))
     return ranks
@@ -130,14 +130,14 @@ def surely(records: Sequence[Record]) -> list[Record]:
 
 
 def singly(record: Record, attacks: int) -> bool:
-    """True if one attack of so many leaks by its own primary figure."""
+    """True if one attack of so many shows a leak alone."""
     found = primary(record)
     p = None if found is None else found[1].chance_does_as_well
     return p is not None and p * attacks < UNLIKELY
 
 
 def idle(record: Record, metric: str = "") -> str:
-    """Why an attack supports no bound though it ran; empty if it does.
+    """The reason why an attack supports no bound; empty if it does.
 
     Args:
         record: The attack's.
@@ -258,7 +258,7 @@ def _gaps(counting: Collection[Record], certified: Collection[Record], attacks: 
 
 
 def _limits(record: Record) -> tuple[float, float | None] | None:
-    """Upper limits of the primary figure and of first guesses; None without the former."""
+    """Upper limits of the primary figure and of first guesses."""
     found, first = primary(record), record.scores.get(FIRST)
     area = None if found is None else _limit(record, found[1], answers=None)
     if area is None:
@@ -267,7 +267,7 @@ def _limits(record: Record) -> tuple[float, float | None] | None:
 
 
 def _limit(record: Record, score: ScoreRecord, answers: int | None) -> float | None:
-    """One-sided 95 % limit; that of the interval if the record has no resamples."""
+    """One-sided 95 % limit, or the interval's if without resamples."""
     if score.replicates is None or record.dataset is None:
         return score.high
     rows = record.dataset.rows.get("private", score.n)
@@ -275,7 +275,7 @@ def _limit(record: Record, score: ScoreRecord, answers: int | None) -> float | N
 
 
 def power(records: Sequence[Record]) -> float | None:
-    """The least ReID AUC that one of these attacks would have shown with probability `POWER`.
+    """The ReID AUC that one attack would have shown with probability `POWER`.
 
     From the widest null spread among them, at 5 % corrected for all of them: .5 + (z(1 - .05 / attacks) + z(.8)) x
     spread. None if no record holds a spread.

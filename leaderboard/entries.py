@@ -222,7 +222,7 @@ class Column(MetricRecord):
 
     @property
     def arrow(self) -> str:
-        """An arrow in the direction that is better for the data owner; none of similarity."""
+        """An arrow in the owner's better direction; none of similarity."""
         if self.group == SIMILARITY:
             return ""
         return "↑" if self.better == "higher" else "↓"

@@ -151,7 +151,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Standing:
-    """A row's verdict over its panels: the gravest word, its label, all sentences, and its bound."""
+    """A row's verdict over its panels, with label and bound."""
 
     word: Word
     label: str
@@ -321,7 +321,7 @@ def _verdict(
 
 
 def _leak_words(judged: Sequence[Record], sure: Sequence[Record], joint: Combined | None) -> str:
-    """How much leaks, by which attack, and how probable it is by chance."""
+    """The size of a leak, its attack, and its probability by chance."""
     most = max(judged, key=lambda record: figure[1].value if (figure := primary(record)) else -1.0)
     figure = primary(most)
     texts = []

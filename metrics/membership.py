@@ -120,7 +120,7 @@ def _centred_ranks(ranking: Ranking, people: People) -> torch.Tensor:
 
 
 def exchange_p(sums: Sequence[torch.Tensor], observed: float, drawn: torch.Tensor, *, chosen: Sequence[int]) -> float:
-    """P that random choices of people do as well as the observed total.
+    """P that random choices of people do as well.
 
     It is counted among the drawn totals and the observed one, so it errs upwards. If no drawn total comes near, it is
     Chernoff's bound, if that is lower: a sum of people drawn without replacement exceeds any bar at most as

@@ -81,7 +81,7 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         return {}
 
     def learning(self) -> Sequence[LearningCurve]:
-        """The curve of each training, for the record; required if the attack `learns`.
+        """The curve of each training; required if the attack `learns`.
 
         Default: none, which says that nothing was trained.
         """
@@ -113,7 +113,7 @@ class Attack(Plugin):
 
 
 def learning_of(attack: Attack, attacker: Attacker, part: str = "") -> list[JsonValue]:
-    """What a record says of the attacker's trainings, under `LEARNING`.
+    """The attacker's trainings as a record holds them, under `LEARNING`.
 
     Args:
         attack: The attack that made it.

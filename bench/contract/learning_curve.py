@@ -17,7 +17,7 @@ LEARNING = "learning"
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """One training of an attack: a held-out figure by steps, and why it ended.
+    """One training of an attack: a held-out figure by steps.
 
     Args:
         figure: The held-out figure, in words with its unit, such as "ReID AUC on held-out keys of Eve's own".
@@ -67,7 +67,7 @@ _CURVES = TypeAdapter(list[LearningCurve])
 
 
 def curves_of(details: Mapping[str, JsonValue]) -> tuple[LearningCurve, ...] | None:
-    """The curves of a record's attack; None if the record says nothing of them.
+    """The curves of a record's attack; None in older records.
 
     An empty tuple stands for an attack that trains nothing. Raises ValueError for a malformed statement.
     """

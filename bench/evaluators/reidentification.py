@@ -338,7 +338,7 @@ class Exchange:
 def _wrong_sign(
     bench: Workbench, attack: Attack, attacker: Attacker, view: View, exchange: Exchange
 ) -> tuple[bool, dict[str, int | float | str]]:
-    """True if the attack is surely worse than chance on a key of Eve's own, with notes.
+    """True if the attack surely errs on Eve's own key; notes.
 
     She releases her candidates under a key that she draws, and knows its links. An attack that errs surely has
     information: its scores are turned for every key of the owner.

@@ -1,4 +1,4 @@
-"""ReID AUC of true links, and of links with people exchanged alike under all keys.
+"""ReID AUC of true links and of links with people exchanged.
 
 An attack whose scores hold nothing about who is who makes the true links one more draw of the exchanged ones (Phipson
 and Smyth 2010). One renaming of people serves all keys, so the test also holds for a method whose releases do not vary
@@ -26,7 +26,7 @@ TOGETHER = 1 << 22
 
 
 def exchanged_people(subjects: torch.Tensor | None, n: int, *, sets: int | None = None, seed: int) -> torch.Tensor:
-    """(1 + sets, n) int32: the row that each raw row becomes; first each itself.
+    """(1 + sets, n) int32: the row that each becomes, first itself.
 
     There are `SETS` exchanges, or fewer if `sets` says so or rows are very many. People with equally many rows are
     permuted at random, each permutation as likely as any other; a person's rows become another's in order. Those who
@@ -60,7 +60,7 @@ def exchangeable(subjects: torch.Tensor | None, n: int) -> torch.Tensor:
 
 
 def exchanged_areas(scores: PairScores, links: torch.Tensor, renamed: torch.Tensor, *, seed: int) -> torch.Tensor:
-    """(1 + sets,) float64: mean mid-rank of linked pairs among all, in [0, 1].
+    """(1 + sets,) float64 in [0, 1]: mean mid-rank of linked pairs.
 
     Up to a factor close to 1 it is the ReID AUC; ties count half. The ranking is that of all pairs, or of
     `MOST_RANKED` random ones: every exchange is ranked alike, so the test stays exact.
@@ -110,7 +110,7 @@ def _ranking(scores: PairScores, seed: int) -> tuple[torch.Tensor, torch.Tensor,
 
 
 def _ranks(scores: torch.Tensor, values: torch.Tensor, below: torch.Tensor, tied: torch.Tensor) -> torch.Tensor:
-    """Share of ranked pairs below each score, with half of those at it."""
+    """Share of ranked pairs below each score, and half of equal ones."""
     place = torch.searchsorted(values, scores.contiguous()).clamp(max=len(values) - 1)
     ranks = below[place] + torch.where(values[place] == scores, tied[place] / 2, 0.0)
     return torch.where(scores > values[-1], 1.0, ranks)

@@ -207,7 +207,7 @@ def _by_keys(draws: torch.Tensor, keys: int, seed: int) -> torch.Tensor:
 
 
 def one_sided(draws: torch.Tensor, value: float, *, better: Better) -> float:
-    """P of a figure at least as bad for the owner among draws, itself included.
+    """P of a figure at least as bad for the owner among draws.
 
     >>> one_sided(torch.arange(99.0), -5.0, better="higher"), one_sided(torch.arange(99.0), -5.0, better="lower")
     (0.01, 1.0)
@@ -218,7 +218,7 @@ def one_sided(draws: torch.Tensor, value: float, *, better: Better) -> float:
 
 
 def permutation_p(own: Sequence[float], permuted: Sequence[Sequence[float]], *, better: Better, seed: int) -> float:
-    """Permutation p of a mean over keys: that chance does as well for the attacker.
+    """Permutation p that chance does as well for the attacker.
 
     Under chance a key's own figure and its permuted figures are exchangeable, so the test is exact for any scores.
     The null takes one of these figures for each key: `MEANS` random choices, with the observed mean as one more, so

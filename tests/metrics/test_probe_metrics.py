@@ -38,7 +38,7 @@ def test_the_null_is_that_of_marks_dealt_anew() -> None:
     score = ProbeAUC()(ProbeEvidence({"a": evidence(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 0, 1, 1]))}, {}))
     assert score.value == 1
     assert score.p is not None
-    assert abs(score.p - 2 / 6) < 4 * 2 * math.sqrt(5 / 36 / DRAWS)
+    assert abs(score.p - 1 / 6) < 4 * math.sqrt(5 / 36 / DRAWS)
     assert (score.null, score.null_low, score.null_high) == (0.5, 0, 1)
 
 
@@ -48,7 +48,7 @@ def test_many_images_of_few_people_prove_little() -> None:
     score = ProbeAUC()(ProbeEvidence({"a": evidence(torch.arange(40), marked, subjects=marked)}, {}))
     assert score.value == 1
     assert score.p is not None
-    assert score.p > 0.9
+    assert score.p > 0.45
 
 
 def test_a_detector_that_says_the_same_of_all_rows_has_half() -> None:
