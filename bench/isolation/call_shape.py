@@ -233,6 +233,8 @@ class CallShape:
 
     def call(self, given: Dataset, cell: CellRows | None = None) -> Call:
         """The call for rows, completed by rows of a cell if given."""
+        if cell is not None and given.samples.dtype != (kind := cell.private.samples.dtype):
+            given = replace(given, samples=given.samples[:].to(kind))
         names = digests(given.samples, self.secret)
         if cell is not None and cell.private.samples.shape[1:] != given.samples.shape[1:]:
             cell = None

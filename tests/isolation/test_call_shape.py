@@ -73,6 +73,21 @@ def test_a_call_with_some_private_rows_is_the_owners(labels: Labels, subjects: b
     assert eve.added == N - count
 
 
+@pytest.mark.parametrize("count", [N, 7])
+@pytest.mark.parametrize("kind", ["float64", "negative zeros", "strides", "gradient"])
+def test_no_form_of_numbers_shows_an_attacker(kind: str, count: int) -> None:
+    private = replace(PRIVATE, samples=PRIVATE.samples.round())
+    taken = private.take(torch.arange(N).flip(0)[:count]).samples
+    samples = {
+        "float64": taken.double(), "negative zeros": torch.where(taken == 0, -taken, taken),
+        "strides": taken.T.contiguous().T, "gradient": taken.clone().requires_grad_(),
+    }[kind]  # fmt: skip
+    given = Dataset("eve", samples, None, None, (), False, True)
+    eve, owner = shape().call(given, cell(private)).shown.samples, shape().call(private).shown.samples
+    assert torch.equal(eve.view(torch.int32), owner.view(torch.int32))  # to the bit, signs of zeros too
+    assert not eve.requires_grad
+
+
 def test_rows_stand_in_a_secret_order() -> None:
     shown = shape().call(PRIVATE).shown.samples
     assert not torch.equal(shown, PRIVATE.samples)
