@@ -4,7 +4,8 @@ Source: Yala et al., Syfer (2022), section 5: several architectures, dropout rat
 validation AUC. Differences: all findings are learned jointly, with unknown labels masked (the paper trains one model a
 finding); the best tenth of a course is kept by the same AUC; linear models on several views of a row are tried beside
 networks, which at few rows they often beat; a network must lead by .01 to be chosen, and if the plan is impatient, one
-that falls behind ends early.
+that falls behind ends early. The best two or three models vote if their vote is no worse than the best of them: control
+people are few, and the first of many candidates owes some of its lead to luck.
 
 Two choices are made among the same trials. The first, as in the paper, is by labelled rows of other people (dev rows).
 The second is by released rows held out of the trials: the choice of an outsider who has the release alone. For it all
@@ -19,8 +20,8 @@ from dataclasses import dataclass
 
 import torch
 
-from bench.bob.recipe_training import Course, Judge, Rows, Training
-from bench.bob.recipes import Architecture, BobPlan, Choice, Model, Recipe, Shortlist, Trial
+from bench.bob.recipe_training import AHEAD, Course, Judge, Rows, Training
+from bench.bob.recipes import Architecture, BobPlan, Choice, Model, Recipe, Shortlist, Trial, Vote, log_odds
 from bench.nets.classifier import Precision, fast_precision
 from bench.seeds import derive, generator
 from bench.statistics.classification_scores import aucs
@@ -39,6 +40,7 @@ def held_out(samples: torch.Tensor, share: float, seed: int) -> tuple[torch.Tens
     return training, judging
 
 
+VOTERS = 3
 STEPS = 1000
 """Resolution of soft labels: a mixed row counts in thousandths as positive, the rest as negative."""
 
@@ -78,7 +80,7 @@ class Bob:
     `outsider` is None if no rows were held out or they could not choose.
     """
 
-    model: Model
+    model: Model | Vote
     dev_auc: float
     outsider: Model | None
     trials: tuple[Trial, ...]
@@ -127,27 +129,55 @@ def train_bob(
     if shortlist is not None:
         courses = work.tried(recipes, all_rows, [dev])
         outsider = None if shortlist.outsider is None else work.taken(shortlist.outsider, all_rows)
-        return _bob(work, courses, outsider, shortlist)
+        return _bob(work, courses, outsider, shortlist, dev)
     parts = None if plan.hold_out is None else _parts(all_rows, plan.hold_out, seed)
     if parts is None:
         courses = work.tried(recipes, all_rows, [dev])
-        return _bob(work, courses, None, Shortlist(_best_recipes(courses), None))
+        return _bob(work, courses, None, Shortlist(_best_recipes(courses), None), dev)
     training, judging = parts
     judges = [dev, Judge(judging.samples, lambda scores, at: mean_auc(scores, judging.labels))]
     courses = work.tried(recipes, training, judges)
     by_release = max(courses, key=lambda course: course.rank(1))
     chosen = Choice(by_release.recipe, by_release.best[1].at)
     short = Shortlist(_best_recipes(courses), chosen)
-    final = work.again(_ranked(courses)[0], all_rows, dev)
-    return _bob(work, courses, work.taken(chosen, all_rows), short, final)
+    voters = _voters(work, courses, dev)
+    final = [work.again(course, all_rows, dev) for course in voters]
+    return _bob(work, courses, work.taken(chosen, all_rows), short, dev, final)
 
 
 def _bob(
-    work: Training, courses: Sequence[Course], outsider: Model | None, shortlist: Shortlist, final: Course | None = None
+    work: Training,
+    courses: Sequence[Course],
+    outsider: Model | None,
+    shortlist: Shortlist,
+    dev: Judge,
+    final: Sequence[Course] | None = None,
 ) -> Bob:
-    chosen = final or _ranked(courses)[0]
+    voters = final or _voters(work, courses, dev)
+    model = _vote(work, voters, dev)
     trials = tuple(course.trial() for course in courses)
-    return Bob(work.model(chosen), chosen.best[0].auc, outsider, trials, shortlist, work.precision)
+    return Bob(model, dev.value(model.predict(dev.samples), 1.0), outsider, trials, shortlist, work.precision)
+
+
+def _voters(work: Training, courses: Sequence[Course], dev: Judge) -> Sequence[Course]:
+    """The best course, or the best few if their vote is at least as good on dev rows."""
+    ranked = _ranked(courses)
+    best, lead = ranked[:1], ranked[0].rank(0)
+    for count in range(2, min(VOTERS, len(ranked)) + 1):
+        some = ranked[:count]
+        handicap = 0.0 if all(course.recipe.architecture == "linear" for course in some) else AHEAD
+        value = dev.value(_vote(work, some, dev).predict(dev.samples), 1.0) - handicap
+        if value >= lead:
+            best, lead = some, value
+    return best
+
+
+def _vote(work: Training, courses: Sequence[Course], dev: Judge) -> Model | Vote:
+    models = tuple(work.model(course) for course in courses)
+    if len(models) == 1:
+        return models[0]
+    scales = (float(log_odds(model.predict(dev.samples)).std(correction=0)) for model in models)
+    return Vote(models, tuple(max(scale, 1e-9) for scale in scales))
 
 
 def _ranked(courses: Sequence[Course]) -> list[Course]:
@@ -155,8 +185,8 @@ def _ranked(courses: Sequence[Course]) -> list[Course]:
 
 
 def _best_recipes(courses: Sequence[Course]) -> tuple[Recipe, ...]:
-    """The best two recipes, linear models first."""
-    best = [course.recipe for course in _ranked(courses)[:2]]
+    """The best recipes, as many as may vote, linear models first."""
+    best = [course.recipe for course in _ranked(courses)[:VOTERS]]
     return tuple(sorted(best, key=lambda recipe: recipe.architecture != "linear"))
 
 

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 
@@ -196,7 +196,7 @@ class Shortlist:
     """Recipes to train under further keys, from trials under the first.
 
     Args:
-        recipes: The best two by dev rows, which choose between them under each key; linear models stand first.
+        recipes: The best three by dev rows, which choose between them under each key; linear models stand first.
         outsider: Choice by held-out released rows under the first key; None if they could not choose.
     """
 
@@ -351,6 +351,31 @@ class Model:
     def predict(self, samples: torch.Tensor) -> torch.Tensor:
         """Probabilities (n, k), float64, in the release's own label code (see `Key.decode`)."""
         return probabilities(outputs(self.network, samples, self.precision).double(), self.exclusive)
+
+
+@dataclass(frozen=True, eq=False)
+class Vote:
+    """Several models: the mean of their log odds, each in units of its `scales` (their deviation on dev rows)."""
+
+    models: tuple[Model, ...]
+    scales: tuple[float, ...]
+
+    @property
+    def choice(self) -> Choice:
+        """That of the first, the best by itself."""
+        return self.models[0].choice
+
+    def predict(self, samples: torch.Tensor) -> torch.Tensor:
+        """As `Model.predict`."""
+        mean = sum(
+            log_odds(model.predict(samples)) / scale for model, scale in zip(self.models, self.scales, strict=True)
+        )
+        return probabilities(cast(torch.Tensor, mean) / len(self.models), self.models[0].exclusive)
+
+
+def log_odds(predicted: torch.Tensor) -> torch.Tensor:
+    """Of probabilities (n, k), clamped to a billionth."""
+    return torch.logit(predicted, eps=1e-9)
 
 
 def probabilities(logits: torch.Tensor, exclusive: bool) -> torch.Tensor:

@@ -128,7 +128,10 @@ def summary(bob: model_selection.Bob) -> dict[str, JsonValue]:
     """Bob's trials and choices, for the record."""
     outsider = None if bob.outsider is None else asdict(bob.outsider.choice)
     return {
-        "chosen on control people": cast(JsonValue, asdict(bob.model.choice)),
+        "chosen on control people": [
+            cast(JsonValue, asdict(model.choice))
+            for model in (bob.model.models if isinstance(bob.model, recipes.Vote) else (bob.model,))
+        ],
         "chosen on the release": cast(JsonValue, outsider),
         "dev_auc": bob.dev_auc,
         "precision": bob.precision,

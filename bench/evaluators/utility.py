@@ -46,10 +46,11 @@ HELD_OUT = 0.2
 PLAN = (
     "under the first key Bob tries every trial on four fifths of the released rows and trains what he chose on all of "
     "them: chosen by control people's labels (the figure), and by the fifth held out (what an outsider can do); "
-    "a network is chosen where it is ahead of linear models by {ahead}"
+    "a network is chosen where it is ahead of linear models by {ahead}; the best two or three vote where their vote is "
+    "no worse"
 )
 IMPATIENT = ", and ends early where it is behind"
-AGAIN = "; under the other keys, only the best two of the former and the best of the latter, on all rows"
+AGAIN = "; under the other keys, only the best three of the former and the best of the latter, on all rows"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Utility(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Train Bob on the release under each key; predict test rows.
 
-        Unless the preset is patient, he tries only the first key's best two, and its choice by released rows,
+        Unless the preset is patient, he tries only the first key's best three, and its choice by released rows,
         under others.
         """
         check_labels(bench)
