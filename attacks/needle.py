@@ -1,4 +1,4 @@
-"""Needle: few raw numbers left in a release, wherever they are, name its rows.
+"""Needle: a few raw numbers left in a release name its rows.
 
 Source: design of this project. A mask may be incomplete: a border, a header or a channel stays unencrypted, a few
 pixels stay as they are at places that only the key knows, or raw numbers survive in low bits under noise. Such a leak
@@ -74,7 +74,10 @@ class Needle(Attack):
         at_least(1, columns=self.columns)
 
     def fit(self, view: View, seed: int) -> NeedleAttacker:
-        """Choose the looks on Eve's own keys. Raises NotApplicable for releases without links."""
+        """Choose the looks on Eve's own keys.
+
+        Raises NotApplicable for releases without links.
+        """
         candidates, own = view.candidates.samples, []
         for number in range(self.keys):
             rows, release = own_release(view, self.rows, derive(seed, number), self.name)
@@ -92,7 +95,7 @@ class Needle(Attack):
 
 
 def flat(samples: torch.Tensor, seed: int) -> torch.Tensor:
-    """Rows (n, p) float32 on the CPU, of all coordinates or of as many random ones as fit `NUMBERS`."""
+    """Rows (n, p) float32 on the CPU, at random coordinates beyond `NUMBERS`."""
     n, d = len(samples), samples.shape[1:].numel()
     most = max(1, NUMBERS // max(1, n))
     chosen = slice(None) if d <= most else drawn(d, generator(derive(seed, "coordinates", d)), most).sort().values
@@ -150,7 +153,7 @@ def _information(levels: torch.Tensor) -> torch.Tensor:
 
 
 def _agreements(terms: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]) -> Scores:
-    """Sum over terms of a candidate's weight where a released row's number equals its own."""
+    """Sum of a candidate's weights at numbers equal to its own."""
 
     def block(rows: slice, cols: slice) -> torch.Tensor:
         first, second, _ = terms[0]
@@ -163,7 +166,7 @@ def _agreements(terms: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
 
 
 def _learned(look: Look, own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Look | None:
-    """The look with its weights of places; None if no key of Eve's shows an own number oftener than others'."""
+    """The look with its weights of places; None without any equality."""
     if look.kind == "columns":
         return look
     if any(raw.shape[1] != released.shape[1] for raw, released in own):
@@ -187,7 +190,7 @@ def _learned(look: Look, own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Lo
 
 
 def _chosen(looks: Sequence[Look], own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> list[Look]:
-    """Looks in turn, each at the sharpness that adds most to the likelihood of the links of `own`, if surely any."""
+    """Looks that surely add to the likelihood of the links of `own`."""
     chosen: list[Look] = []
     totals = [torch.zeros(len(raw), len(released), dtype=torch.float64) for raw, released in own]
     known = torch.cat([_log_shares(total) for total in totals])
@@ -218,7 +221,7 @@ def _chosen(looks: Sequence[Look], own: Sequence[tuple[torch.Tensor, torch.Tenso
 
 
 def _tells(look: Look, own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> bool:
-    """True if rows surely score higher with their own candidates than with a few others, which costs little to see."""
+    """True if rows surely score higher with their own candidates."""
     gains = []
     for raw, released in own:
         a, b = look.sides(raw, released)
@@ -231,13 +234,13 @@ def _tells(look: Look, own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> bool
 
 
 def _log_shares(scores: torch.Tensor) -> torch.Tensor:
-    """(m,) log posterior of each released row's own candidate, the one of its number."""
+    """(m,) log posterior of the candidate of each released row's number."""
     return scores.diagonal() - scores.logsumexp(dim=0)
 
 
 @dataclass(eq=False)
 class NeedleAttacker(Attacker):
-    """Candidates (n, p), the looks that count, and how many found something in the latest release."""
+    """Candidates (n, p), the looks, and how many found something last."""
 
     candidates: torch.Tensor
     looks: Sequence[Look]
@@ -245,7 +248,7 @@ class NeedleAttacker(Attacker):
     found: int = 0
 
     def score(self, sealed: Release) -> PosteriorScores:
-        """Log odds by all looks together; 0 for all pairs if there are none."""
+        """Log odds by all looks together; all 0 without any."""
         released = flat(sealed.samples, self.seed)
         shape = len(self.candidates), len(released)
         parts = [(look.sharpness, look.scores(self.candidates, released)) for look in self.looks]
@@ -262,6 +265,6 @@ class NeedleAttacker(Attacker):
         return PosteriorScores(block, shape)
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """The looks that count on keys of Eve's own, and how many found something in the latest release."""
+        """The looks, and how many found something in the latest release."""
         shown = "; ".join(f"{look} ({look.sharpness:g})" for look in self.looks)
         return {"looks": shown or "none: nothing of the raw rows is left under keys of her own", "found": self.found}

@@ -166,7 +166,7 @@ class Variant:
     stayed: bool = True
 
     def refined(self, seen: Seen, cols: torch.Tensor | None = None) -> Refined:
-        """Standardised scores (n, m), after no round for signatures only; `cols` (int64) selects released rows."""
+        """Standardised scores (n, m) of released rows `cols` (int64; None: all)."""
         raw, released = self.statistics.factors(seen, self.own)
         released = released if cols is None else released[cols]
         start = CosineScores(*apart(raw, released)).block(slice(None), slice(None))
@@ -200,7 +200,7 @@ class RelationalAttacker(Attacker):
         return TableScores(log_posterior(self.variant.refined(seen).scores, self.variant.sharpness))
 
     def learning(self) -> tuple[LearningCurve, ...]:
-        """Log-posterior of held-out links before and after the refinement, if it was chosen."""
+        """Log-posterior of held-out links before and after a chosen refinement."""
         variant = self.variant
         points = (
             ((0, self.before),) if variant.blend is None else ((0, self.before), (variant.rounds, variant.likelihood))
@@ -260,7 +260,7 @@ def _locations(samples: torch.Tensor) -> int:
 def _calibrate(
     statistics: KeyStatistics, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]
 ) -> tuple[Variant, Variant]:
-    """The likeliest variant on held-out keys without refinement, and the likeliest of all."""
+    """The likeliest variant without refinement, and the likeliest of all."""
     releases = [simulate(number) for number in range(held_out)]
     shown = [
         (statistics.look(release.samples), true_links(release, "relational matching pairs rows"))

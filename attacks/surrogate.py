@@ -12,7 +12,7 @@ fitted again, until the matches stay.
   itself.
 - Which surrogate is used, or none (the base attack's scores stay), is settled on releases under simulated keys, whose
   links Eve, the attacker, knows: the surrogate with the lowest mean logarithm of the links' ranks there, if it is
-  surely lower than the base's; else the base stays. Ranks speak of weak scores too, of which no link is first. The
+  surely lower than the base's; else the base stays. Ranks speak of weak scores too, if no link is first. The
   release under attack does not enter. A surrogate that agrees with itself proves nothing: in a test its predictions
   correlated .87 with the released rows that they had been matched to, and no match was right.
 """
@@ -191,7 +191,7 @@ class SurrogateAttacker(Attacker):
         )
 
     def learning(self) -> tuple[LearningCurve, ...]:
-        """The base's curves, and the ranks before and after the fits if a surrogate was chosen."""
+        """The base's curves, and the ranks before and after the fits."""
         base = tuple(replace(curve, part=f"base {curve.part}".strip()) for curve in self.base.learning())
         (fits, stayed), figure = self.fits, "mean binary logarithm of the ranks of links of Eve's own keys, by fits"
         if self.variant is None:
@@ -236,7 +236,7 @@ def _nearly_equal(trace: torch.Tensor, old: torch.Tensor) -> bool:
 
 
 def _best(ranks: Mapping[Student | None, torch.Tensor]) -> Student | None:
-    """The student of the lowest ranks; None, the base, unless these are surely lower than its own."""
+    """The student of surely lower ranks than the base; None without any."""
     best = min(ranks, key=lambda variant: float(ranks[variant].mean()))
     gain = ranks[None] - ranks[best]
     return best if gain.mean() > SURE * gain.std() / len(gain) ** 0.5 else None
@@ -284,7 +284,7 @@ def _shuffled(links: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
 
 
 def _log_ranks(scores: PairScores, links: torch.Tensor) -> torch.Tensor:
-    """Binary logarithms of the ranks of links among all candidates, of the first `JUDGED` released rows."""
+    """Binary logarithms of links' ranks, of the first `JUDGED` released rows."""
     links = links[links[:, 1] < JUDGED]
     grid = scores.block(slice(None), slice(0, min(JUDGED, scores.shape[1])))
     own, others = grid[links[:, 0], links[:, 1]], grid[:, links[:, 1]]

@@ -160,7 +160,7 @@ def _bob(
 
 
 def _voters(work: Training, courses: Sequence[Course], dev: Judge) -> Sequence[Course]:
-    """The best course, or the best few if their vote is at least as good on dev rows."""
+    """The best course, or the few of a vote no worse."""
     ranked = _ranked(courses)
     best, lead = ranked[:1], ranked[0].rank(0)
     for count in range(2, min(VOTERS, len(ranked)) + 1):

@@ -355,14 +355,14 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Vote:
-    """Several models: the mean of their log odds, each in units of its `scales` (their deviation on dev rows)."""
+    """Several models: the mean of their log odds, over their `scales`."""
 
     models: tuple[Model, ...]
     scales: tuple[float, ...]
 
     @property
     def choice(self) -> Choice:
-        """That of the first, the best by itself."""
+        """The choice of the first, the best by itself."""
         return self.models[0].choice
 
     def predict(self, samples: torch.Tensor) -> torch.Tensor:

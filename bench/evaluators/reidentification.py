@@ -165,7 +165,7 @@ def _sample_counts(n: int, key: int) -> PairCounts:
 def _attack_once(
     bench: Workbench, attack: Attack, scheme: Scheme, name: str, *, owners_form: bool = False
 ) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], list[JsonValue], float]:
-    """Evidence, the last attacker, notes on its sign, learning curves under this name, and seconds of fitting.
+    """Evidence, the last attacker, notes on signs, curves, seconds of fitting.
 
     In the owner's form all rows that the attack may simulate with are the owner's, and `scheme` has the simulations.
     """
@@ -296,7 +296,7 @@ def _attack_once(
 
 
 def _budget(bench: Workbench, attack: Attack, curves: list[JsonValue], seconds: float) -> dict[str, JsonValue]:
-    """A note if a learned attack trained for less than the method; else empty."""
+    """A note if an attack trained for less than the method."""
     if not attack.learns:
         return {}
     trainings = curves_of({LEARNING: curves}) or ()

@@ -52,7 +52,9 @@ class Course:
     least: int
 
     def against(self, trained: int) -> Course:
-        """The course against a method that trained so many steps: no plateau before as many, and twice as many at most.
+        """The course against a method that trained so many steps.
+
+        It has no plateau before as many steps, and may take twice as many.
 
         >>> Course(steps=2400, learning_rate=1e-3, enough=0.01, least=600).against(50_000)
         Course(steps=100000, learning_rate=0.001, enough=0.01, least=50000)
@@ -102,7 +104,7 @@ class Outcome:
     precision: classifier.Precision
 
     def learning(self, part: str = "") -> LearningCurve:
-        """The curve, for a record. Not converged if the budget of steps ended first."""
+        """The curve; not converged if the budget of steps ended first."""
         reasons = {
             "solved": "solved: the held-out links are found",
             "plateau": "plateau: no improvement beyond noise in the second half of the steps",
@@ -188,7 +190,7 @@ def _loss(towers: contrastive_towers.Towers, one: Example, precision: classifier
 
 
 def _held_out_loss(towers: contrastive_towers.Towers, held_out: Sequence[Example]) -> float:
-    """Mean loss at the one sharpness that suits the held-out keys best; never above chance."""
+    """Mean loss at the sharpness best for held-out keys, at most chance."""
     towers.eval()
     losses = torch.zeros(len(SHARPNESSES) + 1, dtype=torch.float64)
     with torch.no_grad():

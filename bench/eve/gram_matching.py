@@ -119,7 +119,7 @@ def standardise(scores: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Scores (n, m) float64 after so many rounds, and whether the matching stayed."""
+    """Scores (n, m) float64 after `rounds`, and if the matching stayed."""
 
     scores: torch.Tensor
     rounds: int
@@ -129,7 +129,7 @@ class Refined:
 def refine(
     known: torch.Tensor, seen: torch.Tensor, weights: torch.Tensor, start: torch.Tensor, blend: float
 ) -> Refined:
-    """Scores from matching and scoring until the matching stays, `ROUNDS` times at most.
+    """Scores by matching and scoring in turn, at most `ROUNDS` times.
 
     A candidate's score for a released row is the inner product of their Gram rows, the columns being matched as they
     are now, summed over tokens; to it `blend` times the starting scores are added.

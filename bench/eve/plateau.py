@@ -1,4 +1,4 @@
-"""Plateau of a learning curve: the one rule by which learned attacks stop.
+"""Plateau of a learning curve, at which learned attacks stop.
 
 A figure is taken on held-out keys as an attack learns (lower is better). The attack is on a plateau when the second
 half of its steps brought no improvement beyond the figure's own noise: the best smoothed figure of the second half

@@ -1,4 +1,4 @@
-"""Columns of released rows that hold a column of raw rows, in whatever order the rows are.
+"""Columns of released rows that hold a column of raw rows.
 
 A released column is compared with all raw columns by what no order of rows changes. Three kinds of agreement count:
 - "order": the pattern of ties among the sorted numbers is the same, from either end: any rising or falling function of
@@ -105,7 +105,7 @@ def _pattern_bits(rows: int, levels: int) -> float:
 
 
 def _patterns(table: np.ndarray) -> Iterator[tuple[int, np.ndarray, int]]:
-    """Column, where its sorted numbers rise (n - 1,) bool, and its number of levels."""
+    """Column, rises (n - 1,) bool of its sorted numbers, and levels."""
     for start in range(0, table.shape[1], size := max(1, TOGETHER // max(1, len(table)))):
         part = np.sort(table[:, start : start + size].T, axis=1)
         rises = part[:, 1:] != part[:, :-1]
@@ -132,7 +132,7 @@ def _by_standard(a: np.ndarray, b: np.ndarray, plain: list[int], distinct: list[
 
 
 def _standard(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted standardised columns (q, n) float64, and the rounding of float32 in their units."""
+    """Sorted standardised columns (q, n) float64, and their float32 rounding."""
     rows = np.sort(table.T.astype(np.float64), axis=1)
     size = np.abs(rows).max(axis=1)
     rows -= rows.mean(axis=1, keepdims=True)
@@ -141,7 +141,7 @@ def _standard(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_values(a: np.ndarray, b: np.ndarray, known: set[int]) -> dict[int, tuple[int, str]]:
-    """Raw columns by the share of common numbers, of the released columns not yet known."""
+    """Raw columns by common numbers, for released columns not yet known."""
     values, spread = np.unique(a, return_inverse=True)
     place = np.searchsorted(values, b).clip(max=len(values) - 1)
     held = values[place] == b
@@ -176,7 +176,7 @@ def _by_values(a: np.ndarray, b: np.ndarray, known: set[int]) -> dict[int, tuple
 def _by_votes(
     spread: np.ndarray, levels: int, place: np.ndarray, held: np.ndarray, asked: list[int]
 ) -> dict[int, tuple[int, str]]:
-    """The raw column that most numbers of a released column come from; numbers that several have count for none."""
+    """The raw column that most numbers of a released column come from."""
     home = np.full(levels, ABSENT)
     counts = np.bincount(spread.ravel(), minlength=levels)
     home[spread.ravel()] = np.broadcast_to(np.arange(spread.shape[1]), spread.shape).ravel()

@@ -181,7 +181,7 @@ class Workbench:
 
     @property
     def trained(self) -> int:
-        """Gradient steps of the method's fit, its parameter `steps`; 0 if it has none."""
+        """Gradient steps of the method's fit: parameter `steps`, else 0."""
         steps = parameters(self.cell.method.plugin).get("steps")
         return steps if isinstance(steps, int) and not isinstance(steps, bool) else 0
 
