@@ -28,6 +28,7 @@ from bench.audit.game_plays import (
     NUMBERS,
     ONE_BY_ONE,
     SET,
+    SIZES,
     Layout,
     Owner,
     Pair,
@@ -45,7 +46,7 @@ from bench.contract.mechanism import Mechanism
 from bench.evidence import Calls, CoinUse
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.statistics.epsilon_bounds import ideal_bound, lower_bound
+from bench.statistics.epsilon_bounds import ideal_bound, ideal_guesses, lower_bound
 from bench.types import Dataset, PrivacyClaim, Scheme
 
 if TYPE_CHECKING:
@@ -139,13 +140,17 @@ def _cuts(values: Values) -> Values:
 CONFIDENCE = 0.95
 BOLD, SUSPICION, CAUTIOUS = 0.995, 0.99, 0.9999  # confidences of the bounds that choose a test
 LEARNED = 512, 4 * NUMBERS  # most releases and numbers to learn a statistic from
+MOST_KNOWN = 8192  # releases whose noise is compared with that of others
 LEAST = 8  # rows per play
-FINALISTS = 4
+LEAST_LEARNED = 24  # releases to learn from: half of them show both inputs but for one case in hundreds
+SURE_EVENTS = 3  # rare events of one direction that decide the choice
+FINALISTS, RARE = 4, 2  # candidates that are tried again: by their bounds, and by rare events
 POOLED = (
     "nearest number",
     "nearest code",
     "distance of numbers",
     "distance of codes",
+    "exact values",
 )  # statistics whose values compare between plays
 ALONE = 3  # pairs also played alone if rows of a release may interact
 
@@ -181,12 +186,24 @@ def audit(
     published = canaries.published(scheme, claim, public, most=2 * trials, secret=secret.derive("what it publishes"))
     if published:
         return _one_run(published, claim, secret)
-    plays = _plays(Owner(scheme, secret, single=claim.delta > 0, size=size), claim, public)
+    # The bounds of Gaussian mechanisms hold for coins that share a release, others with a delta do not.
+    owner = Owner(scheme, secret, single=claim.delta > 0 and claim.family == "any", size=size)
+    plays = _plays(owner, claim, public, trials)
     if all(isinstance(play, RowPlay) and play.alone for play in plays[:1]):
         trials = min(trials, ONE_BY_ONE)
     stage("choose a test")
     rule = choose(plays, claim, trials=trials)
     stage("count its calls")
+    if claim.family == "Gaussian":
+        guesses = _guesses(claim, trials)
+        calls = count_clearest(rule, trials, guesses)
+        reach = ideal_bound(
+            claim.epsilon, calls.trials, delta=claim.delta, confidence=CONFIDENCE, family=claim.family
+        ) if math.isfinite(claim.epsilon) else None  # fmt: skip
+        return Played(
+            calls, rule.inputs, rule.entries[0].statistic.name, (None, None), tuple(play.name for play in plays),
+            one_run=True, reach=reach,
+        )  # fmt: skip
     calls = count(rule, trials)
     edges = [None if abs(edge) == np.inf else rule.sign * edge for edge in (rule.low, rule.high)]
     low, high = edges if rule.sign > 0 else edges[::-1]
@@ -216,7 +233,7 @@ def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Se
     )  # fmt: skip
 
 
-def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset) -> list[Play]:
+def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> list[Play]:
     mechanism = owner.scheme.mechanism()
     pairs = input_pairs(mechanism, claim, public)
 
@@ -224,6 +241,11 @@ def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset) -> list[Play]:
         return learn(play, seen, spare, mechanism)
 
     plays: list[Play] = [RowPlay(owner, pair, layout, learners) for pair, layout in _layouts(mechanism, owner, pairs)]
+    if not owner.single:
+        # Noise of few seeds repeats between rows of a release, or between keys.
+        known = min(trials, MOST_KNOWN)
+        plays.append(RowPlay(owner, pairs[0], "in large crowds", learners, known=known))
+        plays.append(RowPlay(owner, pairs[0], "in sets", learners, known=known))
     if claim.unit == "pixel" and not owner.single:
         plays.append(PixelPlay(owner, usual(public)))
     return plays
@@ -235,9 +257,12 @@ def _layouts(mechanism: Mechanism | None, owner: Owner, pairs: Sequence[Pair]) -
         yield from ((pair, "in sets") for pair in pairs)
     if interacting or owner.single or mechanism is None:
         yield from ((pair, "alone") for pair in (pairs if interacting or owner.single else pairs[:ALONE]))
-    # Shared noise shows in any pair.
+    # Shared noise shows in any pair, and so does a fault of releases of so many rows.
     yield pairs[0], "beside its twin"
     yield pairs[0], "before a second release"
+    if not owner.single and owner.size == SET:
+        for layout in SIZES:
+            yield pairs[0], layout
 
 
 def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
@@ -251,6 +276,8 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
     share = max(LEAST, trials // 2 // len(plays))
     for number, play in enumerate(plays):
         statistics = _statistics(play, share // 3, f"learn {number}")
+        if not statistics:
+            continue
         first, values = _values(play, statistics, max(LEAST, share - share // 3), f"try {number}")
         candidates += [Tried([Entry(play, item)], first, row) for item, row in zip(statistics, values, strict=True)]
     for name in POOLED:
@@ -263,6 +290,8 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
     for number, item in enumerate(_finalists(candidates, delta=claim.delta)):
         rule = item.best(delta=claim.delta, confidence=BOLD)[1]
         whole = _more(item, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
+        if (events := _events(whole)) is not None:
+            return events
         final.append((_bound(rule, whole, delta=claim.delta), whole))
     bound, best = max(final, key=lambda item: item[0])
     if bound > claim.epsilon:
@@ -270,15 +299,26 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
     return max((item.best(delta=claim.delta, confidence=CAUTIOUS) for _, item in final), key=lambda item: item[0])[1]
 
 
+def _events(tried: Tried, least: int = SURE_EVENTS) -> Rule | None:
+    """The rule that calls rare events, if there are enough and all point to the coin."""
+    if not tried.entries[0].statistic.rare:
+        return None
+    rule = Rule(tried.entries, 1, 0.0, 0.0)
+    calls = rule.calls(tried.first, tried.values)
+    return rule if calls.guesses >= least and calls.correct == calls.guesses else None
+
+
 def _finalists(candidates: Sequence[Tried], *, delta: float) -> list[Tried]:
-    """The best candidates by a bold bound, then by a cautious one."""
+    """Candidates with rare events, the best by a bold bound, and the best by a cautious one."""
+    rare = [item for item in candidates if _events(item, least=1) is not None]
+    rare = sorted(rare, key=lambda item: -np.count_nonzero(item.values) / len(item.values))[:RARE]
     chosen: list[Tried] = []
     for confidence, most in ((BOLD, FINALISTS - 1), (CAUTIOUS, FINALISTS)):
         order = sorted(candidates, key=lambda candidate: -candidate.best(delta=delta, confidence=confidence)[0])
-        chosen += [candidate for candidate in order if not any(candidate is other for other in chosen)][
-            : most - len(chosen)
+        chosen += [candidate for candidate in order if not any(candidate is other for other in (*rare, *chosen))][
+            : max(0, most - len(chosen))
         ]
-    return chosen
+    return rare + chosen
 
 
 def _more(candidate: Tried, rows: int, purpose: str) -> Tried:
@@ -299,6 +339,27 @@ def _bound(rule: Rule, releases: Tried, *, delta: float) -> float:
     return float(lower_bound(calls.correct, calls.guesses, calls.trials, delta=delta, confidence=SUSPICION))
 
 
+def _guesses(claim: PrivacyClaim, trials: int) -> int:
+    """Clearest coins to guess, fixed before they are tossed; an infinite claim is guessed like one of 10."""
+    epsilon = min(claim.epsilon, 10.0)
+    return ideal_guesses(epsilon, trials, delta=claim.delta, confidence=CONFIDENCE, family=claim.family)[1]
+
+
+def count_clearest(rule: Rule, trials: int, guesses: int) -> Calls:
+    """Decisions on fresh releases: the `guesses` coins with the most extreme values, half of them on either side."""
+    parts = [
+        _values(entry.play, [entry.statistic], max(LEAST, trials // len(rule.entries)), f"count {number}")
+        for number, entry in enumerate(rule.entries)
+    ]
+    first, values = np.concatenate([coins for coins, _ in parts]), np.concatenate([values[0] for _, values in parts])
+    order = (rule.sign * values).argsort(kind="stable")
+    side = max(1, guesses // 2)
+    top, bottom = first[order[-side:]], first[order[:side]]
+    return Calls(
+        len(first), int(first.sum()), int(top.sum()), int((~top).sum()), int(bottom.sum()), int((~bottom).sum())
+    )
+
+
 def count(rule: Rule, trials: int) -> Calls:
     """Decisions on fresh releases, shared among the rule's entries."""
     parts = []
@@ -311,8 +372,11 @@ def count(rule: Rule, trials: int) -> Calls:
 
 
 def _statistics(play: Play, most: int, purpose: str) -> list[Statistic]:
+    if play.known:
+        known = joined(list(play.toss(play.known, f"{purpose} known")))
+        return play.learn(known, known)
     (probe,) = play.toss(1, f"{purpose} probe")
-    count = max(LEAST, min(most, LEARNED[0], LEARNED[1] // probe.release.samples[0].numel()))
+    count = max(LEAST_LEARNED, min(most, LEARNED[0], LEARNED[1] // probe.release.samples[0].numel()))
     training, spare = (
         joined(list(play.toss(part, f"{purpose} {half}")))
         for half, part in (("first", count - count // 2), ("then", count // 2))

@@ -9,7 +9,7 @@ how noise could be shared or missing. Pairs of inputs hold no private rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,7 +26,11 @@ NUMBERS = 2**20  # released numbers that are held at once
 SET = 4  # rows a key
 ONE_BY_ONE = 1000  # most releases of a half if each is a call of its own
 
-Layout = Literal["in sets", "alone", "beside its twin", "before a second release"]
+Layout = Literal[
+    "in sets", "alone", "beside its twin", "before a second release", "in pairs", "in crowds", "in large crowds"
+]
+SIZES: Mapping[Layout, int] = {"in pairs": 2, "in crowds": 64, "in large crowds": 512}
+"""Rows a key; `SET` in other layouts, 1 if rows are alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,16 +48,22 @@ class Tosses:
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """A number (k,) float64 per coin that may reveal it."""
+    """A number (k,) float64 per coin that may reveal it.
+
+    `rare` statistics are 0 unless sound noise did something next to impossible.
+    """
 
     name: str
     of: Callable[[Tosses], torch.Tensor]
+    rare: bool = False
 
 
 class Play(ABC):
     """A game that can be played any number of times."""
 
     name: str
+    known: int = 0
+    """Releases to learn from, if more than usual."""
 
     @abstractmethod
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
@@ -90,11 +100,12 @@ class RowPlay(Play):
     pair: Pair
     layout: Layout
     learners: Callable[[RowPlay, Tosses, Tosses], list[Statistic]]
+    known: int = 0
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The pair and the layout."""
-        return f"{self.pair.name}, {self.layout}"
+        return f"{self.pair.name}, {self.layout}{', noise compared' if self.known else ''}"
 
     @property
     def alone(self) -> bool:
@@ -107,7 +118,7 @@ class RowPlay(Play):
 
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
         """`count` coins, or as many more as fill the last set."""
-        size = self.owner.size
+        size = SIZES.get(self.layout, SET) if self.owner.size == SET else self.owner.size
         if self.layout == "beside its twin" and size > SET:
             size //= 2  # of the two rows each
         per, count = (1, min(count, ONE_BY_ONE)) if self.alone else (size, -(-count // size) * size)
@@ -257,7 +268,7 @@ def _coins(tosses: Tosses, rows: torch.Tensor) -> torch.Tensor:
     return tosses.first.to(rows.device).view(len(rows), 1, *rows.shape[2:])
 
 
-GREYS = 0.0718281828, 0.9141592653  # on no usual grid
+GREYS = 0.0718281828, 0.7390851332  # on no usual grid, and apart by no multiple of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,13 +334,16 @@ def _one_pixel(public: Dataset) -> list[Pair]:
         ("first pixel", row, 0, 0),
         ("last pixel", row, h - 1, w - 1),
         ("middle pixel of a dark image", flat, h // 2, w // 2),
+        ("middle pixel of a mid-grey image", replace(row, samples=torch.full_like(row.samples, 0.5)), h // 2, w // 2),
+        ("middle pixel of a bright image", replace(row, samples=torch.ones_like(row.samples)), h // 2, w // 2),
     )
     ends = [
         Pair(f"{name} dark, bright", _with_pixel(base, at, across, 0), _with_pixel(base, at, across, 1))
         for name, base, at, across in places
     ]
     greys = (_with_pixel(row, h // 2, w // 2, grey) for grey in GREYS)
-    return [*ends, Pair("middle pixel of two greys", *greys)]
+    mid = _with_pixel(row, h // 2, w // 2, 0.5), _with_pixel(row, h // 2, w // 2, 1)
+    return [*ends, Pair("middle pixel of two greys", *greys), Pair("middle pixel mid-grey, bright", *mid)]
 
 
 def _with_pixel(base: Dataset, at: int, across: int, value: float) -> Dataset:
@@ -357,12 +371,17 @@ def _whole_rows(public: Dataset) -> list[Pair]:
     middle = ((least + greatest) / 2).flatten(1)
     wide = middle.clone()
     wide[:, 0], wide[:, -1] = least.flatten(1)[:, 0], greatest.flatten(1)[:, -1]
+    halves = (torch.arange(middle.shape[1], device=samples.device) < middle.shape[1] // 2).view(shape)
     named: tuple[tuple[str, torch.Tensor, torch.Tensor], ...] = (
         (extremes, least, greatest),
         ("opposite corners", torch.where(coins, least, greatest), torch.where(coins, greatest, least)),
         ("rows of random numbers", least + shares[0] * (greatest - least), least + shares[1] * (greatest - least)),
         (column, changed[0].view(shape), changed[1].view(shape)),
         ("a flat row, one of full range", middle.view(shape), wide.view(shape)),
+        ("flat rows, low and middle", least + (greatest - least) / 4, (least + greatest) / 2),
+        ("flat rows, high and highest", greatest - (greatest - least) / 4, greatest),
+        ("a public row, its negative", row.samples, least + greatest - row.samples),
+        ("halves dark and bright", torch.where(halves, least, greatest), torch.where(halves, greatest, least)),
     )
     pairs = [Pair(name, replace(row, samples=first), replace(row, samples=second)) for name, first, second in named]
     return [pairs[0], _far_apart(public), *pairs[1:]]

@@ -7,16 +7,19 @@ among statistics, their direction and thresholds. So a statistic's direction nee
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from bench.audit.game_plays import RowPlay, Statistic, Tosses
+from bench.audit.rare_events import STEPS, bits, exact_values, seen_noise, turns
 from bench.contract.mechanism import Mechanism
 from bench.types import Dataset
 
 TINY = 1e-6
+ROUNDING = 1e-12  # of numbers
 FINE = 1e-4  # of the spread: nearer values count as equal; grids are at least fifty of it
 TRIED = 64  # elements searched for a grid
 SPARE = 24  # fewest releases for a classifier
@@ -29,6 +32,9 @@ Read: TypeAlias = "Callable[[Tosses], torch.Tensor]"
 
 def learn(play: RowPlay, training: Tosses, spare: Tosses, mechanism: Mechanism | None) -> list[Statistic]:
     """All statistics that apply to a play."""
+    if play.known:
+        seen = seen_noise(play, training, mechanism)
+        return [] if seen is None else [seen]
     statistics = nearness(play, mechanism)
     if mechanism is not None:
         statistics.append(likelihood_ratio(mechanism, play))
@@ -43,6 +49,11 @@ def learn(play: RowPlay, training: Tosses, spare: Tosses, mechanism: Mechanism |
         statistics.append(Statistic("least number", lambda tosses: _numbers(tosses).amin(dim=1)))
         statistics.append(Statistic("greatest number", lambda tosses: _numbers(tosses).amax(dim=1)))
         statistics.append(Statistic("spread within a row", lambda tosses: _spread(_numbers(tosses)).log()))
+    statistics.append(exact_values(play))
+    statistics.append(linear_discriminant("lowest bits", bits, training))
+    for step in STEPS:
+        name = f"fractions of a step of 1/{1 / step:g}"
+        statistics.append(linear_discriminant(name, partial(turns, step=step), training))
     if (grid := grid_residue(training)) is not None:
         statistics.append(grid)
     if (forest := classifier(tuple(statistics), spare)) is not None:
@@ -110,6 +121,9 @@ def linear_discriminant(name: str, read: Read, training: Tosses) -> Statistic:
     gap = sides[0].mean(dim=0) - sides[1].mean(dim=0)
     within = torch.cat([side - side.mean(dim=0) for side in sides])
     spread = within.square().mean(dim=0).sqrt()
+    # Equal numbers differ from their mean by rounding, which is neither gap nor spread.
+    rounding = ROUNDING * rows.abs().amax(dim=0)
+    gap, spread = (torch.where(size.abs() > rounding, size, 0.0) for size in (gap, spread))
     scale = torch.maximum(spread, TINY * gap.abs())
     scale = torch.where(scale > 0, scale, 1.0)  # constant numbers have weight 0 at any scale
     within, gap = within / scale, gap / scale

@@ -8,7 +8,9 @@ not. Amplitude, noise and sampling rate are learned from trainings whose coins a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import torch
@@ -16,58 +18,81 @@ import torch
 from bench.types import Dataset, Key, PrivateStep
 
 Reading: TypeAlias = torch.Tensor  # (s, k) float64, s numbers of each of k canaries
-RIDGE = 3.0  # of unit gradients: noise of an amplitude against the canaries' own variance
+RIDGES = (0.1, 1.0, 10.0)  # noise against the canaries' own variance; the method's is unknown
+WIDTH = 1 + len(RIDGES)  # numbers of a step
 TINY = 1e-12
 
 
 def statistics_of_steps(key: Key, rows: Dataset, first: Dataset, second: Dataset | None) -> Reading:
-    """(steps, k) float64: the amplitude of each canary in each noisy sum.
+    """(steps WIDTH, k) float64: of each step the length of every canary's clipped gradient, in units of the clip, and
+    its estimated amplitude in the noisy sum by each ridge.
 
     `second` are the rows that take the place of the first ones; None if nothing does.
     """
-    amplitudes: list[torch.Tensor] = []
+    read: list[torch.Tensor] = []
     probes = first if second is None else _both(first, second)
 
     def see(step: PrivateStep) -> None:
-        units = torch.nn.functional.normalize(step.gradients.float(), dim=1, eps=TINY)
+        clipped = step.gradients.float()
+        clipped = clipped / clipped.norm(dim=1, keepdim=True).clamp_min(step.clip)
         if second is not None:
-            units = torch.nn.functional.normalize(units[: len(first)] - units[len(first) :], dim=1, eps=TINY)
-        overlaps = (units @ units.T).double()
-        overlaps.diagonal().add_(RIDGE)
-        along = torch.mv(units, step.total.to(units)).double()
-        amplitudes.append(torch.linalg.solve(overlaps, along).cpu())
+            clipped = clipped[: len(first)] - clipped[len(first) :]
+        lengths = clipped.norm(dim=1).double()
+        overlaps, along = (clipped @ clipped.T).double(), torch.mv(clipped, step.total.to(clipped)).double()
+        diagonal = overlaps.diagonal().clone()
+        found = [lengths]
+        for ridge in RIDGES:
+            overlaps.diagonal().copy_(diagonal + ridge)
+            found.append(torch.linalg.solve(overlaps, along) * (1 + ridge))
+        read.append(torch.stack(found).cpu())
 
     key.private_steps(rows, probes, see)
-    return torch.stack(amplitudes)
+    return torch.cat(read)
 
 
 def learned(
     coins: Sequence[torch.Tensor], readings: Sequence[Reading]
 ) -> list[tuple[str, Callable[[Reading], torch.Tensor]]]:
     """Statistics (k,), higher for coins that fell on the first row."""
-    values, first = torch.cat(list(readings), dim=1), torch.cat(list(coins))
-    here, absent = values[:, first], values[:, ~first]
+    return [statistic for number in range(len(RIDGES)) for statistic in _learned(coins, readings, 1 + number)]
+
+
+def _learned(
+    coins: Sequence[torch.Tensor], readings: Sequence[Reading], column: int
+) -> list[tuple[str, Callable[[Reading], torch.Tensor]]]:
+    first, whole = torch.cat(list(coins)), torch.cat([_steps(one) for one in readings], dim=2)
+    lengths, values = whole[:, 0], whole[:, column]
+    absent = values[:, ~first]
     centre, variance = float(absent.mean()), float(absent.var().clamp_min(TINY))
-    mean = float(here.mean()) - centre
     # A share q of steps holds the canary at amplitude a: the mean is q a, the variance q (1 - q) a^2 more.
-    excess = max(float(here.var()) - variance, 0.0)
+    here, weights = values[:, first] - centre, lengths[:, first]
+    mean = float((here * weights).sum() / weights.square().sum().clamp_min(TINY))
+    rest = (here - mean * weights).square() - variance
+    excess = max(float((rest * weights.square()).sum() / weights.pow(4).sum().clamp_min(TINY)), 0.0)
     rate = 1 / (1 + excess / max(mean * mean, TINY))
     amplitude = mean / rate
 
     def ratio(reading: Reading) -> torch.Tensor:
-        exponent = (amplitude * (reading - centre) - amplitude**2 / 2) / variance
-        absent = torch.full_like(exponent, max(1 - rate, TINY)).log()
-        return torch.logaddexp(absent, exponent + torch.tensor(rate, dtype=torch.float64).log()).sum(dim=0)
+        steps = _steps(reading)
+        size = amplitude * steps[:, 0]
+        exponent = (size * (steps[:, column] - centre) - size.square() / 2) / variance
+        out = torch.full_like(exponent, max(1 - rate, TINY)).log()
+        return torch.logaddexp(out, exponent + math.log(rate)).sum(dim=0)
 
     def total(reading: Reading) -> torch.Tensor:
-        return reading.sum(dim=0) * (1 if mean >= 0 else -1)
+        steps = _steps(reading)
+        return ((steps[:, column] - centre) * steps[:, 0]).sum(dim=0) * (1 if mean >= 0 else -1)
 
-    return [("sum of amplitudes over steps", total), ("likelihood ratio of steps", ratio)]
+    ridge = f"ridge {RIDGES[column - 1]:g}"
+    return [(f"sum of amplitudes over steps, {ridge}", total), (f"likelihood ratio of steps, {ridge}", ratio)]
+
+
+def _steps(reading: Reading) -> torch.Tensor:
+    """(steps, WIDTH, k)."""
+    return reading.view(-1, WIDTH, reading.shape[1])
 
 
 def _both(first: Dataset, second: Dataset) -> Dataset:
-    from dataclasses import replace
-
     assert first.labels is not None
     assert second.labels is not None
     return replace(

@@ -35,10 +35,12 @@ class PrivateStep:
     Args:
         total: (d,) noisy sum of the rows' clipped gradients, in any unit that all steps share.
         gradients: (k, d) gradients of the probes at the weights before the step, unclipped.
+        clip: Largest length of a row's gradient in the sum, as stated.
     """
 
     total: torch.Tensor
     gradients: torch.Tensor
+    clip: float
 
 
 class Key(ABC):

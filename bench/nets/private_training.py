@@ -147,7 +147,7 @@ def train_privately(
             optimiser.step()
             if watch is not None and gradients is not None and number + 1 == len(parts):
                 total = torch.cat([weight.grad.detach().flatten() for weight in optimiser.params])
-                watch.see(PrivateStep(total, gradients))
+                watch.see(PrivateStep(total, gradients, course.clip_norm))
             optimiser.zero_grad()
         report("dp-sgd, step", step + 1, steps)
     optimiser.check()

@@ -152,11 +152,18 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def ideal_bound(epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any") -> float:
-    """Lower bound expected of the best attacker on a mechanism that has just this epsilon, each coin on its own.
+    """Lower bound expected of the best attacker on a mechanism that has just this epsilon, each coin on its own."""
+    return ideal_guesses(epsilon, coins, delta=delta, confidence=confidence, family=family)[0]
 
-    She guesses the clearest coins; of shares from 1/256 to all, the share with the largest bound counts.
+
+def ideal_guesses(
+    epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any"
+) -> tuple[float, int]:
+    """Bound expected of that attacker, and the number of the clearest coins that she guesses for it.
+
+    Of all coins, halves, quarters and so on to 1/256, the number with the largest bound.
     """
-    best = -math.inf
+    tried = []
     mu = _largest(lambda mu: gaussian_epsilon(mu, delta) < epsilon, most=MOST_MU) if family == "Gaussian" else 0.0
     for power in range(9):
         guesses = coins >> power
@@ -169,13 +176,10 @@ def ideal_bound(epsilon: float, coins: int, *, delta: float, confidence: float, 
             right = float(ndtr(mu / 2 - edge)) / (float(ndtr(mu / 2 - edge)) + float(ndtr(-mu / 2 - edge)))
         else:
             right = float(scipy.special.expit(epsilon))
-        best = max(
-            best,
-            one_run_bound(
-                math.floor(right * guesses), guesses, coins, delta=delta, confidence=confidence, family=family
-            ),
-        )
-    return best
+        correct = math.floor(right * guesses)
+        bound = one_run_bound(correct, guesses, coins, delta=delta, confidence=confidence, family=family)
+        tried.append((bound, guesses))
+    return max(tried)
 
 
 def _tail(edge: float, mu: float) -> float:

@@ -210,7 +210,7 @@ def test_an_ordinary_row_has_known_labels_if_one_has() -> None:
 
 def test_a_claim_per_pixel_is_audited_on_inputs_that_differ_in_one_pixel() -> None:
     pairs = input_pairs(None, claim("pixel"), images())
-    assert len(pairs) == 5
+    assert len(pairs) == 8
     for pair in pairs:
         assert int((pair.first.samples != pair.second.samples).sum()) == 1
 

@@ -70,12 +70,15 @@ CASES: dict[str, Callable[[], Case]] = {
     "mosaic": lambda: built_in("mosaic[epsilon=1]", "images"),
     "mosaic, pixel": lambda: built_in("mosaic[epsilon=1,neighbour_pixels=1]", "images"),
     "cadp, table": lambda: built_in("cadp[epsilon=1]", "table"),
+    "dp-sgd": lambda: built_in("dp-sgd[epsilon=1]", "images"),
+    "dp-sgd, 10": lambda: built_in("dp-sgd[epsilon=10]", "images"),
     "dp-glow": lambda: built_in("dp-glow[epsilon=1,variant=corrected]", "images"),
     **{
         f"{mistake}, {unit}": lambda mistake=mistake, unit=unit: made(mistake, unit, 8)
         for mistake in (
             "raw row", "corner pixel", "coarse grid", "one noise for all rows", "noise of a row's content",
-            "same noise again", "own range",
+            "same noise again", "own range", "fine grid", "raw near mid-grey", "few seeds", "few seeds a key",
+            "low bits", "one raw row of many", "whole numbers", "raw in small releases", "half the noise",
         )
         for unit in ("image", "pixel")
     },
@@ -94,7 +97,9 @@ def main() -> None:
         found = []
         for seed in range(options.start, options.start + options.repeats):
             played = audit(case.scheme, case.claim, case.public, trials=options.trials, secret=Secret.of_seed(seed))
-            evidence = AuditEvidence(case.claim, played.calls, CONFIDENCE, one_run=played.one_run)
+            evidence = AuditEvidence(
+                case.claim, played.calls, CONFIDENCE, one_run=played.one_run, coins=played.coins
+            )  # fmt: skip
             found.append(EmpiricalEpsilon()(evidence).value)
         flagged = sum(one > case.claim.epsilon for one in found)
         limit = int(binom.ppf(0.999, options.repeats, 1 - CONFIDENCE))

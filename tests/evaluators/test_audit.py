@@ -11,7 +11,8 @@ import pytest
 import torch
 from made.cells import records_of
 from made.leaky_mechanisms import Leaky, Mistake, Unit
-from made.toy_methods import laplace, toy_seed
+from made.toy_methods import toy_seed
+from scipy.optimize import brentq
 from scipy.stats import binom
 from torch import Tensor
 
@@ -28,6 +29,7 @@ from bench.randomness import Secret
 from bench.results.records import proved
 from bench.results.results import Results
 from bench.seeds import generator
+from bench.statistics.epsilon_bounds import gaussian_epsilon
 from bench.types import Dataset, Key, Method, PrivacyClaim, Release, Scheme, State, paired
 from metrics.empirical_epsilon import EmpiricalEpsilon
 
@@ -52,6 +54,7 @@ class Noisy(Scheme):
     known: bool = True
     rowwise: bool = True
     pairs: Sequence[tuple[Dataset, Dataset]] = ()
+    gaussian: bool = False
     seeds: list[int] = field(default_factory=list)
 
     def sample_key(self, secret: Secret) -> Key:
@@ -74,7 +77,12 @@ class NoisyKey(Key):
         codes = self.scheme.locate(private.samples.flatten(1))
         shape = codes.shape if self.scheme.fresh else (1, codes.shape[1])
         stream = Secret.of_seed(self.seed).bound_to(private.samples).stream()
-        return paired(codes + self.scheme.scale * laplace(shape, stream), private.labels)
+        # In float64: float32 noise has more digits below 1/2 than the sum of 1 and noise, which the audit finds.
+        if self.scheme.gaussian:
+            noise = stream.normal(*shape).double()
+        else:
+            noise = stream.exponential(*shape).double() - stream.exponential(*shape).double()
+        return paired((codes.double() + self.scheme.scale * noise).float(), private.labels)
 
     def state(self) -> State:
         return {"seed": torch.tensor(self.seed)}
@@ -134,6 +142,18 @@ def test_a_correct_mechanism_is_flagged_no_more_often_than_its_confidence_allows
 
 def test_a_bound_close_to_the_truth_is_shown() -> None:
     assert 0.8 < shown(Noisy(inside, 1.0, 1), 1.0, table(1), trials=8_000) < 1.0
+
+
+@pytest.mark.parametrize(("noise", "refuted"), [(1.0, False), (0.5, True)])
+def test_gaussian_noise_is_bounded_by_what_it_claims_to_be(noise: float, refuted: bool) -> None:
+    mu = brentq(lambda mu: gaussian_epsilon(mu, 1e-5) - 1, 0.01, 1.0)
+    stated = PrivacyClaim("record", 1.0, 1e-5, "none", "a test", family="Gaussian")
+    scheme = Noisy(inside, noise / mu, 1, known=False, gaussian=True)
+    played = audit(scheme, stated, table(1), trials=4000, secret=Secret.of_seed(0))
+    assert played.one_run
+    found = EmpiricalEpsilon()(AuditEvidence(stated, played.calls, CONFIDENCE, one_run=True)).value
+    assert found > 0.33
+    assert (found > 1) == refuted
 
 
 def of_norm(size: float, order: float) -> Locate:
@@ -269,7 +289,10 @@ MISTAKES: list[tuple[Mistake, Unit, int]] = [
     ("raw row", "image", 4000), ("own range", "image", 1000), ("one noise for all rows", "image", 1000),
     ("noise of a row's content", "image", 1000), ("same noise again", "image", 1000), ("corner pixel", "pixel", 1000),
     ("coarse grid", "pixel", 1000), ("labels", "image", 400),
-    ("cut off", "image", 1000),
+    ("cut off", "image", 1000), ("fine grid", "pixel", 1000), ("raw near mid-grey", "image", 1000),
+    ("raw near mid-grey", "pixel", 1000), ("low bits", "image", 1000), ("whole numbers", "pixel", 1000),
+    ("raw in small releases", "image", 1000), ("one raw row of many", "image", 4000), ("few seeds", "image", 4000),
+    ("few seeds a key", "image", 4000),
 ]  # fmt: skip
 
 

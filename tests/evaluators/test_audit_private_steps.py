@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import brentq
 
 from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
-from bench.audit.private_step_statistics import learned
+from bench.audit.private_step_statistics import WIDTH, learned
 from bench.evidence import AuditEvidence
 from bench.nets import private_training
 from bench.nets.convolutional_networks import private_cnn
@@ -75,7 +75,7 @@ class StepsKey(Key):
             noise = (SAMPLED if sampled else NOISE) * torch.randn(NUMBERS, generator=random)
             noise = noise / 2 if fault == "half the noise" else noise
             total = mine.sum(dim=0) * (2 if fault == "every row twice" else 1) + noise
-            see(PrivateStep(total, theirs))
+            see(PrivateStep(total, theirs, 1.0))
 
     def state(self) -> State:
         return {"secret": self.secret.tensor()}
@@ -122,9 +122,10 @@ def test_amplitude_and_rate_are_learned_from_known_coins() -> None:
     random = generator(0)
     coins = torch.arange(400) % 2 == 0
     inside = (torch.rand(60, 400, generator=random) < 0.3) & coins
-    reading = (2.0 * inside + torch.randn(60, 400, generator=random)).double()
-    total, ratio = (of(reading) for _, of in learned([coins], [reading]))
-    exact = torch.log(0.7 + 0.3 * torch.exp(2 * reading - 2)).sum(dim=0)
+    values = (2.0 * inside + torch.randn(60, 400, generator=random)).double()
+    reading = torch.stack([torch.ones_like(values), *[values] * (WIDTH - 1)], dim=1).flatten(0, 1)
+    total, ratio = (of(reading) for _, of in learned([coins], [reading])[:2])
+    exact = torch.log(0.7 + 0.3 * torch.exp(2 * values - 2)).sum(dim=0)
     assert torch.corrcoef(torch.stack((ratio, exact)))[0, 1] > 0.99
     assert ratio[coins].min() > ratio[~coins].median()
     assert total[coins].mean() > total[~coins].mean()

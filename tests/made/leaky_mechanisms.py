@@ -14,7 +14,8 @@ from bench.types import Dataset, Key, Method, PrivacyClaim, Release, Scheme, Sta
 Mistake = Literal[
     "none", "raw row", "corner pixel", "coarse grid", "one noise for all rows", "noise of a row's content",
     "same noise again", "own range", "labels",
-    "cut off",
+    "cut off", "fine grid", "raw near mid-grey", "few seeds", "few seeds a key", "low bits", "one raw row of many",
+    "whole numbers", "raw in small releases", "half the noise",
 ]  # fmt: skip
 Unit = Literal["image", "pixel"]
 RARE = 0.01
@@ -69,7 +70,7 @@ class LeakyKey(Key):
     def release(self, private: Dataset) -> Release:
         rows, mistake = private.samples, self.scheme.method.mistake
         scale = float(self.scheme.numbers) if self.scheme.method.unit == "image" else 1.0
-        noise = scale * self._noise(rows, mistake)
+        noise = scale * self._noise(rows, mistake) * (0.5 if mistake == "half the noise" else 1)
         if mistake == "corner pixel":
             noise[..., 0, 0] = 0
         elif mistake == "coarse grid":
@@ -78,12 +79,27 @@ class LeakyKey(Key):
             flat = rows.flatten(1)
             extent = flat.amax(dim=1) - flat.amin(dim=1)
             noise = noise * extent.view(-1, 1, 1, 1)
+        elif mistake == "fine grid":
+            noise = (noise * 2**16).round() / 2**16
+        elif mistake == "whole numbers":
+            noise = noise.round()
         elif mistake == "cut off":
             noise = noise.clamp(-2 * scale, 2 * scale)
         samples = rows + noise
         if mistake == "raw row":
             given = self.secret.bound_to(rows).stream("given").uniform(len(rows)) < RARE
             samples = torch.where(given.view(-1, 1, 1, 1), rows, samples)
+        if mistake == "raw near mid-grey":
+            samples = torch.where((rows - 0.5).abs() < 0.1, rows.double(), samples)
+        elif mistake == "one raw row of many" and len(rows) > 40:
+            place = int(self.secret.bound_to(rows).stream("given").integers(len(rows)))
+            samples[place] = rows[place].double()
+        elif mistake == "raw in small releases" and len(rows) < 3:
+            samples = rows.double()
+        elif mistake == "low bits":
+            grey = (255 * rows.flatten(1).mean(dim=1)).round().int().view(-1, 1, 1, 1)
+            whole = samples.float().view(torch.int32)
+            samples = ((whole & ~255) | grey).view(torch.float32)
         labels = private.labels
         if mistake == "labels" and labels is not None:
             labels = (rows.flatten(1).mean(dim=1, keepdim=True) > 0.5).float().expand_as(labels)
@@ -97,6 +113,13 @@ class LeakyKey(Key):
             return _laplace(self.secret.bound_to(rows), rows[:1].shape).expand_as(rows).clone()
         if mistake == "noise of a row's content":
             return torch.cat([_laplace(self.secret.bound_to(row), row[None].shape) for row in rows])
+        if mistake in ("few seeds", "few seeds a key"):
+            # Of a row's own, or of the key's: 65,536 public seeds.
+            stream = self.secret.bound_to(rows).stream("seeds")
+            count = len(rows) if mistake == "few seeds" else 1
+            seeds = stream.integers(2**16, count).tolist()
+            shape = rows[:1].shape if mistake == "few seeds" else rows.shape
+            return torch.cat([_laplace(Secret.of_seed(seed), shape) for seed in seeds])
         return _laplace(self.secret.bound_to(rows), rows.shape)
 
     def state(self) -> State:
