@@ -241,7 +241,7 @@ def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> l
         return learn(play, seen, spare, mechanism)
 
     plays: list[Play] = [RowPlay(owner, pair, layout, learners) for pair, layout in _layouts(mechanism, owner, pairs)]
-    if not owner.single:
+    if not owner.single and (mechanism is None or mechanism.rowwise):
         # Noise of few seeds repeats between rows of a release, or between keys.
         known = min(trials, MOST_KNOWN)
         plays.append(RowPlay(owner, pairs[0], "in large crowds", learners, known=known))
@@ -260,7 +260,7 @@ def _layouts(mechanism: Mechanism | None, owner: Owner, pairs: Sequence[Pair]) -
     # Shared noise shows in any pair, and so does a fault of releases of so many rows.
     yield pairs[0], "beside its twin"
     yield pairs[0], "before a second release"
-    if not owner.single and owner.size == SET:
+    if not interacting and not owner.single and owner.size == SET:
         for layout in SIZES:
             yield pairs[0], layout
 
