@@ -37,10 +37,10 @@ from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.rows.grouping import persons_of
-from bench.rows.row_sets import renumbered
+from bench.rows.row_sets import distinct, renumbered
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
-from bench.statistics.people_named import Named, found_people, owned_rows
+from bench.statistics.people_named import Named, found_people, owned_rows, told_apart
 from bench.types import (
     LEARNING,
     Attack,
@@ -253,7 +253,7 @@ def _attack_once(
             areas.append(found_areas)
         owned = owned_rows(all_links["images"], identities)
         named = guarded.untouched(attack.name, partial(first_guesses, scores, identities, owned))
-        guesses.append(Named(named, owned))
+        guesses.append(told_apart(Named(named, owned), distinct(sealed.release.samples.flatten(1))[1]))
         if number + 1 == bench.preset.keys or dealt[number + 1] != dealt[number]:
             learning += learning_of(attack, attacker, f"{name} {training}".strip())
         del scores  # frees what the attacker holds of this release

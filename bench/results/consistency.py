@@ -17,7 +17,7 @@ from bench.results.records import Record
 ROUNDING = 1e-6
 PERSON = ("people-found", "person-risk")
 POINT = re.compile(r"1 false in ([1-9][0-9]*)")
-TIES = "first guesses of tied rows were drawn once for all keys by an earlier version, and this attack's best rows tie"
+TIES = "an earlier version drew tied first guesses once for all keys, and the best pairs of this attack tie"
 
 Scores = Mapping[str, ScoreRecord]
 

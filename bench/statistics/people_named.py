@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -28,6 +28,23 @@ class Named:
 
     guesses: FirstGuesses
     owned: torch.Tensor
+
+
+def told_apart(named: Named, number: torch.Tensor) -> Named:
+    """The same guesses; released rows that are equal share their hits.
+
+    Eve's guess for equal rows is one guess. If it names a person for k of them of which one shows the person, she is
+    right once in k, and no more surely for that person than for the others behind these rows. The mean over all asked
+    pairs stays.
+
+    Args:
+        named: Guesses of one key.
+        number: (m,) int64, each released row's number among the distinct ones (`bench.rows.row_sets.distinct`).
+    """
+    group = number.cpu()[named.owned[1]]
+    hits, pairs = torch.zeros(int(number.max()) + 1, dtype=torch.float64), torch.bincount(group)
+    shared = hits.index_add_(0, group, named.guesses.hits)[group] / pairs[group]
+    return Named(replace(named.guesses, hits=shared), named.owned)
 
 
 def found_people(named: Sequence[Named], raw: Dataset, attributes: Attributes | None = None) -> PersonRisk:

@@ -8,7 +8,7 @@ from made.dense_scores import DenseScores
 
 from bench.pairs.score_blocks import FirstGuesses, first_guesses
 from bench.pairs.sweep import count
-from bench.statistics.people_named import Named, found_people, met, owned_rows
+from bench.statistics.people_named import Named, found_people, met, owned_rows, told_apart
 from bench.types import Attributes, Dataset
 
 
@@ -75,6 +75,23 @@ def test_one_in_k_is_said_of_everybody_behind_a_form_of_k() -> None:
     risk = found_people([key] * 5, raw(None))
     assert risk.found.tolist() == [[pytest.approx(1 / 3)] * 6] * 5
     assert risk.luck.tolist() == [[pytest.approx(1 / 6)] * 6] * 5
+
+
+def test_one_in_k_is_said_of_everybody_behind_k_equal_rows() -> None:
+    """Equal rows are all named after the person nearest to them, who is found no more surely than the others."""
+    matrix, owned = torch.zeros(6, 6), owned_rows(links(), torch.arange(6))
+    matrix[0, :3] = matrix[4, 3:] = 1
+    key = Named(first_guesses(DenseScores(matrix), torch.arange(6), owned), owned)
+    risk = found_people([told_apart(key, torch.arange(6) // 3)] * 5, raw(None))
+    assert risk.found.tolist() == [[pytest.approx(1 / 3)] * 6] * 5
+    assert float(risk.found.mean()) == pytest.approx(float(count(DenseScores(matrix), links()).top_1.mean()))
+
+
+def test_copies_of_a_row_of_one_person_hide_nobody() -> None:
+    people = [0, 0, 1, 1, 2, 2]
+    key = named([0, 1, 2, 3, 5, 0], links(), people)
+    assert told_apart(key, torch.tensor(people)).guesses.hits.tolist() == [1, 1, 1, 1, 0.5, 0.5]
+    assert torch.equal(told_apart(key, torch.arange(6)).guesses.hits, key.guesses.hits)
 
 
 def test_a_person_is_found_by_any_of_their_rows_named_after_any_of_them() -> None:
