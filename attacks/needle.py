@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import torch
 
@@ -46,7 +46,7 @@ LEAST = 1e-3  # nats a row
 ENOUGH = -0.02
 
 Kind = Literal["columns", "in place"]
-Scores = Callable[[slice, slice], torch.Tensor]
+Scores: TypeAlias = "Callable[[slice, slice], torch.Tensor]"
 
 
 @dataclass(frozen=True)

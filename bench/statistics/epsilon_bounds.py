@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
-from scipy.special import log_ndtr, ndtr, ndtri
 
 from bench.statistics.confidence_intervals import RARE, lower_proportion, upper_proportion
 
@@ -102,7 +101,13 @@ def one_run_bound(
         if not 0 < delta < 1:
             raise ValueError(f"delta of a Gaussian private mechanism must be between 0 and 1, got {delta}")
         mu = _largest(
-            lambda mu: _refuted(lambda rate: float(ndtr(ndtri(rate) - mu)), correct, guesses, coins, confidence),
+            lambda mu: _refuted(
+                lambda rate: float(scipy.special.ndtr(scipy.special.ndtri(rate) - mu)),
+                correct,
+                guesses,
+                coins,
+                confidence,
+            ),
             most=MOST_MU,
         )
         return gaussian_epsilon(mu / steps, delta) if mu > 0 else -math.inf
@@ -145,7 +150,10 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
 
     def exceeds(epsilon: float) -> bool:
-        tails = ndtr(mu / 2 - epsilon / mu), math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))
+        tails = (
+            scipy.special.ndtr(mu / 2 - epsilon / mu),
+            math.exp(epsilon + float(scipy.special.log_ndtr(-mu / 2 - epsilon / mu))),
+        )
         return float(tails[0]) - tails[1] > delta
 
     return max(_largest(exceeds, most=MOST_GAUSSIAN), 0.0)
@@ -173,7 +181,9 @@ def ideal_guesses(
         if family == "Gaussian":
             edge = _largest(lambda x, share=1 / 2**power: _tail(x, mu) > share / 2, most=MOST_MU)  # type: ignore[misc]
             edge = max(edge, 0.0)
-            right = float(ndtr(mu / 2 - edge)) / (float(ndtr(mu / 2 - edge)) + float(ndtr(-mu / 2 - edge)))
+            right = float(scipy.special.ndtr(mu / 2 - edge)) / (
+                float(scipy.special.ndtr(mu / 2 - edge)) + float(scipy.special.ndtr(-mu / 2 - edge))
+            )
         else:
             right = float(scipy.special.expit(epsilon))
         correct = math.floor(right * guesses)
@@ -184,7 +194,7 @@ def ideal_guesses(
 
 def _tail(edge: float, mu: float) -> float:
     """Share of coins above `edge` from the middle between the two normal distributions."""
-    return float(ndtr(mu / 2 - edge) + ndtr(-mu / 2 - edge)) / 2
+    return float(scipy.special.ndtr(mu / 2 - edge) + scipy.special.ndtr(-mu / 2 - edge)) / 2
 
 
 def coins_needed(epsilon: float, *, delta: float, confidence: float, family: Family = "any") -> int:
@@ -234,7 +244,7 @@ def gaussian_bound(
     alarm_rate = float(upper_proportion(false_alarms, seconds, level))
     if not 0 < alarm_rate < hit_rate < 1:
         return -math.inf
-    return gaussian_epsilon(float(ndtri(hit_rate) - ndtri(alarm_rate)), delta)
+    return gaussian_epsilon(float(scipy.special.ndtri(hit_rate) - scipy.special.ndtri(alarm_rate)), delta)
 
 
 def _largest(refuted: Callable[[float], bool], *, most: float = MOST_EPSILON) -> float:
