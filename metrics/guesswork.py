@@ -14,10 +14,13 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive, generator
+from bench.statistics.bootstrap import ENDS
 from bench.statistics.confidence_intervals import LEVEL, over_keys
 from bench.statistics.order_statistics import median_limit, median_over_keys
 from bench.statistics.pair_statistics import (
     DRAWS,
+    MEANS,
+    Chance,
     Layout,
     chance_of_mean,
     chance_of_median,
@@ -204,7 +207,8 @@ class SuccessWithin(Metric[PairEvidence]):
 
         With distinct scores it is the share of keys with a hit. The interval is Clopper and Pearson's, each key being
         one try: exact for these people. Keys with ties count by their probability, which makes it wider than need be.
-        Chance: negative hypergeometric (`bench.statistics.pair_statistics.first_hit_within`). p: people exchanged.
+        Chance: negative hypergeometric (`bench.statistics.pair_statistics.first_hit_within`); its interval is that of
+        random scores with as many ties at the best one. p: people exchanged.
         """
         return with_primary(evidence, partial(_success_score, evidence))
 
@@ -219,9 +223,30 @@ def _success_at(evidence: PairEvidence, level: PairLevel, guesses: int) -> Score
     expected = fmean(
         first_hit_within(guesses, counts.shape[0] * counts.shape[1], int(counts.linked.sum())) for counts in level.full
     )
-    drawn = torch.rand(DRAWS, generator=generator(seed), dtype=torch.float64) < expected
-    chance = chance_of_mean(drawn.double(), keys=len(level.full), mean=expected, seed=seed)
+    drawn = [_random_success(counts, guesses, derive(seed, number)) for number, counts in enumerate(level.full)]
+    ends = torch.quantile(torch.stack(drawn).mean(dim=0), torch.tensor(ENDS, dtype=torch.float64)).tolist()
+    chance = Chance(expected, *ends)
     score = pair_score(
         evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, better="lower", seed=seed
     )
     return over_keys(score, len(level.full))
+
+
+def _random_success(counts: PairCounts, guesses: int, seed: int) -> torch.Tensor:
+    """(MEANS,) float64: one key's figure for random scores with its ties.
+
+    The pairs at the best score are as many as here: if they hold a link, their number is known, else they count as one.
+    Each is linked with the same probability, which spreads a little more than drawing without replacement.
+    """
+    above, best = int(counts.others[-1]), int(counts.others[-2]) + int(counts.linked[-1])
+    best, pairs, links = 1 if above else best, counts.shape[0] * counts.shape[1], int(counts.linked.sum())
+    random = generator(seed)
+    hits = torch.binomial(
+        torch.full((MEANS,), float(best), dtype=torch.float64),
+        torch.full((MEANS,), links / pairs, dtype=torch.float64), generator=random,
+    )  # fmt: skip
+    later = first_hit_within(guesses - best, pairs - best, links) if guesses > best else 0.0
+    if_missed = (torch.rand(MEANS, generator=random, dtype=torch.float64) < later).double()
+    found, places = torch.unique(hits, return_inverse=True)
+    within = [first_hit_within(min(guesses, best), best, int(each)) for each in found]
+    return torch.where(hits > 0, torch.tensor(within, dtype=torch.float64)[places], if_missed)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import cast
 
 import pytest
 import torch
@@ -220,6 +221,19 @@ def test_success_within_counts_orders_of_ties() -> None:
         0
     ]
     assert [success_within(counts, guesses) for guesses in (1, 2, 3, 4)] == pytest.approx([0, 1 / 2, 5 / 6, 1])
+
+
+@pytest.mark.parametrize("levels", [1, 3, 40, None])
+def test_chance_of_a_right_first_guess_spreads_as_its_ties_let_it(levels: int | None) -> None:
+    found = [
+        SuccessWithin()(random_evidence.evidence(seed, n=80, keys=2, levels=levels, alone=True)) for seed in range(30)
+    ]
+    allowed = int(binom.isf(1e-3, 30, 0.05))
+    for scores in (found, *([score.parts[part] for score in found] for part in ("10 guesses", "100 guesses"))):
+        assert sum(not score.null_low <= score.value <= score.null_high for score in scores) <= allowed  # type: ignore[operator]
+    if levels == 1:
+        assert found[0].value == pytest.approx(1 / 80)
+        assert 0 < cast(float, found[0].null_low) < found[0].value < cast(float, found[0].null_high) < 1 / 40
 
 
 def test_top_5_of_random_scores_is_the_closed_share() -> None:
