@@ -20,7 +20,7 @@ from attacks.relational import Relational
         (AbsoluteCorrelation, {"restarts": -1}, "restarts must be at least 0, got -1"),
         (Contrastive, {"encoder": "vgg"}, "one of sau, vit, resnet18; got 'vgg'"),
         (Contrastive, {"steps": 0}, "steps must be at least 1, got 0"),
-        (Contrastive, {"patience": 0}, "patience must be at least 1, got 0"),
+        (Contrastive, {"least": 0}, "least must be at least 1, got 0"),
         (Contrastive, {"batch": 1}, "batch must be at least 2, got 1"),
         (Contrastive, {"learning_rate": 0.0}, "learning_rate must be positive"),
         (Leverage, {"keys": 1}, "keys must be at least 2, got 1"),

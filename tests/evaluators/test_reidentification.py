@@ -258,8 +258,7 @@ def test_an_attack_with_labels_sees_the_balanced_known_rows_of_a_task(bench: Cal
     assert labels.shape == (12, 1)
     assert labels.sum() == 6
     assert all(cast(Tensor, sealed.labels).shape == (12, 1) for sealed in SEALED)
-    own = found.details.pop("finding 0 ReID AUC on a key of Eve's own")  # type: ignore[attr-defined]
-    assert 0 < own < 1
+    # Known rows are of 8 people at most, too few to exchange: no sign is told on a key of Eve's own.
     assert found.details == {"finding 0 rows": 12, "pairs counted by": engine(), "learning": []}
     assert found.threat_model["labels"] == "raw and released labels"
     assert set(found.evidence) == {"finding 0"}
