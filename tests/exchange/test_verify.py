@@ -96,7 +96,7 @@ NOT_THE_EVIDENCE = "its figures do not follow from its evidence: reid-auc"
         ("low", lambda figure: figure["low"] / 2, NOT_THE_EVIDENCE),
         ("low", lambda figure: figure["high"] * 2, "reid-auc: the interval is upside down"),
         ("null_high", lambda figure: figure["null_high"] * 1.5, NOT_THE_EVIDENCE),
-        ("p", lambda figure: figure["p"] * 0.5, NOT_THE_EVIDENCE),
+        ("p", lambda figure: figure["p"] + 0.01, NOT_THE_EVIDENCE),
         ("p", lambda figure: 1.5, "reid-auc: p must be a probability"),
         ("n", lambda figure: figure["n"] + 1, NOT_THE_EVIDENCE),
         ("note", lambda figure: "better", NOT_THE_EVIDENCE),

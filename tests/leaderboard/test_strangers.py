@@ -79,11 +79,11 @@ def test_a_certificate_of_the_authors_own_controls_says_so(tmp_path: Path) -> No
     own, strange = kept(tmp_path / "own", *whole("dp-simple")), kept(tmp_path / "a", *mine)
     found = row(intake(own, strange, verdicts=(all_at(Tier.ARITHMETIC_CHECKED, mine),)), "a")
     assert found.panel.members[0].theirs
-    assert found.standing[1].endswith(BY_AUTHOR)
+    assert found.standing.sentence.endswith(BY_AUTHOR)
     again = row(intake(own, strange, verdicts=(all_at(Tier.RE_RUN, mine),)), "a")
     assert (again.panel.members[0].certified, again.panel.members[0].theirs) == (True, False)
     project = kept(tmp_path / "own", *controls(HOLDING))
-    assert BY_AUTHOR not in row(intake(project, strange), "a").standing[1]
+    assert BY_AUTHOR not in row(intake(project, strange), "a").standing.sentence
 
 
 def test_a_certificate_rests_on_controls_that_were_checked_as_far_as_the_row(tmp_path: Path) -> None:
