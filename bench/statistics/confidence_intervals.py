@@ -201,7 +201,7 @@ def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -
 
 
 def over_keys(score: Score, keys: int) -> Score:
-    """The score with Clopper and Pearson's interval for one try a key, of these people."""
+    """The score with Clopper and Pearson's interval, one try a key."""
     low, high = map(float, clopper_pearson(score.value * keys, keys, 1 - LEVEL))
     rest = score.note.partition("; ")[2]
     note = f"95 % interval over {keys} keys, of these people (Clopper and Pearson); {rest}"

@@ -122,7 +122,7 @@ def one_run_bound(
 
 
 def _refuted(reverse: Callable[[float], float], correct: int, guesses: int, coins: int, confidence: float) -> bool:
-    """True if so many correct guesses have a chance below 1 - confidence.
+    """True if so many right guesses have chance below 1 - confidence.
 
     `reverse` maps a detection rate to the least false-alarm rate that the trade-off function allows for it.
     """
@@ -145,7 +145,7 @@ def _reverse(epsilon: float, delta: float) -> Callable[[float], float]:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Epsilon at delta of a mu-Gaussian private mechanism (Dong, Roth and Su 2022, corollary 1)."""
+    """Epsilon at delta of mu-Gaussian privacy (Dong, Roth and Su 2022)."""
     if mu <= 0:
         return 0.0
 
@@ -160,14 +160,14 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def ideal_bound(epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any") -> float:
-    """Lower bound expected of the best attacker on a mechanism that has just this epsilon, each coin on its own."""
+    """Bound expected of the best attacker at this epsilon, coins being independent."""
     return ideal_guesses(epsilon, coins, delta=delta, confidence=confidence, family=family)[0]
 
 
 def ideal_guesses(
     epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any"
 ) -> tuple[float, int]:
-    """Bound expected of that attacker, and the number of the clearest coins that she guesses for it.
+    """Bound expected of that attacker, and her number of clearest coins.
 
     Of all coins, halves, quarters and so on to 1/256, the number with the largest bound.
     """
@@ -193,16 +193,16 @@ def ideal_guesses(
 
 
 def _tail(edge: float, mu: float) -> float:
-    """Share of coins above `edge` from the middle between the two normal distributions."""
+    """Share of coins beyond `edge` from the two normal distributions' middle."""
     return float(scipy.special.ndtr(mu / 2 - edge) + scipy.special.ndtr(-mu / 2 - edge)) / 2
 
 
 def coins_needed(epsilon: float, *, delta: float, confidence: float, family: Family = "any") -> int:
-    """Fewest coins, a power of two, that can show more than epsilon and are expected to show `WANTED` of it.
+    """Fewest coins, a power of two, to judge a claim of epsilon.
 
-    The first is said of the ceiling, the bound if every coin is guessed rightly, at the confidence of a verdict; the
-    second of the best attacker on a
-    mechanism of this very epsilon. `MOST_COINS` if so many do not.
+    They can show more than epsilon and are expected to show `WANTED` of it. The first is said of the ceiling, the bound
+    if every coin is guessed rightly, at the confidence of a verdict; the second of the best attacker on a mechanism
+    of this very epsilon. `MOST_COINS` if so many do not.
     """
     coins = LEAST_COINS
     while coins < MOST_COINS:
@@ -248,7 +248,7 @@ def gaussian_bound(
 
 
 def _largest(refuted: Callable[[float], bool], *, most: float = MOST_EPSILON) -> float:
-    """The largest refuted number up to `most` by bisection; minus infinity if none."""
+    """Largest refuted number up to `most` by bisection; minus infinity if none."""
     if not refuted(0.0):
         return -math.inf
     low, high = 0.0, most

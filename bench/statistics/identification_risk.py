@@ -137,7 +137,7 @@ LASTING = 20
 
 
 def fewest_keys(chance: Floats, *, share: float = 1.0, others: float = 0.0) -> int | None:
-    """The number of keys from which on a sure person is told from luck; None above `MOST_KEYS`.
+    """Fewest keys that tell a sure person from luck; None above `MOST_KEYS`.
 
     The lower bound of a person found under every key is then above the 97.5 % quantile of the luckiest person's rate
     under random scores.
@@ -160,7 +160,7 @@ def fewest_keys(chance: Floats, *, share: float = 1.0, others: float = 0.0) -> i
 
 
 def _tells(trials: float, others: float, chance: Floats, people: Floats) -> bool:
-    """True if the lower bound of a person always found is above the luckiest of random scores."""
+    """True if a sure person's lower bound is above random scores' luckiest."""
     luck = float(chance @ people) / people.sum()
     level = ALPHA / (4 if others else 2) / people.sum()
     low = level ** (1 / trials) - (1 - level ** (1 / others) if others else luck)

@@ -33,9 +33,10 @@ class MedianBounds:
 
 
 def median_bounds(values: Sequence[float]) -> MedianBounds:
-    """The narrowest bounds of 95 % or more; least and largest value if there are none (five values or fewer).
+    """Narrowest bounds of 95 % or more; otherwise least and largest value.
 
-    David and Nagaraja 2003, "Order statistics", section 7.1. Ties make the bounds hold more often.
+    Five values or fewer have no such bounds. David and Nagaraja 2003, "Order statistics", section 7.1. Ties make the
+    bounds hold more often.
 
     >>> median_bounds([3, 1, 4, 1, 5])
     MedianBounds(low=1, high=5, confidence=0.9375)
@@ -54,10 +55,10 @@ def _between(r: int, n: int) -> float:
 
 
 def median_limit(values: Sequence[float]) -> float | None:
-    """One-sided 95 % upper limit of the median; None for fewer than five values.
+    """One-sided 95 % upper limit of the median; None below five values.
 
     >>> median_limit([3, 1, 4, 1, 5]), median_limit([1, 1, 1, 1]), median_limit(range(1, 11))
-    (5, None, 8)
+    (5, None, 9)
     """
     ordered, n = sorted(values), len(values)
     return next((ordered[r] for r in range(n) if scipy.stats.binom.cdf(r, n, 0.5) >= SURE), None)

@@ -207,7 +207,7 @@ def _by_keys(draws: torch.Tensor, keys: int, seed: int) -> torch.Tensor:
 
 
 def one_sided(draws: torch.Tensor, value: float, *, better: Better) -> float:
-    """P of a figure at least as bad for the owner among draws.
+    """P of figures at least as bad for the owner among draws.
 
     >>> one_sided(torch.arange(99.0), -5.0, better="higher"), one_sided(torch.arange(99.0), -5.0, better="lower")
     (0.01, 1.0)

@@ -24,7 +24,7 @@ def owned_rows(links: torch.Tensor, person: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """Eve's first guesses under one key, and the `owned_rows` they were asked for."""
+    """Eve's first guesses under one key, and the `owned_rows` asked for."""
 
     guesses: FirstGuesses
     owned: torch.Tensor
@@ -33,7 +33,7 @@ class Named:
 def told_apart(named: Named, number: torch.Tensor) -> Named:
     """The same guesses; released rows that are equal share their hits.
 
-    Eve's guess for equal rows is one guess. If it names a person for k of them of which one shows the person, she is
+    Eve's guess for equal rows is one guess. If it names a person for k of them and one shows the person, she is
     right once in k, and no more surely for that person than for the others behind these rows. The mean over all asked
     pairs stays.
 
@@ -85,7 +85,7 @@ def met(own: torch.Tensor, named: torch.Tensor, squares: torch.Tensor, m: int) -
     >>> own, named = torch.tensor([1, 2, 1]), torch.tensor([1.0, 1.0, 4.0])
     >>> [round(chance, 6) for chance in met(own, named, named, 4).tolist()]
     [0.25, 0.5, 1.0]
-    >>> [round(chance, 6) for chance in met(own, named, named / 2, 4).tolist()]
+    >>> [round(chance, 6) for chance in met(own, named, torch.tensor([0.5, 0.5, 4.0]), 4).tolist()]
     [0.25, 0.458333, 1.0]
     """
     share = torch.where(named > 0, squares / named, 1.0).clamp(max=1.0)
@@ -97,7 +97,7 @@ def met(own: torch.Tensor, named: torch.Tensor, squares: torch.Tensor, m: int) -
 
 
 def _drawn(k: int, own: torch.Tensor, among: torch.Tensor, m: int) -> torch.Tensor:
-    """P(k of `own` rows of m, drawn without replacement, are `among` some), hypergeometric."""
+    """P(k of `own` rows drawn of m are `among` some), hypergeometric."""
     rest, left = m - among, (own - k).double()
     possible = (left >= 0) & (among >= k) & (rest >= left)
     drawn, every = torch.full_like(among, k), torch.full_like(among, m)

@@ -11,7 +11,7 @@ from bench.types import Replicates
 
 
 def by_training(replicates: Replicates, trainings: Sequence[int]) -> Replicates:
-    """Replicates with one entry for each training of the attacker, the mean of its keys.
+    """Replicates with one entry a training, the mean of its keys.
 
     Figures of one training share its seed: K keys that T trainings attack are T clusters. The intervals and limits of
     `bench.statistics.confidence_intervals` and `bench.statistics.upper_limits` then hold over people, keys and

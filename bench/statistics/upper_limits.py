@@ -1,4 +1,4 @@
-"""One-sided limits of areas and shares: the bound behind a statement of absence."""
+"""One-sided limits of areas and shares, behind a statement of absence."""
 
 from __future__ import annotations
 
