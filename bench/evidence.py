@@ -21,7 +21,7 @@ EVES_FORM, OWNERS_FORM = "trained on simulations of Eve's form", "trained on sim
 
 
 def part_of(finding: str, form: str) -> str:
-    """The name of evidence of a finding (may be empty) and a form.
+    """Name of evidence of a finding (may be empty) and a form.
 
     >>> part_of("classes", OWNERS_FORM), part_of("", EVES_FORM)
     ("classes, trained on simulations of the owner's form", "trained on simulations of Eve's form")

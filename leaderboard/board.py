@@ -132,7 +132,7 @@ def rows(
     shown: Sequence[Column] | None = None, ladder: Sequence[Step] | None = None, theirs: Set[str] = frozenset(),
     undated: Set[str] = frozenset(),
 ) -> list[Row]:  # fmt: skip
-    """One row a cell, ordered; records with `limit` are left out, and figures that contradict others.
+    """One row a cell, ordered, without limited records and contradicting figures.
 
     Args:
         records: In any order.

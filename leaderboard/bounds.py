@@ -94,7 +94,7 @@ def combined(records: Sequence[Record]) -> Combined | None:
 
 
 def joint_tails(tails: Ranks) -> Ranks:
-    """Number of exchanges that do at least as well as each, over attacks.
+    """Number of exchanges doing at least as well as each, over attacks.
 
     Args:
         tails: (attacks, 1 + sets), the same for each attack alone, the true links first.
@@ -159,7 +159,7 @@ def idle(record: Record, metric: str = "") -> str:
 
 
 def shown_curves(record: Record) -> tuple[LearningCurve, ...]:
-    """The learning curves of a record; none if it holds none that can be read."""
+    """The learning curves of a record; none if it holds none readable."""
     try:
         return curves_of(record.details) or ()
     except ValueError:

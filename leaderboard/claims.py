@@ -102,7 +102,7 @@ class Verdict:
 
     @property
     def _limits(self) -> str:
-        """The most that the game could have shown, as the end of a sentence."""
+        """The most the game could have shown, as a sentence's end."""
         text = ""
         if self.ceiling is not None:
             text += f"; this game could have shown at most {_text(self.ceiling)} ({self.trials:,} trials)"

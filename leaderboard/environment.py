@@ -54,7 +54,7 @@ def environment() -> Environment:
 
 
 def _without_curves(details: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The details of a record that are listed; its learning curves are drawn."""
+    """The listed details of a record; its learning curves are drawn."""
     return {name: value for name, value in details.items() if name != LEARNING}
 
 

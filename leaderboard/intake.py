@@ -40,7 +40,7 @@ class Draws:
     answered: frozenset[int] = frozenset()
 
     def like(self, record: Record, draw: int | None) -> frozenset[int]:
-        """Draws for a method of a record's name or code, or of the author of the draw that it answers."""
+        """Draws for methods of a record's name, code or answered draw's author."""
         method, place = record.method, (str(record.choice["dataset"]), record.preset)
         names = [("name", method.name, method.origin, *place), ("code", method.code, *place)]
         names += [("key", self.keys[draw], *place)] if draw is not None and self.keys.get(draw) else []

@@ -274,7 +274,7 @@ CURVE_WIDTH, CURVE_HEIGHT = 240, 60
 
 
 def learning_plot(curve: LearningCurve) -> Markup:
-    """The held-out figure of one training by steps, from its least to its largest."""
+    """One training's held-out figure by steps, from least to largest."""
     steps, values = zip(*curve.points, strict=True)
     low, high, last = min(values), max(values), max(steps[-1], 1)
     room = high - low or 1.0

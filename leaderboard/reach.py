@@ -239,7 +239,7 @@ def state(one: Step) -> Condition:
 
 
 def most(guesses: ScoreRecord) -> float | None:
-    """Upper limit of a key's guesses; of earlier records, the end of the interval."""
+    """Upper limit of a key's guesses, or an earlier record's interval's end."""
     limit = guesses.parts.get(MOST)
     return guesses.high if limit is None else limit.value
 

@@ -525,7 +525,7 @@ def marks(row: Row) -> list[str]:
 
 
 def sharpened(record: Record) -> bool:
-    """True if an attack breaks a method only if trained on simulations of the owner's form."""
+    """True if an attack breaks a method only through owner's-form simulations."""
     for score in record.scores.values():
         for name, part in score.parts.items():
             own = score.parts.get(part_of(finding_of(name), EVES_FORM))

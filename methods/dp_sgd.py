@@ -174,7 +174,7 @@ class DPSGDKey(SecretKey):
         return classify
 
     def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
-        """The training of `classifier`, whose noise is calibrated for all noisy sums together."""
+        """The training of `classifier`, its noise calibrated for all sums together."""
         self._trained(private, probes, see)
 
     def _trained(

@@ -186,7 +186,7 @@ def success_within(counts: PairCounts, guesses: int) -> float:
 
 @dataclass(frozen=True)
 class SuccessWithin(Metric[PairEvidence]):
-    """Chance that the first guess is right; parts: ten and a hundred guesses."""
+    """Chance of a right first guess; parts: ten and a hundred guesses."""
 
     name: ClassVar[str] = "success-within"
     unit: ClassVar[str] = "share of keys"
@@ -203,7 +203,7 @@ class SuccessWithin(Metric[PairEvidence]):
     )
 
     def __call__(self, evidence: PairEvidence) -> Score:
-        """Mean over keys on the whole release, of one guess; parts: 10 and 100.
+        """Mean over keys on the whole release; parts: 10 and 100 guesses.
 
         With distinct scores it is the share of keys with a hit. The interval is Clopper and Pearson's, each key being
         one try: exact for these people. Keys with ties count by their probability, which makes it wider than need be.

@@ -44,7 +44,7 @@ SHARES = tuple(0.5**power for power in range(1, 9))  # candidate guesses of eith
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """A fixed test: a statistic, and the shares of coins guessed to be first and second."""
+    """A statistic, and the shares of coins guessed first and second."""
 
     name: str
     of: Callable[[Reading], torch.Tensor]
@@ -59,7 +59,7 @@ class Guess:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Coins (k,), True for the first row, and what a training shows of them."""
+    """Coins (k,), True for the first row, and a training's reading."""
 
     coins: torch.Tensor
     reading: Reading
@@ -99,7 +99,7 @@ class Canaries(ABC):
         return self.each * max(1, min(-(-needed // self.each), self.most // self.each))
 
     def choose(self, secret: Secret, coins: int, *, confidence: float) -> Guess:
-        """The statistic and number of guesses with the largest bound expected of `coins`."""
+        """Statistic and number of guesses with the largest bound expected of `coins`."""
         runs = self._runs(secret, -(-max(LEAST_CHOICE, round(CHOICE * coins)) // self.each))
         tried = []
         for name, of in self.statistics(runs):
@@ -142,7 +142,7 @@ class Canaries(ABC):
 
     @abstractmethod
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
-        """The two rows of every canary of a training; the second has no part if canaries are left out."""
+        """Every canary's two rows; the second is unused if canaries are omitted."""
 
     @abstractmethod
     def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
@@ -214,7 +214,7 @@ class StepCanaries(ClassifierCanaries):
         return statistics_of_steps(key, rows, first, None if self.included else second)
 
     def statistics(self, runs: Sequence[Run]) -> list[tuple[str, Callable[[Reading], torch.Tensor]]]:
-        """Sum over steps, and the likelihood ratio of steps with and without the canary."""
+        """Sum over steps, and likelihood ratio with and without the canary."""
         from bench.audit.private_step_statistics import learned
 
         return learned([run.coins for run in runs], [run.reading for run in runs])
@@ -222,7 +222,7 @@ class StepCanaries(ClassifierCanaries):
 
 @dataclass(frozen=True, eq=False)
 class RowCanaries(Canaries):
-    """Public rows that a coin includes, or replaces by others, for unlinked releases."""
+    """Public rows that a coin includes or replaces, for unlinked releases."""
 
     name: ClassVar[str] = "canaries of unlinked releases"
     statistic: ClassVar[str] = "distance of the nearest released row"
@@ -256,7 +256,7 @@ class RowCanaries(Canaries):
 
 
 def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, most: int, secret: Secret) -> list[Canaries]:
-    """The games for the scheme's publication, the strongest first; none if rows are linked."""
+    """Games for the scheme's publication, strongest first; none for linked rows."""
     rows = public.take(torch.arange(min(EACH, len(public)), device=public.samples.device))
     try:
         release = scheme.sample_key(secret).release(replace(rows, subjects=None))
@@ -318,7 +318,7 @@ def _one_sided() -> Iterator[tuple[float, float]]:
 
 
 def _calls(runs: Sequence[Run], guess: Guess) -> Calls:
-    """Decisions: the coins with the highest values first, those with the lowest second."""
+    """Decisions: coins with the highest values first, with the lowest second."""
     coins = np.concatenate([run.coins.numpy() for run in runs])
     values = np.concatenate([guess.of(run.reading).numpy() for run in runs])
     above, below = guess.sides(len(coins))

@@ -213,7 +213,7 @@ def audit(
 
 
 def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Secret) -> Played:
-    """The first game's calls, with those of a second as the black-box game."""
+    """The first game's calls, a second's being those of the black-box game."""
     calls, names = [], []
     for number, game in enumerate(games):
         here = secret if number == 0 else secret.derive("black-box")
@@ -300,7 +300,7 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
 
 
 def _events(tried: Tried, least: int = SURE_EVENTS) -> Rule | None:
-    """The rule that calls rare events, if there are enough and all point to the coin."""
+    """Rule that calls rare events, if enough, all pointing to the coin."""
     if not tried.entries[0].statistic.rare:
         return None
     rule = Rule(tried.entries, 1, 0.0, 0.0)
@@ -309,7 +309,7 @@ def _events(tried: Tried, least: int = SURE_EVENTS) -> Rule | None:
 
 
 def _finalists(candidates: Sequence[Tried], *, delta: float) -> list[Tried]:
-    """Candidates with rare events, the best by a bold bound, and the best by a cautious one."""
+    """Candidates with rare events, and the best by bold and cautious bounds."""
     rare = [item for item in candidates if _events(item, least=1) is not None]
     rare = sorted(rare, key=lambda item: -np.count_nonzero(item.values) / len(item.values))[:RARE]
     chosen: list[Tried] = []
@@ -340,13 +340,13 @@ def _bound(rule: Rule, releases: Tried, *, delta: float) -> float:
 
 
 def _guesses(claim: PrivacyClaim, trials: int) -> int:
-    """Clearest coins to guess, fixed before they are tossed; an infinite claim is guessed like one of 10."""
+    """Clearest coins to guess, fixed before tosses; infinite claims count as 10."""
     epsilon = min(claim.epsilon, 10.0)
     return ideal_guesses(epsilon, trials, delta=claim.delta, confidence=CONFIDENCE, family=claim.family)[1]
 
 
 def count_clearest(rule: Rule, trials: int, guesses: int) -> Calls:
-    """Decisions on fresh releases: the `guesses` coins with the most extreme values, half of them on either side."""
+    """Decisions on the `guesses` most extreme fresh coins, half on either side."""
     parts = [
         _values(entry.play, [entry.statistic], max(LEAST, trials // len(rule.entries)), f"count {number}")
         for number, entry in enumerate(rule.entries)

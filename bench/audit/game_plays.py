@@ -76,7 +76,7 @@ class Play(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Owner:
-    """The releasing side of an audit; `single` releases hold one coin, others `size`."""
+    """An audit's releasing side; `single` releases hold one coin, others `size`."""
 
     scheme: Scheme
     secret: Secret

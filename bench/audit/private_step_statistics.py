@@ -24,10 +24,10 @@ TINY = 1e-12
 
 
 def statistics_of_steps(key: Key, rows: Dataset, first: Dataset, second: Dataset | None) -> Reading:
-    """(steps WIDTH, k) float64: of each step the length of every canary's clipped gradient, in units of the clip, and
-    its estimated amplitude in the noisy sum by each ridge.
+    """(steps WIDTH, k) float64: lengths and estimated amplitudes of canaries' clipped gradients.
 
-    `second` are the rows that take the place of the first ones; None if nothing does.
+    Of each step the length of every canary's gradient, in units of the clip, and its amplitude in the noisy sum by each
+    ridge. `second` are the rows that take the place of the first ones; None if nothing does.
     """
     read: list[torch.Tensor] = []
     probes = first if second is None else _both(first, second)

@@ -51,7 +51,7 @@ class SeenNoise:
     rows: Values
 
     def contains(self, noise: Values, close: Values) -> NDArray[np.bool_]:
-        """(m,) True if a known row agrees with the noise in all numbers within `close`, (m, d)."""
+        """(m,) True if a known row is within `close` (m, d) everywhere."""
         low = np.searchsorted(self.rows[:, 0], noise[:, 0] - close[:, 0])
         high = np.searchsorted(self.rows[:, 0], noise[:, 0] + close[:, 0], side="right")
         found = np.zeros(len(noise), dtype=np.bool_)
@@ -62,7 +62,7 @@ class SeenNoise:
 
 
 def seen_noise(play: RowPlay, training: Tosses, mechanism: Mechanism | None) -> Statistic | None:
-    """Noise that a known release held, if the row is the first input, or the second; None for short rows."""
+    """Noise that a known release held, by input; None for short rows."""
     read = _code if mechanism is not None and mechanism.exact else _samples
     ends = torch.cat([_located(side, mechanism) for side in (play.pair.first, play.pair.second)])
     released = read(training, mechanism)
@@ -85,14 +85,14 @@ def seen_noise(play: RowPlay, training: Tosses, mechanism: Mechanism | None) -> 
 
 
 def bits(tosses: Tosses) -> torch.Tensor:
-    """(n, d BITS) float64 of -1 and 1: the lowest bits of released numbers as float32."""
+    """(n, d BITS) float64, -1 or 1: released float32 numbers' lowest bits."""
     whole = tosses.release.samples.flatten(1).float().contiguous().view(torch.int32)
     powers = torch.arange(BITS, device=whole.device)
     return (((whole[:, :, None] >> powers) & 1) * 2 - 1).flatten(1).double()
 
 
 def turns(tosses: Tosses, step: float) -> torch.Tensor:
-    """(n, 2 d) float64: sine and cosine of released numbers' places between multiples of `step`."""
+    """(n, 2 d) float64: cosine and sine of places among `step`'s multiples."""
     angles = 2 * torch.pi * (tosses.release.samples.flatten(1).double() / step).frac()
     return torch.cat((angles.cos(), angles.sin()), dim=1)
 

@@ -30,7 +30,7 @@ CAVEAT = "caveat"  # the note that tables show beside the method's name: what a 
 
 @dataclass(frozen=True, eq=False)
 class PrivateStep:
-    """A step of a private training, as the proof of its claim lets Eve see it.
+    """A private training's step, as its claim's proof lets Eve see it.
 
     Args:
         total: (d,) noisy sum of the rows' clipped gradients, in any unit that all steps share.

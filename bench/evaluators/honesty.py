@@ -319,7 +319,7 @@ def _faces(bench: Workbench, scheme: Scheme) -> tuple[Promise, dict[str, JsonVal
 
 
 def calls_beside(bench: Workbench, part: Dataset) -> list[OtherCall]:
-    """Calls with the private rows in another order, with fewer, with public rows, and with both.
+    """Calls with private rows reordered, with fewer, with public rows, with both.
 
     Those with public rows are left out if the method reads labels and these have other columns.
     """

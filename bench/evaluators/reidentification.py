@@ -311,7 +311,7 @@ def _budget(bench: Workbench, attack: Attack, curves: list[JsonValue], seconds: 
 
 
 def _as_public(candidates: Dataset, public: Dataset) -> Dataset:
-    """The candidates in place of public rows, whose labels are unknown if theirs are not shown."""
+    """The candidates in place of public rows, with unknown labels if unshown."""
     if candidates.labels is not None or public.labels is None:
         return candidates
     unknown = public.labels.new_full((len(candidates), len(public.findings)), torch.nan)

@@ -177,7 +177,7 @@ def _tiers(
 
 @dataclass(frozen=True)
 class Board:
-    """A board's register of draws, and the time at which a bundle came.
+    """A board's register of draws, and the time a bundle came.
 
     The time is of the board's clock. An author's word on that time would let draws be answered for ever.
     """

@@ -1,4 +1,4 @@
-"""Simulations of the owner's form, which take the place of an attacker's own.
+"""Simulations of the owner's form, in place of an attacker's own.
 
 A method may know an attacker's call by what no form of rows hides: other rows than the owner's, or the history of a
 process. So the judge releases the owner's rows under fresh keys, in processes that do what an owner's does, and an

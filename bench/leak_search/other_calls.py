@@ -1,4 +1,4 @@
-"""Test of calls that hold other rows than the owner's: fewer, public ones, or a mixture.
+"""Test of calls with other rows: fewer, public ones, or a mixture.
 
 The forms of call in `bench.leak_search.call_faces` hold the same rows, so releases can be exchanged. Here an honest
 method may differ too: it normalises by its batch, groups rows with their neighbours, or learned public rows by heart.
@@ -25,7 +25,7 @@ DRAWS = 9999
 
 @dataclass(frozen=True, eq=False)
 class OtherCall:
-    """A call, and rows that are looked at in it and in the owner's.
+    """A call, and rows looked at in it and in the owner's.
 
     Args:
         name: The kind of call, in words.
@@ -65,7 +65,7 @@ def lost(
     others: Sequence[tuple[OtherCall, Sequence[Release | NotApplicable]]],
     seed: int,
 ) -> Lost:
-    """Search calls for one that keeps nearly nothing of what the owner's keeps.
+    """Search for a call that loses nearly all the owner's call keeps.
 
     A call under which any key refuses rows is not compared.
 
@@ -105,7 +105,7 @@ def _kept(
     call: OtherCall,
     releases: Sequence[Release | NotApplicable],
 ) -> dict[str, torch.Tensor]:
-    """Figures (keys, 2) from 0 to 1 of the owner's and the other call, by name."""
+    """Figures (keys, 2) of both calls from 0 to 1, by name."""
     of_owner, of_call = flat(raw[call.owners.to(raw.device)]), flat(call.rows.samples[call.looked.to(raw.device)])
     sides = [
         [LinkedRows.of(of_owner, call.owners, whole), LinkedRows.of(of_call, call.looked, other)]
@@ -120,4 +120,4 @@ def _kept(
 
 
 FOUND = LEARNED.split(" by ", maxsplit=1)[0]
-"""How figures begin of which chance is a half."""
+"""Beginning of the names of figures whose chance is a half."""

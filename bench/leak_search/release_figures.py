@@ -1,4 +1,4 @@
-"""Figures of a release: of its numbers, of what it keeps of raw rows, and of an attack that learns from other keys."""
+"""Figures of a release's numbers, kept raw rows and a learned attack."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LinkedRows:
 
     @classmethod
     def of(cls, raw: torch.Tensor, chosen: torch.Tensor, form: Release | NotApplicable) -> LinkedRows | None:
-        """The rows `chosen` (q,), whose raw rows are `raw` (q, d); None for a refusal."""
+        """Rows `chosen` (q,) with raw rows `raw` (q, d); None for refusals."""
         if isinstance(form, NotApplicable):
             return None
         if form.links is None:

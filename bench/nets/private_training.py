@@ -158,7 +158,7 @@ def train_privately(
 
 
 def _gradients(twin: torch.nn.Module, network: torch.nn.Module, watch: Watch, *, exclusive: bool) -> torch.Tensor:
-    """(k, d) gradient of every probe at the network's weights; `twin` is a copy without hooks."""
+    """(k, d) gradients of probes at the network's weights; `twin` lacks hooks."""
     weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
 
     def loss(weights: dict[str, torch.Tensor], row: torch.Tensor, label: torch.Tensor) -> torch.Tensor:

@@ -151,7 +151,7 @@ def first_guesses(scores: PairScores, groups: torch.Tensor, asked: torch.Tensor,
 
 
 def _tops(scores: PairScores, bands: list[slice], cols: slice) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Best score of each released row; its first raw row, and their number, on the CPU."""
+    """Each released row's best score, first raw row and number of ties."""
     best: torch.Tensor | None = None
     for band in bands:
         part = scores.block(band, cols).detach()

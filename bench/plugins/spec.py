@@ -242,7 +242,7 @@ _PLAIN: Mapping[str, Any] = {
 
 
 def annotated(written: str) -> Any:
-    """The type of an annotation of plain types, or None; nothing is run.
+    """Type of an annotation of plain types, or None; nothing is run.
 
     >>> annotated("typing.Optional[int]") == annotated("int | None")
     True

@@ -47,7 +47,7 @@ def consistent(record: Record) -> Record:
 
 
 def _people(scores: Scores) -> Iterator[tuple[str, str]]:
-    """With one image and one released row a person, the mean over people of first guesses is top-1."""
+    """With single images and rows a person, first guesses average to top-1."""
     top, found, risk = (scores.get(name) for name in ("top-1", *PERSON))
     mean = None if risk is None else risk.parts.get("all people")
     if found is not None and "median person" in found.parts:  # not the worst of several findings
@@ -79,7 +79,7 @@ def _ties(scores: Scores) -> Iterator[tuple[str, str]]:
 
 
 def _curve(scores: Scores) -> Iterator[tuple[str, str]]:
-    """The area under a rising curve lies between its stairs; the advantage is above each of its points."""
+    """A rising curve's area lies between its stairs, its points below advantage."""
     advantage, auc = scores.get("advantage"), scores.get("reid-auc")
     if advantage is None:
         return
@@ -99,7 +99,7 @@ def _curve(scores: Scores) -> Iterator[tuple[str, str]]:
 
 
 def _rate(scores: Scores) -> Iterator[tuple[str, str]]:
-    """The true positive rate at a low rate is a point of the curve."""
+    """The true positive rate at a low rate is on the curve."""
     rate, advantage = scores.get("tpr-at-low-fpr"), scores.get("advantage")
     point = None if advantage is None else advantage.parts.get("1 false in 1000")
     if rate is not None and point is not None and not _near(rate.value, point.value):
@@ -108,7 +108,7 @@ def _rate(scores: Scores) -> Iterator[tuple[str, str]]:
 
 
 def _first(scores: Scores) -> Iterator[tuple[str, str]]:
-    """The chance of a right first guess is the same wherever it stands."""
+    """The chance of a right first guess is the same everywhere."""
     guesses, success = scores.get("guesswork"), scores.get("success-within")
     first = None if guesses is None else guesses.parts.get("first guess")
     one = None

@@ -284,7 +284,7 @@ class ExchangesRecord(Part):
 
 
 def exchanges_record(found: Exchanges | None) -> ExchangesRecord | None:
-    """Exchanges in record form; None without any, or with more than 16 bits count."""
+    """Exchanges in record form; None without any or beyond 16 bits."""
     if found is None or len(found.tails) > MOST_EXCHANGES:
         return None
     tails = np.asarray(found.tails, dtype=TAIL)
@@ -330,14 +330,14 @@ class ScoreRecord(Part):
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """The figure as it was read: older ones have neither `sides` nor `exchanges`."""
+        """The figure as read: older ones have neither `sides` nor `exchanges`."""
         content: dict[str, JsonValue] = write(self)
         later = {"sides": self.sides == 2, "exchanges": self.exchanges is None}
         return {name: value for name, value in content.items() if not later.get(name) or name in self.model_fields_set}
 
     @property
     def chance_does_as_well(self) -> float | None:
-        """One-sided p in the attacker's favour; of two sides, half on that of the figure."""
+        """One-sided p in the attacker's favour; two-sided ones halve towards the figure."""
         if self.p is None or self.sides == 1 or self.null is None:
             return self.p
         harms = self.value != self.null and (self.value < self.null) == (self.better == "higher")

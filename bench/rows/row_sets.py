@@ -42,7 +42,7 @@ def drawn(sealed: Release, draws: int, seed: int) -> Release:
 def renumbered(
     links: torch.Tensor, *, raw: torch.Tensor | None = None, released: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Links (p, 2) in which raw row i is `raw[i]`, and released row j is `released[j]`.
+    """Links (p, 2) with raw row `raw[i]` and released row `released[j]`.
 
     Both maps are int64; None leaves that side as it is.
 

@@ -110,7 +110,7 @@ def record_identity(record: Record) -> dict[str, JsonValue] | None:
 
 
 def drawn_people(choice: Mapping[str, object]) -> str | None:
-    """A record's data set as its choice has it; None unless people are drawn."""
+    """A record's data set by its choice; None unless people are drawn."""
     try:
         chosen = configure("datasets", str(choice.get("dataset")), str(choice.get("preset")))
     except UsageError:

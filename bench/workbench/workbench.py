@@ -215,7 +215,7 @@ class Workbench:
         """The scheme as Eve knows it.
 
         Her calls to another author's method are completed to the owner's number of rows: by private rows, or by
-        `candidates` if those are members of which she must find out.
+        `candidates` if she must find out the members among those.
         """
         shape = self.method.shape if isinstance(self.method, RemoteMethod) else None
         if shape is None or not isinstance(scheme, RemoteScheme):

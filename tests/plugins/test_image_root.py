@@ -1,4 +1,4 @@
-"""Container images as environments: the root of their rooms, all of which counts; none of their links is followed."""
+"""Container images as environments: the root of their rooms, where all counts; none of their links is followed."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 
 
 def test_the_number_of_keys_that_tells_a_sure_person_from_luck() -> None:
-    """Of 600 people, random scores hit nobody twice of 6 keys, but somebody twice of 7 in more than 2.5 % of draws."""
+    """Of 600 people, random scores hit no person twice of 6 keys, but one twice of 7 in more than 2.5 % of draws."""
     chance = np.full(600, 1 / 600)
     assert 600 * binom.sf(1, 6, 1 / 600) < 0.025 < 600 * binom.sf(1, 7, 1 / 600)
     assert (0.025 / 600) ** (1 / 7) < 2 / 7
