@@ -6,12 +6,13 @@ does not break can then be compared with the encoders that it does not break eit
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
@@ -258,15 +259,29 @@ def _same(a: PluginRecord, b: PluginRecord) -> bool:
 
 
 def _is(method: PluginRecord, rung: str, preset: str) -> bool:
+    """True if a method stands on the rung.
+
+    A parameter that a method has gained since it was measured counts as its default, which keeps what the method did.
+    """
     if method.name != _name(rung):
         return False
     expected = _parameters(rung, preset)
-    return expected is not None and method.parameters == expected
+    if expected is None:
+        return False
+    gained = {name: value for name, value in _defaults(method.name).items() if name not in method.parameters}
+    return {**gained, **method.parameters} == expected
 
 
 @cache
 def _name(rung: str) -> str:
     return parse(rung).name
+
+
+@cache
+def _defaults(name: str) -> Mapping[str, object]:
+    """The parameters of an installed method that have a default."""
+    fields = dataclasses.fields(cast("Any", registry.load("methods", name)))
+    return {field.name: field.default for field in fields if field.init and field.default is not dataclasses.MISSING}
 
 
 @cache
