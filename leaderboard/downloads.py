@@ -97,7 +97,7 @@ def files(edition: Edition) -> Iterator[Download]:
         yield Download(picture, row, partial(badge_svg, row))
         yield Download(badge, row, partial(badge_json, row))
         for record in edition.row_of(row).records:
-            yield Download(row.records[record.evaluator], row, partial(dumps, record))
+            yield Download(row.records[record.evaluator], row, partial(dumps, edition.as_measured(record)))
 
 
 def _table_links(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from bench.results.records import Record
 from bench.results.verdict import fingerprint
 from leaderboard.board import Row
 from leaderboard.comparison import ranking
@@ -61,6 +62,14 @@ class Edition:
     def row_of(self, data: BoardRow) -> Row:
         """The analysed row behind the data; forged cells may hold several."""
         return self._analysed[data.id, data.method]
+
+    @cached_property
+    def _accepted(self) -> Mapping[tuple[str, str, str | None], Record]:
+        return {_of_record(record): record for record in self.taken.records}
+
+    def as_measured(self, record: Record) -> Record:
+        """A record of an analysed row, with the figures that are withheld."""
+        return self._accepted[_of_record(record)]
 
     @cached_property
     def named(self) -> Mapping[str, Column]:
@@ -139,6 +148,10 @@ class Edition:
 def snapshot(rows: Iterable[Row]) -> str:
     """A hash over the digests of the rows' records."""
     return fingerprint(record for row in rows for record in row.records)
+
+
+def _of_record(record: Record) -> tuple[str, str, str | None]:
+    return record.cell, record.evaluator, record.digest
 
 
 def _place(row: BoardRow) -> tuple[str, str, int, float, str, str]:
