@@ -89,6 +89,7 @@ class PrivacyClaim:
     derived: Optional[float] = None
     neighbours: str = "replaced"
     units: int = 1
+    family: str = "any"
 
 
 class Stream:

@@ -65,7 +65,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
 
 CLAIM: Mapping[str, tuple[type, ...]] = {
     "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
-    "derived": (int, float, type(None)), "units": (int,),
+    "derived": (int, float, type(None)), "neighbours": (str,), "units": (int,), "family": (str,),
 }  # fmt: skip
 """What the fields of a claim may be."""
 

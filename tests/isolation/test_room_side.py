@@ -75,7 +75,7 @@ def values() -> list[object]:
         None, True, 3, -0.5, float("inf"), "text \u00e9", [1, [2.5, "x"]], {"a": 1, "b": torch.arange(3)},
         Secret.of_seed(1), Dataset("made", samples, labels, torch.arange(4), ("one",), False, True),
         Release(samples, labels, links, torch.tensor([True, False])),
-        PrivacyClaim("image", 1.0, 0.1, "none", "a test", units=3),
+        PrivacyClaim("image", 1.0, 0.1, "none", "a test", units=3, family="Gaussian"),
         LearningCurve("ReID AUC", ((0, 0.5), (10, 0.75)), converged=True, reason="it rose no more"),
         *[torch.arange(5).to(kind) for kind in (torch.uint8, torch.int16, torch.float16, torch.float64, torch.bool)],
         torch.zeros(0, 3), torch.tensor(2.0),
