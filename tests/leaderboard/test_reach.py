@@ -61,6 +61,16 @@ def test_only_encoders_of_the_ladder_without_a_limit_are_steps() -> None:
     assert [one.method.name for one in found] == ["identity"]
 
 
+def test_a_parameter_that_a_method_has_gained_since_counts_as_its_default() -> None:
+    earlier = {"keeps": "group", "scale": 0.02, "k": 10}  # without the pixels that only `keeps=pixels` reads
+    told = record("known-leak", "reidentification-relational", parameters=earlier, attack=plugin("relational", {}))
+    assert len(steps([told])) == 1
+    other = record("known-leak", "reidentification-relational", parameters=earlier | {"k": 9}, attack=told.attack)
+    assert steps([other]) == []
+    unsaid = {"scale": 0.02, "k": 10}  # counts as keeps=length
+    assert len(steps([record("known-leak", "reidentification-relational", parameters=unsaid, attack=told.attack)])) == 1
+
+
 def test_an_encoder_with_other_parameters_is_no_rung() -> None:
     layers = record("random-layers", scores=IDENTITY, parameters={"depth": 2, "patch_size": 16})
     assert steps([layers]) == []
