@@ -108,8 +108,9 @@ def restricted(record: Record) -> Iterator[str]:
 
 
 def _without_numbers(record: Record) -> JsonValue:
-    """Its text without replicates, which are numbers in base64."""
-    bare = {name: score.model_copy(update={"replicates": None}) for name, score in record.scores.items()}
+    """Its text without replicates and exchanges, which are numbers in base64."""
+    update = {"replicates": None, "exchanges": None}
+    bare = {name: score.model_copy(update=update) for name, score in record.scores.items()}
     return content_of(record.model_copy(update={"scores": bare}))
 
 
@@ -123,15 +124,14 @@ def _may_be_shared(record: Record) -> bool:
 
 def identifying_text(record: Record) -> Iterator[str]:
     """Texts with a path, file, address or terminal code, and their fields."""
-    return (f"{where} holds {said}" for where, said in _identifying(content_of(record), ""))
+    return (f"{where} holds {said}" for where, said in _identifying(_without_numbers(record), ""))
 
 
 def _identifying(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, part in value.items():
             yield from _identifying(name, where or name)
-            if name != "resampled":  # base64
-                yield from _identifying(part, f"{where}.{name}" if where else name)
+            yield from _identifying(part, f"{where}.{name}" if where else name)
     elif isinstance(value, list):
         for part in value:
             yield from _identifying(part, where)
@@ -169,7 +169,7 @@ def beyond_figures(record: Record) -> Iterator[str]:
             break
     for name, score in record.scores.items():
         if _spoken(score):
-            yield f"{name} holds a note or replicates"
+            yield f"{name} holds a note, replicates or exchanges"
         if _exact(score):
             yield f"{name} has more digits than its interval bears"
 
@@ -233,5 +233,5 @@ def _exact(score: ScoreRecord) -> bool:
 
 
 def _spoken(score: ScoreRecord) -> bool:
-    beyond = score.replicates is not None or score.note != UNSAID
+    beyond = score.replicates is not None or score.exchanges is not None or score.note != UNSAID
     return beyond or any(map(_spoken, score.parts.values()))

@@ -241,4 +241,4 @@ def _figure(score: ScoreRecord, names: frozenset[str]) -> ScoreRecord:
         name if name in names or POINT.fullmatch(name) else f"part {place}": _figure(part, names)
         for place, (name, part) in enumerate(score.parts.items(), start=1)
     }
-    return rounded(score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None}))
+    return rounded(score.model_copy(update={"note": UNSAID, "parts": parts, "replicates": None, "exchanges": None}))

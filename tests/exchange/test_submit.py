@@ -96,7 +96,7 @@ def test_altered_records_are_refused_by_name(tmp_path: Path) -> None:
         ({"details": {"nearest": "row 7"}}, "holds details"),
         ({"threat_model": {"eve": "knows"}}, "holds threat model"),
         ({"scheme": {"note": 1}}, "holds scheme"),
-        ({"score": guesswork(2).model_copy(update={"note": "row 7"})}, "a note or replicates"),
+        ({"score": guesswork(2).model_copy(update={"note": "row 7"})}, "a note, replicates or exchanges"),
     ],
 )
 def test_words_of_restricted_data_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
@@ -111,6 +111,12 @@ def test_restricted_data_that_call_themselves_shareable_are_refused(tmp_path: Pa
     choice = {**shown.choice, "dataset": "mimic"}
     found = findings(tmp_path, keyed(shown, choice=choice))
     assert "may not be shared, and the record says that it may" in found["restricted"]
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("name", ["resampled", "tails"])
+def test_a_path_is_found_below_the_name_of_numbers(name: str, tmp_path: Path) -> None:
+    assert "an address" in findings(tmp_path, made(details={name: "/home/me/scans/a.png"}))["path"]
 
 
 @pytest.mark.usefixtures("few")

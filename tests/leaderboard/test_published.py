@@ -271,7 +271,7 @@ def test_of_data_that_may_not_be_shared_figures_alone_are_published(tmp_path: Pa
         ({"details": {"x": 1}}, "it holds details"),
         ({"scheme": {"x": 1}}, "it holds scheme"),
         ({"threat_model": {"x": "y"}}, "it holds threat model"),
-        ({"scores": dict(open_data.scores)}, "a note or replicates"),
+        ({"scores": dict(open_data.scores)}, "a note, replicates or exchanges"),
         ({"not_applicable": {"utility-auc": "patient 7 is alone"}, "scores": {}}, "a reason in words of its own"),
     ):
         assert any(said in why for why in unfit(current(**(quiet | more)), {})), said
