@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -212,8 +212,9 @@ def test_a_kept_worker_that_died_or_is_in_the_way_is_replaced(job: Callable[...,
         if not noticed:
             above.suspend()  # as while it waits for a core
         worker.kill()
-        while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.01)
+        with suppress(psutil.NoSuchProcess):  # it may go between two looks
+            while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.01)
         if noticed:
             above.wait()
         second = done(job(who, "b", int, keeps=True, timeout=30.0))
