@@ -24,12 +24,14 @@ from typing import ClassVar
 import numpy as np
 import torch
 
+from bench.audit.game_plays import clearest
 from bench.audit.private_step_statistics import Reading, statistics_of_steps
 from bench.contract.seal import check
 from bench.evidence import Calls
 from bench.pair_distances import pair_distances
 from bench.progress import report
 from bench.randomness import Secret
+from bench.rows.row_sets import joined
 from bench.seeds import derive, generator
 from bench.statistics.epsilon_bounds import coins_needed, one_run_bound
 from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, PrivateStep, Scheme
@@ -134,7 +136,7 @@ class Canaries(ABC):
         coins = secret.stream("coins", number).integers(2, len(first)).bool()
         if not bool(coins.any()):
             coins[0] = True  # an empty training is no training; of 4 coins 1 in 16 is such
-        both = _joined(first, second)
+        both = joined(first, second)
         of_two = torch.arange(len(first)) + len(first) * (~coins).long()
         places = coins.nonzero()[:, 0] if self.included else of_two
         key = self.scheme.sample_key(secret.derive("key", number))
@@ -292,15 +294,6 @@ def _width(game: ClassifierCanaries, key: Key) -> int | None:
     return widths[0] if widths else None
 
 
-def _joined(first: Dataset, second: Dataset) -> Dataset:
-    return replace(
-        first,
-        samples=torch.cat((first.samples, second.samples)),
-        labels=None if first.labels is None or second.labels is None else torch.cat((first.labels, second.labels)),
-        subjects=None,
-    )
-
-
 def _corners(public: Dataset, count: int, seed: int) -> torch.Tensor:
     """(count, ...): every number at a random end of its public range."""
     samples = public.samples
@@ -321,9 +314,4 @@ def _calls(runs: Sequence[Run], guess: Guess) -> Calls:
     """Decisions: coins with the highest values first, with the lowest second."""
     coins = np.concatenate([run.coins.numpy() for run in runs])
     values = np.concatenate([guess.of(run.reading).numpy() for run in runs])
-    above, below = guess.sides(len(coins))
-    order = values.argsort(kind="stable")
-    top, bottom = coins[order[len(order) - above :]], coins[order[:below]]
-    return Calls(
-        len(coins), int(coins.sum()), int(top.sum()), int((~top).sum()), int(bottom.sum()), int((~bottom).sum())
-    )
+    return clearest(coins, values, *guess.sides(len(coins)))

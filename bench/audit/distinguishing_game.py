@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -29,6 +28,7 @@ from bench.audit.game_plays import (
     ONE_BY_ONE,
     SET,
     SIZES,
+    Coins,
     Layout,
     Owner,
     Pair,
@@ -37,6 +37,9 @@ from bench.audit.game_plays import (
     RowPlay,
     Statistic,
     Tosses,
+    Values,
+    clearest,
+    decisions,
     input_pairs,
     joined,
     usual,
@@ -49,13 +52,8 @@ from bench.randomness import Secret
 from bench.statistics.epsilon_bounds import ideal_bound, ideal_guesses, lower_bound
 from bench.types import Dataset, PrivacyClaim, Scheme
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 HUGE = 1e300
 ENDS, BETWEEN, GAPS = 10, 24, 12  # candidate thresholds: at the ends, in between, in wide gaps
-Values: TypeAlias = "NDArray[np.float64]"
-Coins: TypeAlias = "NDArray[np.bool_]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +83,7 @@ class Rule:
 
     def calls(self, first: Coins, values: Values) -> Calls:
         """Decisions on coins by their statistic."""
-        above, below = self.sign * values > self.high, self.sign * values < self.low
-        hits, misses = int((above & first).sum()), int((below & first).sum())
-        return Calls(len(first), int(first.sum()), hits, int(above.sum()) - hits, misses, int(below.sum()) - misses)
+        return decisions(first, self.sign * values > self.high, self.sign * values < self.low)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,12 +193,9 @@ def audit(
     if claim.family == "Gaussian":
         guesses = _guesses(claim, trials)
         calls = count_clearest(rule, trials, guesses)
-        reach = ideal_bound(
-            claim.epsilon, calls.trials, delta=claim.delta, confidence=CONFIDENCE, family=claim.family
-        ) if math.isfinite(claim.epsilon) else None  # fmt: skip
         return Played(
             calls, rule.inputs, rule.entries[0].statistic.name, (None, None), tuple(play.name for play in plays),
-            one_run=True, reach=reach,
+            one_run=True, reach=_reach(claim, calls.trials),
         )  # fmt: skip
     calls = count(rule, trials)
     edges = [None if abs(edge) == np.inf else rule.sign * edge for edge in (rule.low, rule.high)]
@@ -224,13 +217,18 @@ def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Se
         calls.append(game.count(here.derive("count"), guess, coins))
         names.append(guess.name)
     first = games[0]
-    reach = ideal_bound(
-        claim.epsilon, calls[0].trials, delta=claim.delta, confidence=CONFIDENCE, family=claim.family
-    ) if math.isfinite(claim.epsilon) else None  # fmt: skip
     return Played(
         calls[0], first.name, names[0], (None, None), tuple(game.name for game in games), one_run=True,
-        coins="include" if first.included else "replace", black_box=calls[1] if len(calls) > 1 else None, reach=reach,
+        coins="include" if first.included else "replace", black_box=calls[1] if len(calls) > 1 else None,
+        reach=_reach(claim, calls[0].trials),
     )  # fmt: skip
+
+
+def _reach(claim: PrivacyClaim, coins: int) -> float | None:
+    """The bound expected of the best test; None for an infinite claim."""
+    if math.isinf(claim.epsilon):
+        return None
+    return ideal_bound(claim.epsilon, coins, delta=claim.delta, confidence=CONFIDENCE, family=claim.family)
 
 
 def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> list[Play]:
@@ -347,28 +345,24 @@ def _guesses(claim: PrivacyClaim, trials: int) -> int:
 
 def count_clearest(rule: Rule, trials: int, guesses: int) -> Calls:
     """Decisions on the `guesses` most extreme fresh coins, half on either side."""
-    parts = [
-        _values(entry.play, [entry.statistic], max(LEAST, trials // len(rule.entries)), f"count {number}")
-        for number, entry in enumerate(rule.entries)
-    ]
-    first, values = np.concatenate([coins for coins, _ in parts]), np.concatenate([values[0] for _, values in parts])
-    order = (rule.sign * values).argsort(kind="stable")
+    first, values = (np.concatenate(parts) for parts in zip(*_fresh(rule, trials), strict=True))
     side = max(1, guesses // 2)
-    top, bottom = first[order[-side:]], first[order[:side]]
-    return Calls(
-        len(first), int(first.sum()), int(top.sum()), int((~top).sum()), int(bottom.sum()), int((~bottom).sum())
-    )
+    return clearest(first, rule.sign * values, side, side)
 
 
 def count(rule: Rule, trials: int) -> Calls:
     """Decisions on fresh releases, shared among the rule's entries."""
-    parts = []
+    parts = [rule.calls(first, values) for first, values in _fresh(rule, trials)]
+    return Calls(*(sum(getattr(part, name) for part in parts) for name in Calls.__dataclass_fields__))
+
+
+def _fresh(rule: Rule, trials: int) -> Iterator[tuple[Coins, Values]]:
+    """Coins and values of fresh releases, by the rule's entries."""
     for number, entry in enumerate(rule.entries):
         first, values = _values(
             entry.play, [entry.statistic], max(LEAST, trials // len(rule.entries)), f"count {number}"
         )
-        parts.append(rule.calls(first, values[0]))
-    return Calls(*(sum(getattr(part, name) for part in parts) for name in Calls.__dataclass_fields__))
+        yield first, values[0]
 
 
 def _statistics(play: Play, most: int, purpose: str) -> list[Statistic]:

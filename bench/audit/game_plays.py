@@ -11,17 +11,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
 import torch
 
 from bench.contract.mechanism import Mechanism
 from bench.contract.seal import check
+from bench.evidence import Calls
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive, generator
 from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, Release, Scheme
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Coins: TypeAlias = "NDArray[np.bool_]"
+Values: TypeAlias = "NDArray[np.float64]"
 NUMBERS = 2**20  # released numbers that are held at once
 SET = 4  # rows a key
 ONE_BY_ONE = 1000  # most releases of a half if each is a call of its own
@@ -396,3 +403,17 @@ def _far_apart(public: Dataset) -> Pair:
 
 def _farthest(samples: torch.Tensor, point: torch.Tensor) -> torch.Tensor:
     return torch.cdist(samples.flatten(1), point.flatten(1), p=1).argmax(dim=0)
+
+
+def decisions(coins: Coins, above: Coins, below: Coins) -> Calls:
+    """Counts of coins (k,), of which some are called first, others second."""
+    hits, misses = int((above & coins).sum()), int((below & coins).sum())
+    return Calls(len(coins), int(coins.sum()), hits, int(above.sum()) - hits, misses, int(below.sum()) - misses)
+
+
+def clearest(coins: Coins, values: Values, highest: int, lowest: int) -> Calls:
+    """`decisions` that call the highest values first and the lowest second."""
+    order = values.argsort(kind="stable")
+    above, below = np.zeros(len(coins), dtype=np.bool_), np.zeros(len(coins), dtype=np.bool_)
+    above[order[len(order) - highest :]], below[order[:lowest]] = True, True
+    return decisions(coins, above, below)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import torch
 
+from bench.rows.row_sets import joined
 from bench.types import Dataset, Key, PrivateStep
 
 Reading: TypeAlias = "torch.Tensor"  # (s, k) float64, s numbers of each of k canaries
@@ -30,7 +30,7 @@ def statistics_of_steps(key: Key, rows: Dataset, first: Dataset, second: Dataset
     ridge. `second` are the rows that take the place of the first ones; None if nothing does.
     """
     read: list[torch.Tensor] = []
-    probes = first if second is None else _both(first, second)
+    probes = first if second is None else joined(first, second)
 
     def see(step: PrivateStep) -> None:
         clipped = step.gradients.float()
@@ -90,11 +90,3 @@ def _learned(
 def _steps(reading: Reading) -> torch.Tensor:
     """(steps, WIDTH, k)."""
     return reading.view(-1, WIDTH, reading.shape[1])
-
-
-def _both(first: Dataset, second: Dataset) -> Dataset:
-    assert first.labels is not None
-    assert second.labels is not None
-    return replace(
-        first, samples=torch.cat((first.samples, second.samples)), labels=torch.cat((first.labels, second.labels))
-    )
