@@ -36,6 +36,7 @@ from bench.eve.tokens import Layout, layouts
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
+from bench.rows.row_sets import renumbered
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, Rows, Scheme, View
 from bench.validation import at_least, between
@@ -190,7 +191,7 @@ def _simulate(scheme: Scheme, rows: Dataset, seed: int) -> tuple[torch.Tensor, t
     release = scheme.sample_key(Secret.of_seed(seed, "key")).release(rows)
     links = true_links(release, "leverage learns from links")
     order = torch.randperm(len(release), generator=generator(derive(seed, "order"))).to(links.device)
-    return release.samples[order], torch.stack((links[:, 0], order.argsort()[links[:, 1]]), dim=1)
+    return release.samples[order], renumbered(links, released=order.argsort())
 
 
 def _expect(attack: Leverage, scheme: Scheme, rows: Dataset, layout: Layout, *, keys: int, seed: int) -> Expected:

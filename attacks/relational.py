@@ -202,15 +202,12 @@ class RelationalAttacker(Attacker):
     def learning(self) -> tuple[LearningCurve, ...]:
         """Log-posterior of held-out links before and after a chosen refinement."""
         variant = self.variant
-        points = (
-            ((0, self.before),) if variant.blend is None else ((0, self.before), (variant.rounds, variant.likelihood))
-        )
-        reason = (
-            "closed form: no refinement made held-out links likelier"
-            if variant.blend is None
-            else f"the matchings {'stayed' if variant.stayed else 'still moved'} after {variant.rounds} rounds at most"
-        )
         figure = "mean log-posterior of held-out links of Eve's own keys, nats, by rounds of refinement"
+        if variant.blend is None:
+            reason = "closed form: no refinement made held-out links likelier"
+            return (LearningCurve(figure, ((0, self.before),), variant.stayed, reason),)
+        points = ((0, self.before), (variant.rounds, variant.likelihood))
+        reason = f"the matchings {'stayed' if variant.stayed else 'still moved'} after {variant.rounds} rounds at most"
         return (LearningCurve(figure, points, variant.stayed, reason),)
 
     def notes(self) -> Mapping[str, float | int | str]:

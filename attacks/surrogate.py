@@ -35,6 +35,7 @@ from bench.pairs.score_blocks import best
 from bench.pairs.score_matrices import BlendedScores, CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
+from bench.rows.row_sets import renumbered
 from bench.seeds import derive, generator
 from bench.types import Attack, Attacker, LearningCurve, PairScores, Parameter, Release, Rows, View, rows_at
 from bench.validation import at_least
@@ -124,7 +125,9 @@ class Surrogate(Attack):
             release = view.scheme.sample_key(Secret.of_seed(seed, "held-out", number)).release(view.candidates)
             order = torch.randperm(len(release), generator=generator(derive(seed, "order", number)))
             shuffled = Release(rows_at(release.samples, order), None, None)
-            releases.append((shuffled, _shuffled(true_links(release, "relational matching pairs rows"), order)))
+            releases.append(
+                (shuffled, renumbered(true_links(release, "relational matching pairs rows"), released=order.argsort()))
+            )
         ranks: dict[Student | None, torch.Tensor] = {}
         fits: dict[Student | None, tuple[int, bool]] = {}
         for number, variant in enumerate((None, *VARIANTS)):
@@ -276,11 +279,6 @@ def _predicted(
     if isinstance(raw, Rows) or isinstance(released, Rows):
         return predict_in_parts(raw, released, pairs, kernel)
     return predict(list(raw.unbind(dim=1)), list(released.unbind(dim=1)), pairs, kernel)
-
-
-def _shuffled(links: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """Links (p, 2) after released row order[j] became row j."""
-    return torch.stack((links[:, 0], order.to(links.device).argsort()[links[:, 1]]), dim=1)
 
 
 def _log_ranks(scores: PairScores, links: torch.Tensor) -> torch.Tensor:

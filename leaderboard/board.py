@@ -41,9 +41,9 @@ OWN_PEOPLE = "its author had the secret that draws these people: the method coul
 LOOKED_UP = "others can have these images and labels: a method could carry them, and look test images up"
 MAIN = frozenset({"utility-auc", "guesswork", "reid-auc", "top-1"})  # shown even if no row has a figure
 FORMAL = "Formal privacy"  # the group in which claims stand beside what was shown of them
-UTILITIES = frozenset(
-    {UTILITY, "linear-probe-auc", "noise-robust-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy"}
-)
+USEFUL = (UTILITY, "linear-probe-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy")
+"""Metrics of utility; the first one that a row has stands for it."""
+UTILITIES = frozenset({*USEFUL, "noise-robust-auc"})
 SILENT = frozenset({"not-run", "not-applicable", "no-power"})  # the reasons stand below the table
 
 
@@ -196,12 +196,9 @@ def surely_useful(score: ScoreRecord) -> bool:
     """
     if score.null is None:
         return True
-    higher = score.better == "higher"
-    edge, end = (score.null_high, score.low) if higher else (score.null_low, score.high)
-    sign = 1 if higher else -1
-    return all(one is None or sign * one > sign * other for one, other in ((end, score.null),)) and (
-        edge is None or sign * score.value > sign * edge
-    )
+    sign = 1 if score.better == "higher" else -1
+    edge, end = (score.null_high, score.low) if sign > 0 else (score.null_low, score.high)
+    return (end is None or sign * end > sign * score.null) and (edge is None or sign * score.value > sign * edge)
 
 
 def _public_model(references: Iterable[Record]) -> ScoreRecord | None:

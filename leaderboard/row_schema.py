@@ -18,7 +18,7 @@ from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, Record, ScoreRecord
 from bench.results.verdict import Tier
 from bench.statistics.confidence_intervals import RARE
-from leaderboard.board import Row, missing, mixed
+from leaderboard.board import USEFUL, Row, missing, mixed
 from leaderboard.comparison import Difference
 from leaderboard.entries import WORDS, Entry, EntryStatus, Gap, short
 from leaderboard.names import parameters_text, slug, unusual
@@ -38,10 +38,9 @@ Bound = Annotated[
 """A bound on ε; "Infinity" in JSON if no finite one holds, null if none is claimed."""
 Rank = tuple[int, int, int] | None
 """Lowest and highest rank, and of how many rows."""
-UTILITY = ("utility-auc", "linear-probe-auc", "transfer-accuracy", "detection-auc", "cadp-classifier-accuracy")
 PRIVACY = ("guesswork", "membership-auc")
 PERSON = ("person-risk", "member-risk")
-DRAWN = (*UTILITY, "reid-auc", *PRIVACY, *PERSON)
+DRAWN = (*USEFUL, "reid-auc", *PRIVACY, *PERSON)
 """Figures that the index has, and scripts draw and choose by."""
 JUDGED = frozenset({"no leak above a bound", "no members above a bound", "leaks", "members told", "broken"})
 """Verdicts with a finding."""
@@ -419,7 +418,7 @@ def _board_row(
 ) -> BoardRow:  # fmt: skip
     claim, audit, first = row.claim, row.audited, row.records[0]
     standing = row.standing
-    utility, privacy, person = (_first(row, names) for names in (UTILITY, PRIVACY, PERSON))
+    utility, privacy, person = (_first(row, names) for names in (USEFUL, PRIVACY, PERSON))
     return BoardRow(
         id=row.id, file=row_address(row), method=row.label, plugin=row.method, variant=_variant(row, values),
         written=first.method.written, dataset=row.dataset, section=part.slug, data=part.title, data_name=part.name,

@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from typing import Literal, get_args, get_type_hints
 
 from bench.results.records import Record, ScoreRecord
-from leaderboard.board import epsilon_text, machine
+from leaderboard.board import USEFUL, epsilon_text, machine
 from leaderboard.entries import Column, interval, number, reason
 from leaderboard.escapes import cell, tex
 from leaderboard.intake import protocol_of
-from leaderboard.row_schema import PERSON, PRIVACY, UTILITY, BoardRow, Figure, Value, file_columns, shown
+from leaderboard.row_schema import PERSON, PRIVACY, BoardRow, Figure, Value, file_columns, shown
 
 Kind = type[str] | type[int] | type[float]
 Ending = Literal["csv", "csv.gz"]
@@ -291,11 +291,9 @@ def _main(rows: Sequence[BoardRow], columns: Sequence[Column]) -> list[Column]:
     """The board's main figures that any of these rows has."""
     having = {name for row in rows for name, figure in row.figures.items() if figure.value is not None}
     known = {column.name: column for column in columns if column.name in having}
-    names = [name for name in (*UTILITY, *PRIVACY, *PERSON) if name in known]
-    useful = [name for name in names if name in UTILITY][:1]
-    return [known[name] for name in (*useful, *(name for name in names if name not in UTILITY))] or [*known.values()][
-        :3
-    ]
+    names = [name for name in (*USEFUL, *PRIVACY, *PERSON) if name in known]
+    useful = [name for name in names if name in USEFUL][:1]
+    return [known[name] for name in (*useful, *(name for name in names if name not in USEFUL))] or [*known.values()][:3]
 
 
 def _breaking(text: str) -> str:

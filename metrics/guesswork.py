@@ -34,6 +34,7 @@ from bench.types import Column, Metric, Score
 
 HALVES, FIRST, MEAN, MOST = "half samples", "first guess", "mean", "upper limit"
 
+NO_MEAN = "no interval: a few keys bound no mean of nearly geometric numbers"
 GUESSES = (1, 10, 100)
 
 
@@ -132,12 +133,12 @@ def _guesswork_score(evidence: PairEvidence, level: PairLevel) -> Score:
     parts = {
         MEAN: Score(
             score.value, None, None, score.n, null=of_mean.mean, null_low=of_mean.low, null_high=of_mean.high,
-            note="no interval: a few keys bound no mean of nearly geometric numbers",
+            note=NO_MEAN,
         ),
         HALVES: Score(
             fmean(guesswork(part) for key in level.counts for part in key), None, None, level.counts[0][0].shape[0],
             null=fmean(chance_guesswork(part) for key in level.counts for part in key),
-            note="no interval: a few keys bound no mean of nearly geometric numbers",
+            note=NO_MEAN,
         ),
         FIRST: _first(level),
         MOST: _most(by_key, score.n),

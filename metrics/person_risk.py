@@ -48,10 +48,8 @@ class PersonRisk(Metric[PairEvidence]):
         Raises:
             NotApplicable: The evidence does not say whom they found, or there are too few keys.
         """
-        if evidence.people is None:
-            raise NotApplicable("the evidence does not say whom first guesses found")
-        score = risk_score(evidence.people, seed=derive(evidence.seed, "people"))
-        return replace(score, p=luckiest(evidence.people))
+        people = _first_guessed(evidence)
+        return replace(risk_score(people, seed=derive(evidence.seed, "people")), p=luckiest(people))
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,13 @@ class PeopleFound(Metric[PairEvidence]):
         Raises:
             NotApplicable: The evidence does not say whom they found.
         """
-        if evidence.people is None:
-            raise NotApplicable("the evidence does not say whom first guesses found")
-        return found_score(evidence.people, seed=derive(evidence.seed, "people"))
+        return found_score(_first_guessed(evidence), seed=derive(evidence.seed, "people"))
+
+
+def _first_guessed(evidence: PairEvidence) -> Recognition:
+    if evidence.people is None:
+        raise NotApplicable("the evidence does not say whom first guesses found")
+    return evidence.people
 
 
 @dataclass(frozen=True)

@@ -406,7 +406,7 @@ def _farthest(samples: torch.Tensor, point: torch.Tensor) -> torch.Tensor:
 
 
 def decisions(coins: Coins, above: Coins, below: Coins) -> Calls:
-    """Counts of coins (k,), of which some are called first, others second."""
+    """Counts of coins (k,) called first, and of those called second."""
     hits, misses = int((above & coins).sum()), int((below & coins).sum())
     return Calls(len(coins), int(coins.sum()), hits, int(above.sum()) - hits, misses, int(below.sum()) - misses)
 

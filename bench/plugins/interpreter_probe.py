@@ -41,12 +41,11 @@ class Interpreter:
     """An interpreter, as the user named it.
 
     Args:
-        path: Its file; within the image, if there is one.
+        path: Its file.
         prefix: The folder of its installation, or of that which its environment was made from.
         version: Implementation and version, by its own word.
         wheel: A wheel of pip that lies beside it; None for none.
         sandbox: Whatever it runs, it runs in a sandbox.
-        root: An image; None for this machine.
     """
 
     path: Path
@@ -54,12 +53,6 @@ class Interpreter:
     version: str
     wheel: Path | None
     sandbox: bool
-    root: Path | None
-
-    @property
-    def shown(self) -> list[Path]:
-        """Files that its sandboxes show."""
-        return [] if self.root is not None else _shown(self.path)
 
     def run(self, words: Sequence[str], failure: str, folder: Path) -> str:
         """Its output, while it may write into a folder. Raises UsageError."""
@@ -67,7 +60,7 @@ class Interpreter:
         if not self.sandbox:
             return run(command, failure)
         writes = Installs(folder, {}, network=False)
-        line = confined(command, folder=None, files=(), device="cpu", interpreter=self.shown, installs=writes)
+        line = confined(command, folder=None, files=(), device="cpu", interpreter=_shown(self.path), installs=writes)
         return run(line, failure, environment(sandbox=True))
 
 
@@ -107,7 +100,7 @@ def probe(path: Path, *, sandbox: bool, root: Path | None = None) -> Interpreter
             )
         if wheel is not None and not any(wheel.resolve().is_relative_to(place) for place in (prefix.resolve(), WHEELS)):
             wheel = None
-    return Interpreter(path, prefix, str(version), wheel, sandbox, root)
+    return Interpreter(path, prefix, str(version), wheel, sandbox)
 
 
 def _prefixes(path: Path) -> list[Path]:

@@ -6,14 +6,12 @@ import math
 from statistics import NormalDist
 
 from bench.statistics.confidence_intervals import around, components, upper_proportion
+from bench.statistics.order_statistics import SURE
 from bench.types import Replicates
-
-SURE = 0.95
-"""Confidence of a one-sided limit."""
 
 
 def upper_limit(replicates: Replicates, *, people: int, answers: int | None = None, level: float = SURE) -> float:
-    """One-sided upper confidence limit over people, keys and trainings.
+    """One-sided upper confidence limit over people and keys.
 
     The limit of an area (ReID AUC by image or by person) is that of Student's t for its log odds, with the variance
     components of `bench.statistics.confidence_intervals.components`. The limit of a share of answers (top-1) is Clopper
