@@ -11,6 +11,7 @@ from functools import cached_property
 
 from bench.results.records import Record
 from bench.results.verdict import fingerprint
+from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import Row
 from leaderboard.comparison import ranking
 from leaderboard.entries import Column
@@ -116,6 +117,25 @@ class Edition:
     def protocol(self) -> int:
         """The protocol that measured the records; 0 if they name none."""
         return max((number for record in self.taken.records if (number := protocol_of(record))), default=0)
+
+    @cached_property
+    def origin(self) -> str:
+        """The days and the protocol of the records, in sentences; empty without records."""
+        if not self.dates:
+            return ""
+        first, last = self.dates
+        days = first if first == last else f"{first} to {last}"
+        return f"Made from records of {days}. {self.superseded}".rstrip()
+
+    @cached_property
+    def superseded(self) -> str:
+        """The warning that this version measures by a later protocol; else empty."""
+        if not 0 < self.protocol < PROTOCOL:
+            return ""
+        return (
+            f"They were measured by protocol {self.protocol}. This version measures by protocol {PROTOCOL}: figures of "
+            "different protocols do not compare."
+        )
 
     @cached_property
     def snapshot(self) -> str:

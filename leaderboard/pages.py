@@ -126,7 +126,7 @@ def _downloads(edition: Edition) -> Iterator[Page]:
 def common(edition: Edition, root: str) -> dict[str, object]:
     """The variables of a page; `root` leads to the site's root."""
     return {
-        "columns": edition.columns, "named": edition.named, "stems": edition.methods, "dates": edition.dates,
+        "columns": edition.columns, "named": edition.named, "stems": edition.methods, "origin": edition.origin,
         "attack_stems": {key: stem for key, (stem, _) in edition.attacks.items()},
         "several": len(edition.parts) > 1, "root": root,
     }  # fmt: skip
@@ -157,10 +157,11 @@ def front(edition: Edition) -> Iterator[Page]:
     taken = edition.taken
     yield Page(
         "index.html",
-        inputs("front", edition.prints, edition.described, taken.limited, list(taken.broken), edition.dates,
+        inputs("front", edition.prints, edition.described, taken.limited, list(taken.broken), edition.origin,
                can_write_parquet()),
         drawn(
             "index.html", **common(edition, ""), taken=taken, downloads=links(edition), lines=pages[0][1],
+            superseded=edition.superseded,
             pages=[name for name, _ in pages], further=further_scripts(edition), few=few, idle=idle if few else [],
             references=references if few else [], count=len(edition.lines), short=in_short(edition.lines),
             matrix=matrix(edition.lines), picture=picture(edition), reasons=gaps[:MOST_REASONS],
@@ -204,7 +205,7 @@ def further(edition: Edition) -> Iterator[Page]:
     parts = front_parts(edition)
     names = [name for name, _ in parts]
     for number, (name, some) in enumerate(parts[1:], 2):
-        key = inputs("board", edition.described, edition.dates, names, [edition.prints[row.id] for row in some])
+        key = inputs("board", edition.described, edition.origin, names, [edition.prints[row.id] for row in some])
         variables = common(edition, "") | {
             "lines": some, "one": len(edition.parts) < 2, "pages": names, "at": number, "hidden": hidden_columns(some),
         }  # fmt: skip
@@ -251,7 +252,7 @@ def datasets(edition: Edition) -> Iterator[Page]:
     described = [[part.slug, part.title, part.data.model_dump(mode="json") if part.data else None, len(part.rows)]
                  for part in edition.parts]  # fmt: skip
     yield Page(
-        "data/index.html", inputs("data sets", described, edition.dates),
+        "data/index.html", inputs("data sets", described, edition.origin),
         drawn("datasets.html", **common(edition, "../"), parts=edition.parts),
     )  # fmt: skip
     by_section: dict[str, list[BoardRow]] = {}
@@ -366,7 +367,7 @@ def cells(edition: Edition) -> Iterator[Page]:
     for data in edition.lines:
         row = edition.row_of(data)
         pictured = {where: name for where, name in edition.pictured.items() if where[0] == row.cell}
-        key = inputs("cell", edition.described, edition.prints[data.id], sorted(pictured.values()), edition.dates)
+        key = inputs("cell", edition.described, edition.prints[data.id], sorted(pictured.values()), edition.origin)
         variables = common(edition, "../") | {"data": data, "row": row, "pictured": pictured, "most": MOST_PARTS}
         yield Page(f"cells/{data.id}.html", key, drawn("cell.html", **variables))
         yield Page(f"rows/{data.id}.js", inputs("row", key), partial(_row_script, data))
@@ -386,9 +387,9 @@ def tools(edition: Edition) -> Iterator[Page]:
     yield Page("rows/schema.js", inputs("schema", edition.described), partial(_schema_script, edition))
     for name in ("choose", "compare"):
         variables = common(edition, "") | {"shards": [page.name for page in scripts]}
-        yield Page(f"{name}.html", inputs(name, len(scripts), edition.dates), drawn(f"{name}.html", **variables))
+        yield Page(f"{name}.html", inputs(name, len(scripts), edition.origin), drawn(f"{name}.html", **variables))
     yield Page(
-        "reading.html", inputs("reading", edition.described, edition.dates),
+        "reading.html", inputs("reading", edition.described, edition.origin),
         drawn("reading.html", **common(edition, "")),
     )  # fmt: skip
 
@@ -415,6 +416,6 @@ def reproduction(edition: Edition) -> Iterator[Page]:
     """The page `reproduction`, which is the same for every board."""
     ledger = shipped()
     yield Page(
-        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.described, edition.dates),
+        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.described, edition.origin),
         drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS),
     )  # fmt: skip

@@ -403,7 +403,8 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     data = sorted({rung.step.dataset for rung in tried if rung.step})
     where = f" (measured on {', '.join(data)})"
     if measured == broken:
-        return f"its attacks break all of {', '.join(m for m in order if m in broken)}{where}"
+        names = f"of {', '.join(name for name in order if name in broken)}"
+        return f"its attacks break all {names if len(broken) < 5 else f'{len(broken)} methods of the ladder'}{where}"
     return f"its attacks also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
 
 

@@ -42,7 +42,7 @@ from bench.wire.text import line
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
 
-PROTOCOL = 3
+PROTOCOL = 4
 COMMITMENT = "run secret commitment"
 SPLITS = "bench.workbench.open_data:open_data"
 RELEASE = "bench.workbench.workbench:Workbench"

@@ -15,11 +15,12 @@ from bench.results import signed_json
 from bench.results.records import Record, proved
 from bench.results.results import Results
 from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, fingerprint
+from bench.workbench.inputs import PROTOCOL
 from leaderboard.api import MANIFEST
 from leaderboard.intake import Intake, boards, intake
 from leaderboard.site import altered, build
 
-NEW, OLD = {"inputs": {"protocol": 3}}, {"inputs": {"protocol": 2}}
+NEW, OLD = {"inputs": {"protocol": PROTOCOL}}, {"inputs": {"protocol": 2}}
 
 
 def keep(folder: Path, *records: Any) -> Results:
@@ -44,7 +45,7 @@ def test_every_row_and_every_refused_file_has_its_decision_and_reason(tmp_path: 
     assert {name: row["decision"] for name, row in rows.items()} == {"identity": "shown", "dp-simple": "unrated"}
     assert rows["dp-simple"]["reason"] == "the check of its promises did not run"
     assert {row["tier"] for row in rows.values()} == {"self-reported"}
-    assert {row["protocol"] for row in rows.values()} == {3}
+    assert {row["protocol"] for row in rows.values()} == {PROTOCOL}
     assert path.name.startswith("dp-simple")
     assert [(each["name"].rpartition("/")[2], each["decision"]) for each in found["left_out"]] == [
         ("utility.json", "refused"), ("utility.json", "refused"),
@@ -67,6 +68,8 @@ def test_a_new_protocol_starts_a_board_and_the_old_one_keeps_its_address(tmp_pat
     assert "noise" in (first / "protocol-2/index.html").read_text()
     assert rows["noise"]["id"] in (first / "protocol-2/methods/noise.html").read_text()
     assert rows["noise"]["id"] not in (first / "index.html").read_text()
+    assert f"measures by protocol {number}" in (first / "protocol-2/index.html").read_text()
+    assert "measures by protocol" not in (first / "index.html").read_text()
     assert (first / f"protocol-{number}/index.html").exists()
     assert altered(first) == []
 
@@ -112,9 +115,9 @@ def judging(tier: Tier, *records: Record, controls: Sequence[Record] = ()) -> Ve
     """A verdict on one row, its records as `keep` writes them."""
     told = {each.evaluator: Judged(digest=str(proved(each).digest), tier=tier, reason="") for each in records}
     beside = {one.cell: fingerprint([proved(each) for each in controls if each.cell == one.cell]) for one in controls}
-    row = JudgedRow(records=told, controls=beside, protocol=3, said=["pictures"])
+    row = JudgedRow(records=told, controls=beside, protocol=PROTOCOL, said=["pictures"])
     rows = {records[0].cell: row}
-    return Verdict(bundle="0" * 64, rows=rows, protocol=3, verified_by="a test", created="2026-01-01T00:00:00Z")
+    return Verdict(bundle="0" * 64, rows=rows, protocol=PROTOCOL, verified_by="a test", created="2026-01-01T00:00:00Z")
 
 
 def test_of_two_strangers_what_was_checked_further_wins_over_what_is_newer(tmp_path: Path) -> None:
@@ -154,7 +157,7 @@ def test_a_record_cannot_raise_its_own_tier() -> None:
 
 
 def test_rows_of_earlier_code_and_of_several_versions_are_marked(tmp_path: Path) -> None:
-    older = {"inputs": {"judge code": "0", "protocol": 3}, "created": "2024-01-01T00:00:00+00:00"}
+    older = {"inputs": {"judge code": "0", "protocol": PROTOCOL}, "created": "2024-01-01T00:00:00+00:00"}
     mixed = current(kind="reidentification", attack="nearest-neighbour", versions={"torch": "2.11"})
     site = build(keep(tmp_path / "r", current(), mixed, current("noise", **older)), tmp_path / "site").parent
     marks = {row["method"]: row["marks"] for row in manifest(site)["rows"]}

@@ -621,7 +621,7 @@ def test_what_the_contract_computes_changes_with_the_protocol() -> None:
         for name, nodes in source.bindings.items()
         if not isinstance(nodes[0], sources.Import) and (known := definition(sources.Reference(source, name)))
     )
-    assert (inputs.PROTOCOL, hashlib.sha256("".join(code).encode()).hexdigest()[:16]) == (3, CONTRACT)
+    assert (inputs.PROTOCOL, hashlib.sha256("".join(code).encode()).hexdigest()[:16]) == (4, CONTRACT)
 
 
 def test_every_process_gives_the_same_digest(tmp_path: Path) -> None:

@@ -368,9 +368,9 @@ def test_a_limited_run_is_marked_and_status_says_what_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert bench(tmp_path, "--method", "identity", "--attack", "chance", "--metric", "reid-auc") == 0
-    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 4)
+    monkeypatch.setattr("bench.workbench.inputs.PROTOCOL", 5)
     assert main(["status", "--results", str(tmp_path)]) == 1
-    assert "protocol (3 -> 4)" in " ".join(capsys.readouterr().out.split())
+    assert "protocol (4 -> 5)" in " ".join(capsys.readouterr().out.split())
     record = records(tmp_path)["identity", "reidentification-chance"]
     assert record.limit == 60
     assert record.dataset is not None
