@@ -152,6 +152,7 @@ class PairEvidence:
         primary: A correct pair is a released row and the raw row that it was made for; None if rows are not mixed.
         people: People identified by Eve's first guesses; None if not measured.
         exchanged: ReID AUC among those of exchanged people; None with too few people to exchange.
+        trainings: By key, the number of the attack's training; empty if it trains nothing.
     """
 
     shape: tuple[int, int]
@@ -166,6 +167,13 @@ class PairEvidence:
     primary: PairLevel | None = None
     people: PersonRisk | None = None
     exchanged: ExchangedAreas | None = None
+    trainings: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.trainings) not in (0, len(self.images.full)):
+            raise ValueError(
+                f"expected the training of each of {len(self.images.full)} keys, or none, got {len(self.trainings)}"
+            )
 
     def level(self, name: Literal["image", "patient"]) -> PairLevel:
         """The counts at that level; NotApplicable for "patient" without subjects."""

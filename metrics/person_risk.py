@@ -78,7 +78,8 @@ class PeopleFound(Metric[PairEvidence]):
         Raises:
             NotApplicable: The evidence does not say whom they found.
         """
-        return found_score(_first_guessed(evidence), seed=derive(evidence.seed, "people"))
+        people = _first_guessed(evidence)
+        return found_score(people, seed=derive(evidence.seed, "people"), trainings=evidence.trainings)
 
 
 def _first_guessed(evidence: PairEvidence) -> Recognition:

@@ -94,8 +94,7 @@ class Attack(Plugin):
     `scores` says which of the two an attacker gives; `knowledge` in a sentence what Eve is assumed to know;
     `uses_labels` asks for raw and released labels (membership attacks always get them). `learns` says that it trains a
     model by steps: its attackers then give the curve of each training, and a bound rests on it only if it converged.
-    `trainings` counts trainings with a seed each, to which keys are dealt: the spread over keys then holds that
-    over trainings.
+    `trainings` counts trainings with a seed each, to which keys are dealt: intervals then hold over trainings too.
     """
 
     scores: ClassVar[Literal["pairs", "membership"]] = "pairs"

@@ -29,9 +29,11 @@ class Replicates:
         degrees: Degrees of freedom that the spread over resamples has as an estimate of a variance.
         people: What tells these resamples from others: a hash; empty where figures cannot be compared.
         scale: Where the figure is nearly normal: as it is, its logarithm, or the log odds of a share.
+        trainings: (K,) the number of the attacker's training that attacked each key; empty if nothing was trained, or
+            with every key anew.
 
     Raises:
-        ValueError: Keys with unequal numbers of resamples, or fewer than two.
+        ValueError: Keys with unequal numbers of resamples, or fewer than two; trainings of another number of keys.
     """
 
     by_key: Sequence[float]
@@ -39,6 +41,7 @@ class Replicates:
     degrees: float
     people: str = ""
     scale: Scale = "plain"
+    trainings: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         lengths = {len(each) for each in self.resampled}
@@ -47,6 +50,8 @@ class Replicates:
                 f"replicates need at least two resamples under every key, as many under each, got "
                 f"{[len(each) for each in self.resampled]} for {len(self.by_key)} keys"
             )
+        if len(self.trainings) not in (0, len(self.by_key)):
+            raise ValueError(f"expected the training of each of {len(self.by_key)} keys, got {len(self.trainings)}")
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,7 @@ class Reidentification(Evaluator[Workbench]):
             yield PairEvidence(
                 (n, n), images, patients, halves, persons=subjects, known=True, draws=1, resamples="", seed=1,
                 primary=images, people=risk, exchanged=areas if permuted else None,
+                trainings=(0, 1) if permuted else (),
             )  # fmt: skip
 
 
@@ -291,6 +292,7 @@ def _attack_once(
         if areas
         else None,
         people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
+        trainings=dealt if attack.learns else (),
     )
     return evidence, attacker, sign_notes, learning, seconds
 

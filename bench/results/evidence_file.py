@@ -197,9 +197,13 @@ class _Reader:
 
     def _dataclass(self, hint: type, node: Any, depth: int) -> Any:
         hints = _hints(hint)
-        names = {field.name for field in dataclasses.fields(cast(Any, hint)) if field.init}
-        if not isinstance(node, dict) or node.keys() != names:
-            raise EvidenceError(f"{hint.__name__} must have the fields {', '.join(sorted(names))}")
+        fields = [field for field in dataclasses.fields(cast(Any, hint)) if field.init]
+        names, needed = {field.name for field in fields}, {field.name for field in fields if _is_needed(field)}
+        if not isinstance(node, dict) or not needed <= node.keys() <= names:
+            raise EvidenceError(
+                f"{hint.__name__} must have the fields {', '.join(sorted(needed))}, and may have "
+                f"{', '.join(sorted(names - needed)) or 'no other'}"
+            )
         return hint(**{name: self.get(hints[name], part, depth + 1) for name, part in node.items()})
 
     def _tensor(self, node: Any) -> torch.Tensor:
@@ -213,6 +217,11 @@ class _Reader:
         if was not in KINDS:
             raise EvidenceError(f"tensors of evidence must be of a plain kind, got {was}")
         return self.heap[name][start : start + length].to(getattr(torch, was)).reshape(shape).clone()
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    """False for a field with a default, which evidence of an earlier version may lack."""
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 _NONE = object()

@@ -193,6 +193,10 @@ LARGEST = 1e30
 NUMBER = "<f4"
 
 
+def _without(content: dict[str, JsonValue], name: str) -> dict[str, JsonValue]:
+    return {key: value for key, value in content.items() if key != name}
+
+
 class ReplicatesRecord(Part):
     """A figure by key and on resampled people, compared by `bench compare`.
 
@@ -203,6 +207,7 @@ class ReplicatesRecord(Part):
         degrees: Degrees of freedom of the spread over resamples.
         people: A hash of the resamples: figures are compared if it is the same.
         scale: The scale on which the figure is nearly normal.
+        trainings: The number of the attacker's training by key; empty if it trains nothing, or in older records.
     """
 
     by_key: list[float] = Field(min_length=1, max_length=MOST_REPLICATES)
@@ -210,12 +215,21 @@ class ReplicatesRecord(Part):
     degrees: float = Field(gt=0)
     people: str = Field(pattern="^[0-9a-f]{16}$")
     scale: Literal["plain", "log", "share"]
+    trainings: list[Count] = Field(default=[], max_length=MOST_REPLICATES)
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """The table as read: older ones have no trainings."""
+        content: dict[str, JsonValue] = write(self)
+        return content if self.trainings or "trainings" in self.model_fields_set else _without(content, "trainings")
 
     @model_validator(mode="after")
     def _is_a_table(self) -> Self:
         table, keys = self._table(), len(self.by_key)
         if table.size % keys or table.size < 2 * keys:
             raise ValueError(f"resampled must be a table of {keys} rows and at least two columns")
+        if len(self.trainings) not in (0, keys):
+            raise ValueError(f"expected the training of each of {keys} keys, or none, got {len(self.trainings)}")
         numbers = np.concatenate((np.asarray(self.by_key), table.astype(np.float64)))
         if not (np.abs(numbers) < LARGEST).all() or (self.scale == "log" and not (numbers > 0).all()):
             raise ValueError(f"figures and their resamples must be below {LARGEST:g}, and above 0 on a log scale")
@@ -224,7 +238,7 @@ class ReplicatesRecord(Part):
     def read(self) -> Replicates:
         """The replicates."""
         table = self._table().astype(np.float64).reshape(len(self.by_key), -1)
-        return Replicates(self.by_key, table.tolist(), self.degrees, self.people, self.scale)
+        return Replicates(self.by_key, table.tolist(), self.degrees, self.people, self.scale, tuple(self.trainings))
 
     def _table(self) -> np.ndarray:
         try:
@@ -243,10 +257,11 @@ def replicates_record(found: Replicates | None) -> ReplicatesRecord | None:
     table = np.asarray(found.resampled, dtype=NUMBER)
     if table.size > MOST_REPLICATES:
         return None
-    return ReplicatesRecord(
+    made = ReplicatesRecord(
         by_key=list(found.by_key), resampled=base64.b64encode(table.tobytes()).decode(), degrees=found.degrees,
         people=found.people, scale=found.scale,
     )  # fmt: skip
+    return made.model_copy(update={"trainings": list(found.trainings)}) if found.trainings else made
 
 
 TAIL = "<u2"

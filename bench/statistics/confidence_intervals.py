@@ -6,6 +6,12 @@ over resamples of the mean over keys, which estimates var(person) + var(interact
 B, the variance over keys, which estimates var(key) + var(interaction). C, the variance of resamples in one key about
 the mean over keys, estimates var(interaction), counted in both. The mean's variance is A + max(0, B - C) / K.
 
+An attack that learns may be trained a few times, with keys dealt to T trainings: theta has a training part too, and
+the keys of a training share it. The variance over keys is then taken within trainings, and what the trainings' means
+vary beyond that is var(training), by the analysis of variance of a nested design (Searle, Casella and McCulloch 1992,
+"Variance components", section 3.6). The wider of both ways counts. One training does not show what trainings vary; the
+note says so.
+
 Each part is multiplied by the square of its own t quantile before the root is taken (Cochran's way of combining
 variances of unequal certainty; see also MOVER, Zou and Donner 2008). Satterthwaite's degrees of freedom, estimated from
 three keys, give 91 % coverage; this gives 94 % (`tests/campaigns/coverage_of_intervals.py`). With one key only A is
@@ -73,6 +79,26 @@ Floats: TypeAlias = "NDArray[np.float64]"
 
 
 @dataclass(frozen=True)
+class Nested:
+    """Variance of a mean over keys that a few trainings attacked.
+
+    Args:
+        trainings: T.
+        keys_alone: Variance of one key's figure within a training, less what the people hold; 0 or more.
+        trainings_alone: Variance of the mean by trainings alone; 0 or more.
+    """
+
+    trainings: int
+    keys_alone: float
+    trainings_alone: float
+
+    def square(self, level: float, keys: int) -> float:
+        """Squared half-width, each part at its own t."""
+        of_keys = _student(level, keys - self.trainings) ** 2 * self.keys_alone / keys
+        return of_keys + _student(level, self.trainings - 1) ** 2 * self.trainings_alone
+
+
+@dataclass(frozen=True)
 class Components:
     """Variance components of a mean over K keys.
 
@@ -84,6 +110,7 @@ class Components:
         between: Variance of one key's figure over keys, at fixed people (B); 0 with one key.
         shared: The part of `between` that `people` contains too (C).
         degrees: Of freedom of `people`.
+        nested: The same keys as parts of several trainings; None without such trainings.
     """
 
     keys: int
@@ -91,20 +118,22 @@ class Components:
     between: float
     shared: float
     degrees: float
+    nested: Nested | None = None
 
     def width(self, level: float = LEVEL) -> float:
         """Half-width of the interval that ends at that quantile."""
         square = _student(level, self.degrees) ** 2 * self.people
         if self.keys > 1:
             more = max(0.0, self.between - self.shared) / self.keys
-            square += _student(level, self.keys - 1) ** 2 * more
+            of_keys = _student(level, self.keys - 1) ** 2 * more
+            square += of_keys if self.nested is None else max(of_keys, self.nested.square(level, self.keys))
         return math.sqrt(square)
 
     def wide(self, level: float) -> float:
         """Half-width with all key variance at t with K - 1 degrees.
 
         For many tests at once: with three keys `width` adds nothing for keys too often, by chance, for levels
-        far beyond 95 %.
+        far beyond 95 %. It speaks of these trainings: two of them bound nothing at such levels.
         """
         if self.keys == 1:
             return self.width(level)
@@ -115,7 +144,9 @@ class Components:
     @property
     def error(self) -> float:
         """The standard error of the mean."""
-        return math.sqrt(self.people + max(0.0, self.between - self.shared) / self.keys)
+        of_keys = max(0.0, self.between - self.shared) / self.keys
+        of_trainings = 0.0 if self.nested is None else self.nested.trainings_alone
+        return math.sqrt(self.people + max(of_keys, of_trainings))
 
     @property
     def prediction(self) -> float | None:
@@ -149,7 +180,46 @@ def components(replicates: Replicates) -> Components:
     if keys == 1:
         return Components(1, people, 0.0, 0.0, replicates.degrees)
     shared = float((resampled - means).var(axis=1, ddof=1).sum()) / (keys - 1)
-    return Components(keys, people, float(by_key.var(ddof=1)), shared, replicates.degrees)
+    nested = _nested(by_key, resampled, replicates.trainings)
+    return Components(keys, people, float(by_key.var(ddof=1)), shared, replicates.degrees, nested)
+
+
+def _nested(by_key: Floats, resampled: Floats, trainings: Sequence[int]) -> Nested | None:
+    """None with one training, or as many as keys."""
+    numbers, counts = np.unique(np.asarray(trainings, dtype=np.int64), return_counts=True)
+    keys, many = len(by_key), len(numbers)
+    if not 1 < many < keys:
+        return None
+    own = np.asarray(trainings) == numbers[:, None]
+    means = own / counts[:, None]
+    drawn = resampled - resampled.mean(axis=1, keepdims=True)
+
+    def apart(table: Floats) -> tuple[float, float]:
+        """Mean squares within and between trainings of (K, B), mean over B columns."""
+        within = table - own.T @ (means @ table)
+        between = means @ table - table.mean(axis=0)
+        columns = table.shape[1]
+        return (
+            float(np.square(within).sum()) / (keys - many) / columns,
+            float(counts @ np.square(between).sum(axis=1)) / (many - 1) / columns,
+        )
+
+    within, between = apart(by_key[:, None])
+    shared_within, shared_between = (part * drawn.shape[1] / (drawn.shape[1] - 1) for part in apart(drawn))
+    keys_alone, of_trainings = within - shared_within, between - shared_between
+    size = (keys - float(np.square(counts).sum()) / keys) / (many - 1)
+    alone = max(0.0, of_trainings - keys_alone) / size * float(np.square(counts / keys).sum())
+    return Nested(many, max(0.0, keys_alone), alone)
+
+
+def fewest_trainings(a: Sequence[int], b: Sequence[int]) -> Sequence[int]:
+    """Of two groupings of the same keys by training, that with fewer trainings.
+
+    >>> fewest_trainings([0, 0, 1, 1], []), fewest_trainings([0, 0, 1, 1], [0, 1, 2, 2])
+    ([0, 0, 1, 1], [0, 0, 1, 1])
+    """
+    several = [each for each in (a, b) if each]
+    return min(several, key=lambda each: len(set(each)), default=())
 
 
 def around(value: float, width: float, scale: Scale) -> tuple[float, float]:
@@ -176,7 +246,7 @@ def with_interval(score: Score, replicates: Replicates, *, over: str) -> Score:
     parts = components(replicates)
     low, high = around(score.value, parts.width(), replicates.scale)
     text = (
-        f"95 % interval over {over} and {parts.keys} keys"
+        f"95 % interval over {over} and {parts.keys} keys{_of_trainings(replicates.trainings)}"
         if parts.keys > 1
         else f"95 % interval over {over} alone: one key, so that what keys and trainings vary is left out"
     )
@@ -185,6 +255,19 @@ def with_interval(score: Score, replicates: Replicates, *, over: str) -> Score:
         score, low=low, high=high, prediction_low=prediction[0], prediction_high=prediction[1], replicates=replicates,
         note=f"{text}; {score.note}" if score.note else text,
     )  # fmt: skip
+
+
+def _of_trainings(trainings: Sequence[int]) -> str:
+    """The share of the attacker's trainings in an interval, in words."""
+    many = len(set(trainings))
+    if many > 1:
+        return f" of {many} trainings of the attack"
+    return ", of one training of the attack: what trainings vary is left out" if many else ""
+
+
+def these(trainings: Sequence[int]) -> str:
+    """The scope of an interval over keys alone, in words."""
+    return "of these people and trainings" if trainings else "of these people"
 
 
 def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -> Score:
@@ -204,7 +287,8 @@ def over_keys(score: Score, keys: int) -> Score:
     """The score with Clopper and Pearson's interval, one try a key."""
     low, high = map(float, clopper_pearson(score.value * keys, keys, 1 - LEVEL))
     rest = score.note.partition("; ")[2]
-    note = f"95 % interval over {keys} keys, of these people (Clopper and Pearson); {rest}"
+    scope = these(() if score.replicates is None else score.replicates.trainings)
+    note = f"95 % interval over {keys} keys, {scope} (Clopper and Pearson); {rest}"
     return replace(score, low=low, high=high, prediction_low=None, prediction_high=None, note=note)
 
 
@@ -228,7 +312,8 @@ def difference(a: Replicates, b: Replicates) -> Replicates:
         [x - y for x, y in zip(_compared(ours, a.scale), _compared(theirs, b.scale), strict=True)]
         for ours, theirs in zip(a.resampled, b.resampled, strict=True)
     ]
-    return Replicates(by_key, resampled, min(a.degrees, b.degrees), a.people)
+    trainings = fewest_trainings(a.trainings, b.trainings)
+    return Replicates(by_key, resampled, min(a.degrees, b.degrees), a.people, trainings=trainings)
 
 
 def _compared(values: Sequence[float], scale: Scale) -> Sequence[float]:

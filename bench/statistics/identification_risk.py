@@ -110,10 +110,11 @@ def risk_score(risk: PersonRisk, *, seed: int) -> Score:
     )  # fmt: skip
 
 
-def found_score(risk: PersonRisk, *, seed: int) -> Score:
+def found_score(risk: PersonRisk, *, seed: int, trainings: Sequence[int] = ()) -> Score:
     """The mean rate of all people, with interval and chance.
 
-    Parts are the median person, the person at 95 %, and the mean of each group of at least `FEWEST` people.
+    Parts are the median person, the person at 95 %, and the mean of each group of at least `FEWEST` people. `trainings`
+    is as in `Replicates`.
     """
     people = risk.found.shape[1]
     rates = risk.found.sum(dim=0) / risk.trials.sum(dim=0)
@@ -125,8 +126,8 @@ def found_score(risk: PersonRisk, *, seed: int) -> Score:
     for attribute, groups in risk.groups.items():
         for group, members in groups.items():
             if int(members.sum()) >= FEWEST:
-                parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights)
-    everybody = mean_rate(risk, torch.ones(people, dtype=torch.bool), weights)
+                parts[f"{attribute}: {group}"] = mean_rate(risk, members, weights, trainings)
+    everybody = mean_rate(risk, torch.ones(people, dtype=torch.bool), weights, trainings)
     return replace(everybody, parts={**everybody.parts, **parts})
 
 
@@ -191,13 +192,14 @@ def _beyond(risk: PersonRisk, hits: Floats, trials: Floats, luck: Floats) -> Bou
     return Bounds(own.low - others.high, own.high - others.low)
 
 
-def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) -> Score:
+def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor, trainings: Sequence[int] = ()) -> Score:
     """Mean rate of `members` (P,) bool; part "worst" is the largest.
 
     `weights` (b, P) are the times each person occurs in each of b resamples.
     """
     hits, trials, chance = risk.found[:, members].double(), risk.trials[:, members].double(), risk.chance[members]
     concerned = trials.sum(dim=1) > 0  # a key may concern no one of a small group
+    trainings = [trainings[key] for key in concerned.nonzero()[:, 0].tolist()] if trainings else ()
     hits, trials = hits[concerned], trials[concerned]
     times = weights[:, members].double()
     times = times[(times @ trials.T > 0).all(dim=1)]
@@ -217,7 +219,9 @@ def mean_rate(risk: PersonRisk, members: torch.Tensor, weights: torch.Tensor) ->
         return replace(score, low=float(bounds.low[0]), high=float(bounds.high[0]), note=note)
     if len(times) < FEWEST:
         return replace(score, note="no interval: some keys concern too few of these people")
-    replicates = Replicates(by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share")
+    replicates = Replicates(
+        by_key.tolist(), drawn.tolist(), min(count - 1, DRAWS - 1), name_of(times), "share", trainings
+    )
     return with_interval(score, replicates, over="people")
 
 

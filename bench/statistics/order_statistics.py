@@ -8,6 +8,7 @@ from statistics import median
 
 import scipy
 
+from bench.statistics.confidence_intervals import these
 from bench.types import Score
 
 SURE = 0.95
@@ -71,7 +72,8 @@ def median_over_keys(score: Score, by_key: Sequence[float]) -> Score:
     of the former interval, is replaced.
     """
     bounds, keys = median_bounds(by_key), len(by_key)
-    note = f"{bounds.confidence:.1%} interval of the median over {keys} keys, of these people (order statistics)"
+    scope = these(() if score.replicates is None else score.replicates.trainings)
+    note = f"{bounds.confidence:.1%} interval of the median over {keys} keys, {scope} (order statistics)"
     if not bounds.sure:
         note = (
             f"no 95 % interval: the median of {keys} keys has none (6 keys are enough); {bounds.low:.4g} to "

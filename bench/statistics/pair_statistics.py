@@ -255,7 +255,7 @@ def from_halves(evidence: PairEvidence, level: PairLevel, figure: Figure, scale:
     """Replicates by halves of the people."""
     resampled = [[figure(part) for part in key] for key in level.counts]
     own = [figure(counts) for counts in level.full]
-    return Replicates(own, resampled, max(1, len(resampled[0]) - 1), evidence.resamples, scale)
+    return Replicates(own, resampled, max(1, len(resampled[0]) - 1), evidence.resamples, scale, evidence.trainings)
 
 
 def from_people(
@@ -274,7 +274,8 @@ def from_people(
         own.append(float(over(results, torch.ones(1, len(results), dtype=torch.int64))))
         figures = over(results, weights[:, owners])
         drawn.append(torch.where(figures.isfinite(), figures, own[-1]).tolist())
-    return Replicates(own, drawn, max(1, min(people, RESAMPLES) - 1), evidence.resamples, scale)
+    degrees = max(1, min(people, RESAMPLES) - 1)
+    return Replicates(own, drawn, degrees, evidence.resamples, scale, evidence.trainings)
 
 
 def pair_score(

@@ -70,7 +70,7 @@ def _mean(values: list[float]) -> float:
 
 def _cells(options: argparse.Namespace) -> Iterator[Cell]:
     for data in options.data:
-        choice = Choice.read({"dataset": data, "preset": options.preset})
+        choice = Choice.read({"dataset": data, "preset": options.preset, "seed": options.seed})
         for name in options.method or registry.entries("methods"):
             yield Cell(configure("methods", name, options.preset), choice, "cpu")
 
@@ -81,6 +81,7 @@ def main() -> None:
     parser.add_argument("data", nargs="+")
     parser.add_argument("--method", action="append", help="default: all")
     parser.add_argument("--preset", default="first-look")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=Path("results/bob-against-simple-models"))
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -61,7 +62,7 @@ def of_these_people(condition: Condition, keys: int, repeats: int) -> dict[str, 
     absent: dict[str, int] = dict.fromkeys(figures, 0)
     random = np.random.default_rng(0)
     for _ in range(max(1, repeats // MANY)):
-        evidence = pairs(condition, [0] * keys * MANY, random, halves=1)
+        evidence = pairs(replace(condition, trainings=1), keys * MANY, random, halves=1)
         for name, figure in figures.items():
             values = list(map(figure, evidence.images.full))
             share = name.startswith("success")
@@ -91,7 +92,7 @@ def measured(condition: Condition, keys: int, repeats: int) -> dict[str, Covered
         figures["patient-reid-auc"] = PatientReidAUC()
     random, scores = np.random.default_rng(0), {}
     for _ in range(repeats):
-        evidence = pairs(condition, [0] * keys, random)
+        evidence = pairs(condition, keys, random)
         for name, score in ({name: metric(evidence) for name, metric in figures.items()} | limits(evidence)).items():
             scores.setdefault(name, []).append(score)
     return {name: covered(of, log=name in LOGARITHMS) for name, of in scores.items()} | of_these_people(

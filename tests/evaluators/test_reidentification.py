@@ -301,6 +301,10 @@ def test_keys_are_dealt_to_trainings_with_a_seed_each(bench: Callable[..., Workb
     assert len(SEEDS) == len(set(SEEDS)) == 2
     assert [curve.part for curve in curves_of(found.details) or ()] == ["training 1", "training 2"]
     assert "a smaller budget" not in found.details  # the method trains nothing
+    keys = made.preset.keys
+    assert found.evidence[""].trainings == [number * 2 // keys for number in range(keys)]  # type: ignore[attr-defined]
+    plain = Reidentification(Looks()).measure(made).evidence[""]
+    assert plain.trainings == ()  # type: ignore[attr-defined]
 
 
 def test_an_attack_that_trains_for_fewer_steps_than_the_method_says_so(

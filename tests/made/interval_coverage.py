@@ -39,6 +39,7 @@ class Condition:
         strength: d' of a true pair; 0 is an attack without information.
         effect: Standard deviation of d' over keys.
         training: Standard deviation of d' over the attacker's trainings.
+        trainings: Trainings that keys are dealt to; 0 for an attack that trains nothing.
         stand_out: Share of people whose d' is 5 more.
         hubs: Standard deviation of raw rows' likeness to everybody; of every key, half of its variance anew.
         kin: Standard deviation of the likeness of two people, which all pairs of their images share.
@@ -50,6 +51,7 @@ class Condition:
     strength: float = 1.5
     effect: float = 0.0
     training: float = 0.0
+    trainings: int = 0
     stand_out: float = 0.0
     hubs: float = 0.3
     kin: float = 0.0
@@ -72,6 +74,11 @@ CONDITIONS: Mapping[str, Condition] = {
     "stand out, key effects": Condition(strength=0.5, stand_out=0.05, effect=EFFECT),
     "heavy tails": Condition(tails=True),
     "several, key effects": Condition(40, 3, effect=EFFECT),
+    "two trainings": Condition(effect=EFFECT, training=EFFECT, trainings=2),
+    "two trainings, apart": Condition(effect=EFFECT / 2, training=1.0, trainings=2),
+    "two trainings, alike": Condition(effect=EFFECT, trainings=2),
+    "five trainings": Condition(effect=EFFECT, training=EFFECT, trainings=5),
+    "null, two trainings": Condition(strength=0.0, trainings=2),
 }
 
 
@@ -114,10 +121,9 @@ def predictions(n: int, effect: float, keys: int, random: np.random.Generator) -
     )
 
 
-def pairs(
-    condition: Condition, trainings: Sequence[int], random: np.random.Generator, *, halves: int = 10
-) -> PairEvidence:
-    """Scores of an attack on people of a condition, under as many keys as `trainings` names."""
+def pairs(condition: Condition, keys: int, random: np.random.Generator, *, halves: int = 10) -> PairEvidence:
+    """Scores of an attack on people of a condition under so many keys, dealt to its trainings."""
+    trainings = [number * max(1, condition.trainings) // keys for number in range(keys)]
     subjects = torch.arange(condition.people).repeat_interleave(condition.images)
     n, hubs = len(subjects), random.standard_normal((len(subjects), 1))
     easy = 0.5 * (
@@ -154,7 +160,7 @@ def pairs(
     drawn = int(random.integers(2**31))
     return PairEvidence(
         (n, n), levels[0], levels[1] if len(levels) > 1 else None, samples, persons=subjects, known=True, draws=drawn,
-        resamples="", seed=drawn,
+        resamples="", seed=drawn, trainings=trainings if condition.trainings else (),
     )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from bench.evidence import MembershipEvidence, SetEvidence, UtilityEvidence
+from bench.evaluators.reidentification import Reidentification
+from bench.evidence import MembershipEvidence, PairEvidence, SetEvidence, UtilityEvidence
 from bench.plugins import registry
 from bench.results.evidence_file import HEADER, EvidenceError, pack, unpack
 
@@ -93,3 +94,20 @@ def test_evidence_that_no_file_could_hold_is_refused() -> None:
 
     with pytest.raises(EvidenceError, match="got function"):
         pack({"": Odd(samples)})
+
+
+def test_evidence_of_an_earlier_version_may_lack_a_field_with_a_default_and_no_other() -> None:
+    evidence = next(iter(Reidentification.samples()))
+    content = pack({"": evidence})
+    size = int.from_bytes(content[:8], "little")
+    head = json.loads(content[8 : 8 + size])
+    tree = json.loads(head["__metadata__"][HEADER])
+
+    def without(name: str) -> bytes:
+        part = {key: value for key, value in tree[""].items() if key != name}
+        text = json.dumps({**head, "__metadata__": {HEADER: json.dumps({"": part})}}).encode()
+        return len(text).to_bytes(8, "little") + text + content[8 + size :]
+
+    assert unpack(without("trainings"), PairEvidence)[""].trainings == ()  # type: ignore[attr-defined]
+    with pytest.raises(EvidenceError, match="must have the fields"):
+        unpack(without("draws"), PairEvidence)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -121,3 +124,61 @@ def test_a_classifier_without_a_mistake_on_few_people_is_not_said_to_be_certain(
     labels = (torch.arange(40) % 2).float()[:, None]
     found = UtilityAUC()(UtilityEvidence([labels] * 3, labels, torch.arange(40), ("a",), 0))
     assert found.low == found.parts["a"].low == pytest.approx(0.025 ** (1 / 20))
+
+
+def of_trainings(random: np.random.Generator, keys: int, trainings: Sequence[int], skill: float) -> Replicates:
+    """A mean over 40 people and keys about 0, with what the people, the trainings and each key move."""
+    people = 40
+    moved = skill * random.standard_normal(max(trainings) + 1)[list(trainings)] + 0.3 * random.standard_normal(keys)
+    table = 0.5 * random.standard_normal(people) + moved[:, None] + random.standard_normal((keys, people))
+    times = random.multinomial(people, np.full(people, 1 / people), size=60)
+    drawn = (table @ times.T / people).tolist()
+    return Replicates(table.mean(axis=1).tolist(), drawn, people - 1, "0" * 16, trainings=trainings)
+
+
+@pytest.mark.parametrize("trainings", [[0] * 5 + [1] * 5, [0, 0, 0, 1, 1], sorted(list(range(5)) * 3)])
+def test_intervals_over_trainings_hold_the_truth_and_those_over_keys_do_not(trainings: list[int]) -> None:
+    random, repeats, held = np.random.default_rng(0), 300, [0, 0]
+    for _ in range(repeats):
+        found = of_trainings(random, len(trainings), trainings, 0.6)
+        for place, table in enumerate((found, replace(found, trainings=()))):
+            held[place] += abs(np.mean(table.by_key)) <= components(table).width()
+    assert held[0] >= binom(repeats, 0.92).ppf(1e-5)
+    assert held[1] / repeats < 0.85
+
+
+def test_trainings_never_narrow_an_interval_and_one_or_one_a_key_changes_nothing() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(40):
+        found = of_trainings(random, 6, [0, 0, 0, 1, 1, 1], 0.0)
+        alone = components(replace(found, trainings=())).width()
+        assert components(found).width() >= alone
+        for same in ([0] * 6, list(range(6))):
+            assert components(replace(found, trainings=same)).width() == alone
+
+
+def test_the_part_of_trainings_is_that_of_a_table_by_hand() -> None:
+    # Training means 1 and 5, within a deviation of root 2 about them: mean squares 16 and 2, size 2, half of it each.
+    found = components(replicates([0.0, 2.0, 4.0, 6.0], [[1.0, 1.0]] * 4, trainings=[0, 0, 1, 1])).nested
+    assert found is not None
+    assert (found.trainings, found.keys_alone) == (2, 2.0)
+    assert found.trainings_alone == pytest.approx((16 - 2) / 2 / 2)
+
+
+def test_trainings_survive_a_record_and_are_named_in_the_note() -> None:
+    found = replicates([0.5, 0.75, 0.5], [[0.25, 0.5]] * 3, scale="share", trainings=(0, 0, 1))
+    made = score_record(with_interval(Score(0.6, None, None, 9), found, over="people"), better="lower", unit="AUC")
+    assert "over people and 3 keys of 2 trainings of the attack" in made.note
+    assert made.replicates is not None
+    assert made.replicates.read() == found
+    assert "trainings" not in json.dumps(score_record(
+        with_interval(Score(0.6, None, None, 9), replace(found, trainings=()), over="people"), better="lower", unit=""
+    ).model_dump())  # fmt: skip
+    alone = with_interval(Score(0.6, None, None, 9), replace(found, trainings=[0, 0, 0]), over="people")
+    assert "one training of the attack: what trainings vary is left out" in alone.note
+
+
+@pytest.mark.parametrize("trainings", [[0], [0, 0, 1]])
+def test_trainings_of_another_number_of_keys_are_refused(trainings: list[int]) -> None:
+    with pytest.raises(ValueError, match="the training of each of 2 keys"):
+        replicates([1.0, 2.0], TWO, trainings=trainings)
