@@ -44,10 +44,12 @@ from bench.eve.gram_matching import (
     learn,
     likelihood,
     log_posterior,
+    log_ranks,
     refine,
     standardise,
 )
 from bench.eve.own_releases import some_released, true_links
+from bench.eve.plateau import levelled
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
 from bench.pairs.score_matrices import CosineScores, TableScores, apart
@@ -136,11 +138,11 @@ class Relational(Attack):
             if look.reading == "unshuffled" and tried and tried[0].statistics.of[1] == 1:
                 continue  # one patch has no order
             if len(looks) > 1 and (not tried or tried[-1].likelihood < ENOUGH):
-                tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS)[1])
+                tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS))
         chosen = max(tried, key=lambda variant: variant.likelihood).statistics.look if tried else looks[0]
         statistics = learn(chosen, partial(simulate, "key"), self.keys, n)
-        plain, fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
-        return RelationalAttacker(fitted, self.keys, len(few) if tried else n, plain.likelihood)
+        fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
+        return RelationalAttacker(fitted, self.keys, len(few) if tried else n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +155,7 @@ class Variant:
         blend: As in `bench.eve.gram_matching.refine`; None compares signatures only.
         sharpness: As in `bench.eve.gram_matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
-        rounds: Of the refinement on held-out keys, at most.
+        ranks: Mean binary logarithm of the ranks of held-out links before the refinement and after each round.
         stayed: Whether the matching of every held-out key stayed.
     """
 
@@ -162,17 +164,25 @@ class Variant:
     blend: float | None
     sharpness: float
     likelihood: float
-    rounds: int = 0
+    ranks: tuple[float, ...] = ()
     stayed: bool = True
 
-    def refined(self, seen: Seen, cols: torch.Tensor | None = None) -> Refined:
-        """Standardised scores (n, m) of released rows `cols` (int64; None: all)."""
+    def refined(
+        self, seen: Seen, cols: torch.Tensor | None = None, watch: Callable[[torch.Tensor], None] | None = None
+    ) -> Refined:
+        """Standardised scores (n, m) of released rows `cols` (int64; None: all).
+
+        `watch` is called with the scores before the refinement and after each round.
+        """
         raw, released = self.statistics.factors(seen, self.own)
         released = released if cols is None else released[cols]
         start = CosineScores(*apart(raw, released)).block(slice(None), slice(None))
         if self.blend is None or self.statistics.grams is None or seen.grams is None:
-            return Refined(standardise(start), 0, True)
-        return refine(self.statistics.grams, seen.grams, self.statistics.weights, start, self.blend)
+            scores = standardise(start)
+            if watch is not None:
+                watch(scores)
+            return Refined(scores, True)
+        return refine(self.statistics.grams, seen.grams, self.statistics.weights, start, self.blend, watch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,13 +193,11 @@ class RelationalAttacker(Attacker):
         variant: The way it scores.
         keys: Number of keys behind it.
         tried_on: Candidates that its reading was tried on.
-        before: Log-posterior of held-out links by signatures only.
     """
 
     variant: Variant
     keys: int
     tried_on: int
-    before: float
 
     def score(self, sealed: Release) -> PairScores:
         """Log-posteriors, or cosines of signatures if rows are too many to match."""
@@ -200,15 +208,21 @@ class RelationalAttacker(Attacker):
         return TableScores(log_posterior(self.variant.refined(seen).scores, self.variant.sharpness))
 
     def learning(self) -> tuple[LearningCurve, ...]:
-        """Log-posterior of held-out links before and after a chosen refinement."""
-        variant = self.variant
-        figure = "mean log-posterior of held-out links of Eve's own keys, nats, by rounds of refinement"
-        if variant.blend is None:
+        """Ranks of held-out links by rounds; converged if the matchings stayed or the ranks did."""
+        variant, rounds = self.variant, len(self.variant.ranks) - 1
+        figure = "mean binary logarithm of the ranks of held-out links of Eve's own keys, by rounds of refinement"
+        converged = True
+        if not variant.statistics.look.related:
+            reason = "closed form: signatures only, for there are more rows than refine_up_to"
+        elif variant.blend is None:
             reason = "closed form: no refinement made held-out links likelier"
-            return (LearningCurve(figure, ((0, self.before),), variant.stayed, reason),)
-        points = ((0, self.before), (variant.rounds, variant.likelihood))
-        reason = f"the matchings {'stayed' if variant.stayed else 'still moved'} after {variant.rounds} rounds at most"
-        return (LearningCurve(figure, points, variant.stayed, reason),)
+        elif variant.stayed:
+            reason = f"the matchings stayed after {rounds} rounds at most"
+        elif converged := levelled(variant.ranks):
+            reason = f"plateau: the second half of {rounds} rounds brought no improvement beyond noise"
+        else:
+            reason = f"the budget of {rounds} rounds ended first"
+        return (LearningCurve(figure, tuple(enumerate(variant.ranks)), converged, reason),)
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The variant."""
@@ -256,8 +270,8 @@ def _locations(samples: torch.Tensor) -> int:
 
 def _calibrate(
     statistics: KeyStatistics, simulate: Callable[[int], Release], held_out: int, blends: Sequence[float]
-) -> tuple[Variant, Variant]:
-    """The likeliest variant without refinement, and the likeliest of all."""
+) -> Variant:
+    """The likeliest variant."""
     releases = [simulate(number) for number in range(held_out)]
     shown = [
         (statistics.look(release.samples), true_links(release, "relational matching pairs rows"))
@@ -265,12 +279,12 @@ def _calibrate(
     ]
     best = max((_judged(statistics, own, None, shown) for own in OWN_SHARES), key=lambda variant: variant.likelihood)
     if not statistics.look.related or best.likelihood > ENOUGH:
-        return best, best
+        return best
     refined = []
     for number, blend in enumerate(blends):
         refined.append(_judged(statistics, best.own, blend, shown))
         report("relational, variant", number + 1, len(blends))
-    return best, max((best, *refined), key=lambda variant: variant.likelihood)
+    return max((best, *refined), key=lambda variant: variant.likelihood)
 
 
 def _judged(
@@ -279,7 +293,8 @@ def _judged(
     """The variant at the sharpness that suits it best."""
     raw = Variant(statistics, own, blend, 1.0, -math.inf)
     likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)
-    rounds, stayed = 0, True
+    curves: list[list[float]] = []
+    stayed = True
     for seen, links in shown:
         cols = None
         if not statistics.look.related:  # so many rows that all pairs are too many
@@ -287,9 +302,19 @@ def _judged(
             cols = cols[:: -(-len(cols) // JUDGED_ROWS)].contiguous()
             links = links[torch.isin(links[:, 1], cols)]
             links = torch.stack((links[:, 0], torch.searchsorted(cols, links[:, 1].contiguous())), dim=1)
-        refined = raw.refined(seen, cols)
-        rounds, stayed = max(rounds, refined.rounds), stayed and refined.stayed
+        curve: list[float] = []
+        refined = raw.refined(seen, cols, partial(_rank, links, curve))
+        curves.append(curve)
+        stayed = stayed and refined.stayed
         for number, sharpness in enumerate(SHARPNESSES):
             likelihoods[number] += likelihood(refined.scores, links, sharpness) / len(shown)
     at = int(likelihoods.argmax())
-    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]), rounds, stayed)
+    rounds = max(map(len, curves))
+    # A key whose matching stayed keeps its ranks.
+    kept = [[*curve, *curve[-1:] * (rounds - len(curve))] for curve in curves]
+    ranks = tuple(sum(of_round) / len(kept) for of_round in zip(*kept, strict=True))
+    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]), ranks, stayed)
+
+
+def _rank(links: torch.Tensor, curve: list[float], scores: torch.Tensor) -> None:
+    curve.append(float(log_ranks(scores, links).mean()))

@@ -19,15 +19,17 @@ fitted again, until the matches stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import torch
 
+from bench.eve.gram_matching import log_ranks
 from bench.eve.outliers import tamed
 from bench.eve.own_releases import true_links
+from bench.eve.plateau import levelled
 from bench.eve.ridge import FOLDS, Kernel, Pairs, predict, predict_in_parts
 from bench.eve.tokens import located
 from bench.nets.patches import cut, fitting_patch
@@ -129,14 +131,19 @@ class Surrogate(Attack):
                 (shuffled, renumbered(true_links(release, "relational matching pairs rows"), released=order.argsort()))
             )
         ranks: dict[Student | None, torch.Tensor] = {}
-        fits: dict[Student | None, tuple[int, bool]] = {}
+        fits: dict[Student | None, Fits] = {}
         for number, variant in enumerate((None, *VARIANTS)):
             attacker = replace(plain, variant=variant)
-            ended = [attacker.ended(sealed) for sealed, _ in releases]
-            fits[variant] = max(one.fits for one in ended), all(one.stayed for one in ended)
-            ranks[variant] = torch.cat(
-                [_log_ranks(one.scores, links) for one, (_, links) in zip(ended, releases, strict=True)]
-            )
+            by_fit: list[list[torch.Tensor]] = []
+            stayed = True
+            for sealed, links in releases:
+                curve: list[torch.Tensor] = []
+                stayed &= attacker.ended(sealed, partial(_rank, links, curve)).stayed
+                by_fit.append(curve)
+            most = max(map(len, by_fit))
+            # A key whose matches stayed keeps its ranks.
+            together = [torch.cat([curve[min(fit, len(curve) - 1)] for curve in by_fit]) for fit in range(most)]
+            ranks[variant], fits[variant] = together[-1], Fits([float(each.mean()) for each in together], stayed)
             report("surrogate, variant", number, len(VARIANTS))
             if not ranks[variant].any():
                 break
@@ -156,7 +163,7 @@ class SurrogateAttacker(Attacker):
         seed: Draws the folds.
         variant: The chosen surrogate; None keeps the base's scores.
         ranks: Mean binary logarithm of the links' ranks of every variant on simulated keys.
-        fits: Fits on simulated keys, at most, and whether the matches of all of them stayed.
+        fits: The chosen one's fits on simulated keys.
     """
 
     attack: Surrogate
@@ -165,18 +172,19 @@ class SurrogateAttacker(Attacker):
     seed: int
     variant: Student | None
     ranks: Mapping[Student | None, float]
-    fits: tuple[int, bool] = 0, True
+    fits: Fits | None = None
 
     def score(self, sealed: Release) -> PairScores:
         """Cosines of predicted and released rows, combined with the base's scores."""
         return self.ended(sealed).scores
 
-    def ended(self, sealed: Release) -> Ended:
-        """The scores after the last fit."""
+    def ended(self, sealed: Release, watch: Callable[[PairScores], None] = lambda _: None) -> Ended:
+        """The scores after the last fit; `watch` is called with the base's and those of each."""
         base = self.base.score(sealed)
+        watch(base)
         student = self.variant
         if student is None:
-            return Ended(base, 0, True)
+            return Ended(base, True)
         scores = base
         raw, released = _tokens(self.candidates, sealed.samples, student.by_location)
         fold = torch.randint(FOLDS, (len(self.candidates),), generator=generator(self.seed)).to(sealed.samples.device)
@@ -185,24 +193,29 @@ class SurrogateAttacker(Attacker):
             pairs = self._pairs(scores, fold)
             trace = _trace_of(pairs, sealed)
             if len(trace) < FEWEST_PAIRS or any(_nearly_equal(trace, old) for old in before):
-                return Ended(scores, turn, True)
+                return Ended(scores, True)
             before.append(trace)
             fitted = CosineScores(*apart(*_predicted(raw, released, pairs, student.kernel)))
             scores = BlendedScores(fitted, base, student.loyalty * FADING**turn) if student.loyalty else fitted
-        return Ended(
-            scores, self.attack.rounds, _nearly_equal(_trace_of(self._pairs(scores, fold), sealed), before[-1])
-        )
+            watch(scores)
+        return Ended(scores, _nearly_equal(_trace_of(self._pairs(scores, fold), sealed), before[-1]))
 
     def learning(self) -> tuple[LearningCurve, ...]:
-        """The base's curves, and the ranks before and after the fits."""
+        """The base's curves, and the ranks by fits; converged if the matches stayed or the ranks did."""
         base = tuple(replace(curve, part=f"base {curve.part}".strip()) for curve in self.base.learning())
-        (fits, stayed), figure = self.fits, "mean binary logarithm of the ranks of links of Eve's own keys, by fits"
+        assert self.fits is not None
+        ranks, fits = self.fits.ranks, len(self.fits.ranks) - 1
+        figure = "mean binary logarithm of the ranks of links of Eve's own keys, by fits"
+        converged = True
         if self.variant is None:
             reason = "closed form: no surrogate ranked the links of Eve's own keys surely better than the base"
-            return (*base, LearningCurve(figure, ((0, self.ranks[None]),), True, reason, "surrogate"))
-        points = ((0, self.ranks[None]), (max(fits, 1), self.ranks[self.variant]))
-        reason = f"the matches {'stayed' if stayed else 'still moved'} after {fits} fits"
-        return (*base, LearningCurve(figure, points, stayed, reason, "surrogate"))
+        elif self.fits.stayed:
+            reason = f"the matches stayed after {fits} fits at most"
+        elif converged := levelled(ranks):
+            reason = f"plateau: the second half of {fits} fits brought no improvement beyond noise"
+        else:
+            reason = f"the budget of {fits} fits ended first"
+        return (*base, LearningCurve(figure, tuple(enumerate(ranks)), converged, reason, "surrogate"))
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The choice, the figures behind it, and the base's notes."""
@@ -219,12 +232,19 @@ class SurrogateAttacker(Attacker):
         return Pairs(matches.raw[released], released, fold)
 
 
+@dataclass(frozen=True)
+class Fits:
+    """Mean ranks of links before the first fit and after each, and whether all matches stayed."""
+
+    ranks: Sequence[float]
+    stayed: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Ended:
-    """Scores, the fits behind them, and whether their matches stayed."""
+    """Scores after the last fit, and whether their matches stayed."""
 
     scores: PairScores
-    fits: int
     stayed: bool
 
 
@@ -285,5 +305,8 @@ def _log_ranks(scores: PairScores, links: torch.Tensor) -> torch.Tensor:
     """Binary logarithms of links' ranks, of the first `JUDGED` released rows."""
     links = links[links[:, 1] < JUDGED]
     grid = scores.block(slice(None), slice(0, min(JUDGED, scores.shape[1])))
-    own, others = grid[links[:, 0], links[:, 1]], grid[:, links[:, 1]]
-    return (1 + (others > own).sum(dim=0) + ((others == own).sum(dim=0) - 1) / 2).double().log2()
+    return log_ranks(grid, links)
+
+
+def _rank(links: torch.Tensor, curve: list[torch.Tensor], scores: PairScores) -> None:
+    curve.append(_log_ranks(scores, links))

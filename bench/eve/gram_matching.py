@@ -55,6 +55,12 @@ def log_rank(grid: torch.Tensor, links: torch.Tensor) -> float:
     return float((1 + ahead).double().log2().mean())
 
 
+def log_ranks(grid: torch.Tensor, links: torch.Tensor) -> torch.Tensor:
+    """Binary logarithms (p,) float64 of the ranks of links among all candidates, ties averaged."""
+    own, others = grid[links[:, 0], links[:, 1]], grid[:, links[:, 1]]
+    return (1 + (others > own).sum(dim=0) + ((others == own).sum(dim=0) - 1) / 2).double().log2()
+
+
 def gram(token: torch.Tensor) -> torch.Tensor:
     """Inner products (m, m) float32 of centred rows (m, q), without diagonal.
 
@@ -119,15 +125,19 @@ def standardise(scores: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Scores (n, m) float64 after `rounds`, and if the matching stayed."""
+    """Scores (n, m) float64 of the last round, and if the matching stayed."""
 
     scores: torch.Tensor
-    rounds: int
     stayed: bool
 
 
 def refine(
-    known: torch.Tensor, seen: torch.Tensor, weights: torch.Tensor, start: torch.Tensor, blend: float
+    known: torch.Tensor,
+    seen: torch.Tensor,
+    weights: torch.Tensor,
+    start: torch.Tensor,
+    blend: float,
+    watch: Callable[[torch.Tensor], None] | None = None,
 ) -> Refined:
     """Scores by matching and scoring in turn, at most `ROUNDS` times.
 
@@ -139,21 +149,27 @@ def refine(
         seen: (p, m, m) float32, those of the release.
         weights: (p,) how much each token counts.
         start: (n, m) float64 scores that begin the matching.
+        blend: Weight of the starting scores.
+        watch: Called with the standardised start and the scores of every round.
     """
     base = standardise(start)
+    if watch is not None:
+        watch(base)
     rows, cols = assign(base)
     seen_before: list[tuple[torch.Tensor, torch.Tensor]] = []
-    for number in range(1, ROUNDS + 1):
+    for _ in range(ROUNDS):
         total = torch.zeros_like(start, dtype=torch.float32)
         for weight, ours, theirs in zip(weights.tolist(), known, seen, strict=True):
             total += weight * (ours[:, rows] @ theirs[cols])
         scores = standardise(total.double()) + blend * base
+        if watch is not None:
+            watch(scores)
         seen_before.append((rows, cols))
         rows, cols = assign(scores)
         # A matching seen before is a fixed point, or a cycle that would never end.
         if any(torch.equal(rows, old[0]) and torch.equal(cols, old[1]) for old in seen_before):
-            return Refined(scores, number, True)
-    return Refined(scores, ROUNDS, False)
+            return Refined(scores, True)
+    return Refined(scores, False)
 
 
 def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:

@@ -11,6 +11,7 @@ counts before a least number of steps.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 SHARE = 0.5
@@ -49,8 +50,22 @@ class Plateau:
         ]
         half = (1 - SHARE) * step
         earlier = min((figure for at, figure in smoothed if at <= half), default=self.before)
-        later = min((figure for at, figure in smoothed if at > half), default=math.inf)
+        later = min((figure for at, figure in smoothed if at > half), default=-math.inf)
         steps = [b - a for (at, a), b in zip(self.curve, figures[1:], strict=False) if at > half]
         # Consecutive figures differ by two errors, and so do the two means.
         noise = NOISE * math.sqrt(sum(change**2 for change in steps) / max(len(steps), 1) / width)
         return min(earlier, self.before) - later <= max(noise, TINY * self.before)
+
+
+def levelled(figures: Sequence[float]) -> bool:
+    """True if the second half of a loop's rounds brought no improvement beyond noise.
+
+    >>> levelled([8.0, 7.9, 8.1, 7.95, 8.0, 8.05, 7.9, 8.0]), levelled([8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    (True, False)
+
+    Args:
+        figures: Before the first round and after each, lower is better; two at least.
+    """
+    rounds = len(figures) - 1
+    watch = Plateau(figures[0], least=rounds)
+    return [watch.reached(number, figure) for number, figure in enumerate(figures[1:], start=1)][-1]

@@ -1,5 +1,5 @@
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -104,14 +104,31 @@ def test_what_is_at_chance_on_keys_of_her_own_is_refined_all_the_same_and_stays_
     attacker = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0)
     assert len(asked) >= len(relational.BLENDS)
     (curve,) = attacker.learning()
-    assert curve.points[0][1] == pytest.approx(-math.log(len(private)), abs=0.2)
+    # The mean of log2 over ranks 1 to n.
+    assert curve.points[0][1] == pytest.approx(math.log2(len(private)) - 1 / math.log(2), abs=0.3)
+
+
+def test_a_refinement_that_moves_at_chance_has_converged_and_one_that_improves_has_not():
+    private = images()
+    attacker = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0)
+
+    def ended(ranks, **changed):
+        variant = replace(attacker.variant, **{"blend": 0.3, "stayed": False, "ranks": ranks, **changed})
+        (curve,) = replace(attacker, variant=variant).learning()
+        return curve.converged, curve.reason
+
+    at_chance = tuple(5.6 + 0.05 * (-1) ** number for number in range(21))
+    assert ended(at_chance) == (True, "plateau: the second half of 20 rounds brought no improvement beyond noise")
+    falling = tuple(5.6 - 0.1 * number for number in range(21))
+    assert ended(falling) == (False, "the budget of 20 rounds ended first")
+    assert ended(falling, stayed=True)[0]
 
 
 def test_a_refined_matching_says_whether_it_stayed():
     private = images()
     (curve,) = PLACES.fit(View(private, Layers(5), private, private), 0).learning()
     assert curve.converged
-    assert curve.points[1][1] > curve.points[0][1]
+    assert curve.points[-1][1] < curve.points[0][1]
     assert "stayed after" in curve.reason
 
 

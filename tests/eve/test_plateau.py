@@ -1,6 +1,6 @@
 import torch
 
-from bench.eve.plateau import Plateau
+from bench.eve.plateau import Plateau, levelled
 
 
 def watched(losses, least=150):
@@ -44,6 +44,26 @@ def test_a_slow_fall_under_noise_is_no_plateau_while_it_lasts():
 
 def test_no_plateau_counts_before_the_least_steps():
     assert watched([4.0] * 40, least=700) == 28
+
+
+def test_no_plateau_counts_before_one_smoothed_figure():
+    assert watched([4.0] * 40, least=1) == 3
+
+
+def test_rounds_at_chance_are_level():
+    assert sum(levelled([7.8, *noisy([7.8] * 20, 0.05, seed)]) for seed in range(50)) >= 45
+
+
+def test_rounds_that_still_improve_are_not_level():
+    assert not any(levelled([7.8, *noisy([7.8 - 0.1 * n for n in range(20)], 0.05, seed)]) for seed in range(50))
+
+
+def test_a_break_through_in_the_last_rounds_is_not_level():
+    assert not any(levelled([7.8, *noisy([7.8] * 13 + [6.0] * 7, 0.05, seed)]) for seed in range(50))
+
+
+def test_a_single_round_says_nothing():
+    assert not levelled([7.8, 7.8])
 
 
 def test_the_curve_is_kept():

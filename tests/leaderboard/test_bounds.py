@@ -118,7 +118,7 @@ def test_a_bound_is_the_largest_upper_limit_and_names_its_makers() -> None:
     assert 0.55 < found.area < 0.6
     assert found.attacks == len(CORE)
     assert found.sentence.startswith(
-        f"ReID AUC by image at most .{str(found.text)[1:]} (95 %) by the {len(CORE)} attacks"
+        f"ReID AUC by image at most {found.text} (95 %) by {len(CORE)} attacks that converged, profile same-image"
     )
     assert "5 keys; they name at most" in found.sentence
 
@@ -138,6 +138,14 @@ def test_a_gap_in_the_core_list_leaves_no_bound_and_says_which() -> None:
     without = [one for one in panel_of() if one.attack and one.attack.name != "surrogate"]
     assert str(bound(without, without)).endswith("surrogate did not run")
     assert str(bound(panel_of()[1:], panel_of())).endswith("nearest-neighbour is not certified")
+
+
+def test_a_variant_of_a_core_attack_does_not_take_its_place() -> None:
+    """Its parameters could end it at once, on a plateau of its own making."""
+    usual = attack("contrastive", learned=[CURVE])
+    hasty = usual.model_copy(update={"evaluator": "reidentification-contrastive-least-1-"})
+    records = panel_of(contrastive=hasty)
+    assert str(bound(records, records)).endswith("contrastive did not run")
 
 
 def test_an_attack_that_does_not_apply_is_no_gap() -> None:
