@@ -208,7 +208,10 @@ class RelationalAttacker(Attacker):
         return TableScores(log_posterior(self.variant.refined(seen).scores, self.variant.sharpness))
 
     def learning(self) -> tuple[LearningCurve, ...]:
-        """Ranks of held-out links by rounds; converged if the matchings stayed or the ranks did."""
+        """Ranks of held-out links by rounds of refinement.
+
+        It converged if the matchings stayed, or the ranks are on a plateau.
+        """
         variant, rounds = self.variant, len(self.variant.ranks) - 1
         figure = "mean binary logarithm of the ranks of held-out links of Eve's own keys, by rounds of refinement"
         converged = True

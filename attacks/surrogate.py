@@ -179,7 +179,7 @@ class SurrogateAttacker(Attacker):
         return self.ended(sealed).scores
 
     def ended(self, sealed: Release, watch: Callable[[PairScores], None] = lambda _: None) -> Ended:
-        """The scores after the last fit; `watch` is called with the base's and those of each."""
+        """The scores after the last fit; `watch` sees the base's and all others."""
         base = self.base.score(sealed)
         watch(base)
         student = self.variant
@@ -201,7 +201,10 @@ class SurrogateAttacker(Attacker):
         return Ended(scores, _nearly_equal(_trace_of(self._pairs(scores, fold), sealed), before[-1]))
 
     def learning(self) -> tuple[LearningCurve, ...]:
-        """The base's curves, and the ranks by fits; converged if the matches stayed or the ranks did."""
+        """The base's curves, and the ranks of links by fits.
+
+        The fits converged if the matches stayed, or the ranks are on a plateau.
+        """
         base = tuple(replace(curve, part=f"base {curve.part}".strip()) for curve in self.base.learning())
         assert self.fits is not None
         ranks, fits = self.fits.ranks, len(self.fits.ranks) - 1
@@ -234,7 +237,7 @@ class SurrogateAttacker(Attacker):
 
 @dataclass(frozen=True)
 class Fits:
-    """Mean ranks of links before the first fit and after each, and whether all matches stayed."""
+    """Mean ranks of links by fits, from none on, and whether matches stayed."""
 
     ranks: Sequence[float]
     stayed: bool
