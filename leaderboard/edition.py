@@ -133,8 +133,8 @@ class Edition:
         if not 0 < self.protocol < PROTOCOL:
             return ""
         return (
-            f"They were measured by protocol {self.protocol}. This version measures by protocol {PROTOCOL}: figures of "
-            "different protocols do not compare."
+            f"These figures are of protocol {self.protocol}. This version measures by protocol {PROTOCOL}, and "
+            "figures of different protocols do not compare."
         )
 
     @cached_property
