@@ -206,8 +206,8 @@ class SuccessWithin(Metric[PairEvidence]):
     def __call__(self, evidence: PairEvidence) -> Score:
         """Mean over keys on the whole release; parts: 10 and 100 guesses.
 
-        With distinct scores it is the share of keys with a hit. The interval is Clopper and Pearson's, each key being
-        one try: exact for these people. Keys with ties count by their probability, which makes it wider than need be.
+        With distinct scores it is the share of keys with a hit. The interval is that of `mid_p`, each key being one
+        try, for these people. Keys with ties count by their probability, which makes it wider than need be.
         Chance: negative hypergeometric (`bench.statistics.pair_statistics.first_hit_within`); its interval is that of
         random scores with as many ties at the best one. p: people exchanged.
         """

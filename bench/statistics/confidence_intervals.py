@@ -67,6 +67,32 @@ def upper_proportion(hits: ArrayLike, trials: ArrayLike, level: float) -> Rates:
     return np.where(k == n, 1.0, scipy.special.betaincinv(k + 1, np.where(k == n, 1.0, n - k), 1 - level))
 
 
+def mid_p(hits: float, trials: float, level: float) -> tuple[float, float]:
+    """Lower and upper mid-P bounds of a proportion, of about `level` each.
+
+    Lancaster 1961, "Significance tests in discrete distributions": the observed count counts half on either side.
+    Clopper and Pearson's bounds of few trials hold far more often than they say (five trials: .975 to 1 for 95 %);
+    these hold at least .927 of the time for five trials or more, and nearly always only near 0 and 1, as any bounds of
+    few trials do. Hits may be fractional, as there.
+
+    >>> [round(bound, 4) for bound in mid_p(5, 10, 0.025)]
+    [0.2124, 0.7876]
+    """
+
+    if hits <= 0:
+        return 0.0, 1 - float(2 * level) ** (1 / trials)
+    if hits >= trials:
+        return float(2 * level) ** (1 / trials), 1.0
+
+    def above(share: float, p: float) -> float:
+        """P(more than the hits) + P(as many) / 2, less p."""
+        more, as_many = (scipy.special.betainc(hits + one, trials - hits + 1 - one, share) for one in (1, 0))
+        return float(more + as_many) / 2 - p
+
+    low, high = (scipy.optimize.brentq(above, 0.0, 1.0, args=(p,)) for p in (level, 1 - level))
+    return float(low), float(high)
+
+
 def _counts(hits: ArrayLike, trials: ArrayLike) -> tuple[Rates, Rates]:
     k, n = np.broadcast_arrays(np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64))
     return k, n
@@ -271,30 +297,36 @@ def these(trainings: Sequence[int]) -> str:
 
 
 def at_least_binomial(score: Score, trials: int, *, people: int | None = None) -> Score:
-    """The score with Clopper and Pearson's interval as the narrowest.
+    """The score with the interval of `mid_p` as the narrowest.
 
     A share of exactly 0 or 1 varies over no resample: then trials are `people` if fewer.
     """
     if people is not None and not 0 < score.value < 1:
         trials = min(trials, people)
+    return _no_narrower(score, mid_p(score.value * trials, trials, 1 - LEVEL))
+
+
+def _no_narrower(score: Score, bounds: tuple[float, float]) -> Score:
     assert score.low is not None
     assert score.high is not None
-    low, high = map(float, clopper_pearson(score.value * trials, trials, 1 - LEVEL))
-    return replace(score, low=min(score.low, low), high=max(score.high, high))
+    return replace(score, low=min(score.low, bounds[0]), high=max(score.high, bounds[1]))
 
 
 def over_keys(score: Score, keys: int) -> Score:
-    """The score with Clopper and Pearson's interval, one try a key."""
-    low, high = map(float, clopper_pearson(score.value * keys, keys, 1 - LEVEL))
+    """The score with the interval of `mid_p`, one try a key."""
+    low, high = mid_p(score.value * keys, keys, 1 - LEVEL)
     rest = score.note.partition("; ")[2]
     scope = these(() if score.replicates is None else score.replicates.trainings)
-    note = f"95 % interval over {keys} keys, {scope} (Clopper and Pearson); {rest}"
+    note = f"95 % interval over {keys} keys, {scope} (mid-P); {rest}"
     return replace(score, low=low, high=high, prediction_low=None, prediction_high=None, note=note)
 
 
 def never_certain(score: Score, people: int) -> Score:
-    """The score; with a binomial interval if it is 0 or 1."""
-    return score if 0 < score.value < 1 else at_least_binomial(score, people)
+    """The score; with Clopper and Pearson's interval if it is 0 or 1."""
+    if 0 < score.value < 1:
+        return score
+    low, high = map(float, clopper_pearson(score.value * people, people, 1 - LEVEL))
+    return _no_narrower(score, (low, high))
 
 
 def difference(a: Replicates, b: Replicates) -> Replicates:

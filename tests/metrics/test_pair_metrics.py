@@ -130,7 +130,7 @@ def test_few_keys_give_guesswork_no_interval_but_what_there_is(keys: int, limit:
     assert score.parts["upper limit"].value == pytest.approx(1 if keys == 5 else 0.025 ** (-1 / 2))
 
 
-@pytest.mark.parametrize(("keys", "low"), [(2, 0.025 ** (1 / 2)), (5, 0.025 ** (1 / 5))])
+@pytest.mark.parametrize(("keys", "low"), [(2, 0.05 ** (1 / 2)), (5, 0.05 ** (1 / 5))])
 def test_a_first_guess_that_is_always_right_is_as_sure_as_its_keys(keys: int, low: float) -> None:
     score = SuccessWithin()(random_evidence.evidence(0, n=80, keys=keys, signal=50.0, permuted=True))
     assert (score.value, score.high) == (1.0, 1.0)

@@ -17,8 +17,10 @@ from bench.results.records import score_record
 from bench.statistics.confidence_intervals import (
     around,
     at_least_binomial,
+    clopper_pearson,
     components,
     difference,
+    mid_p,
     never_certain,
     with_interval,
 )
@@ -82,7 +84,7 @@ def test_a_share_stays_a_share_and_no_hit_is_no_proof() -> None:
     assert 0 < low < 0.98 < high < 1
     none = with_interval(Score(0.0, None, None, 9), replicates([0.0], [[0.0, 0.0]], scale="share"), over="people")
     assert (none.low, none.high) == (0.0, 0.0)
-    assert at_least_binomial(none, 60).high == pytest.approx(1 - 0.025 ** (1 / 60))
+    assert at_least_binomial(none, 60).high == pytest.approx(1 - 0.05 ** (1 / 60))
 
 
 def test_replicates_survive_a_record() -> None:
@@ -124,6 +126,30 @@ def test_a_classifier_without_a_mistake_on_few_people_is_not_said_to_be_certain(
     labels = (torch.arange(40) % 2).float()[:, None]
     found = UtilityAUC()(UtilityEvidence([labels] * 3, labels, torch.arange(40), ("a",), 0))
     assert found.low == found.parts["a"].low == pytest.approx(0.025 ** (1 / 20))
+
+
+@pytest.mark.parametrize("trials", [5, 8, 33])
+def test_mid_p_bounds_hold_about_as_often_as_they_say_and_are_narrower_than_exact_ones(trials: int) -> None:
+    hits = np.arange(trials + 1)
+    bounds = np.array([mid_p(float(count), trials, 0.025) for count in hits])
+    exact = np.array(clopper_pearson(hits, trials, 0.025)).T
+    assert (bounds[:, 0] >= exact[:, 0]).all()
+    assert (bounds[:, 1] <= exact[:, 1]).all()
+    shares = np.linspace(0.001, 0.999, 999)
+    chances = binom(trials, shares).pmf(hits[:, None])
+    middle = (shares > 0.2) & (shares < 0.8)
+    coverage, before = (
+        (chances * ((ends[:, :1] <= shares) & (shares <= ends[:, 1:]))).sum(axis=0) for ends in (bounds, exact)
+    )
+    assert coverage.min() > 0.925
+    assert coverage[middle].mean() < 0.98
+    assert 0.95 < coverage[middle].mean() < before[middle].mean()
+
+
+def test_mid_p_bounds_rise_with_fractional_hits() -> None:
+    lows, highs = zip(*(mid_p(count / 4, 5, 0.025) for count in range(21)), strict=True)
+    assert list(lows) == sorted(lows)
+    assert list(highs) == sorted(highs)
 
 
 def of_trainings(random: np.random.Generator, keys: int, trainings: Sequence[int], skill: float) -> Replicates:
