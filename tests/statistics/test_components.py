@@ -141,7 +141,7 @@ def test_mid_p_bounds_hold_about_as_often_as_they_say_and_are_narrower_than_exac
     coverage, before = (
         (chances * ((ends[:, :1] <= shares) & (shares <= ends[:, 1:]))).sum(axis=0) for ends in (bounds, exact)
     )
-    assert coverage.min() > 0.925
+    assert coverage.min() > 0.92
     assert coverage[middle].mean() < 0.98
     assert 0.95 < coverage[middle].mean() < before[middle].mean()
 
