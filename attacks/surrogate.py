@@ -179,7 +179,7 @@ class SurrogateAttacker(Attacker):
         return self.ended(sealed).scores
 
     def ended(self, sealed: Release, watch: Callable[[PairScores], None] = lambda _: None) -> Ended:
-        """The scores after the last fit; `watch` sees the base's and all others."""
+        """Scores after the last fit; `watch` sees those before it."""
         base = self.base.score(sealed)
         watch(base)
         student = self.variant
@@ -237,7 +237,7 @@ class SurrogateAttacker(Attacker):
 
 @dataclass(frozen=True)
 class Fits:
-    """Mean ranks of links by fits, from none on, and whether matches stayed."""
+    """Mean ranks of links by fits, and whether matches stayed."""
 
     ranks: Sequence[float]
     stayed: bool

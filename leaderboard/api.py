@@ -55,7 +55,7 @@ class Index(Part):
         rows: Without the fields that have a default, and without figures.
     """
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     protocol: int
     snapshot: str
     date: str

@@ -120,7 +120,7 @@ class Edition:
 
     @cached_property
     def origin(self) -> str:
-        """The days and the protocol of the records, in sentences; empty without records."""
+        """Days and protocol of the records, in sentences; empty without records."""
         if not self.dates:
             return ""
         first, last = self.dates

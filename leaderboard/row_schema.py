@@ -207,7 +207,7 @@ class BoardRow(RowName):
         submissions: How many bundles with it, of any seed, were handed in; 0 for the board's own rows.
     """
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     file: str
     plugin: str
     variant: str

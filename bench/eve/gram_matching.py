@@ -56,7 +56,7 @@ def log_rank(grid: torch.Tensor, links: torch.Tensor) -> float:
 
 
 def log_ranks(grid: torch.Tensor, links: torch.Tensor) -> torch.Tensor:
-    """Binary logarithms (p,) float64 of the ranks of links among all candidates, ties averaged."""
+    """Binary logarithms (p,) float64 of links' ranks, ties averaged."""
     own, others = grid[links[:, 0], links[:, 1]], grid[:, links[:, 1]]
     return (1 + (others > own).sum(dim=0) + ((others == own).sum(dim=0) - 1) / 2).double().log2()
 
@@ -125,7 +125,7 @@ def standardise(scores: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Scores (n, m) float64 of the last round, and if the matching stayed."""
+    """The last round's scores (n, m) float64; if the matching stayed."""
 
     scores: torch.Tensor
     stayed: bool

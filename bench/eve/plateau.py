@@ -58,7 +58,7 @@ class Plateau:
 
 
 def levelled(figures: Sequence[float]) -> bool:
-    """True if the second half of a loop's rounds brought no improvement beyond noise.
+    """True if the second half of rounds brought no improvement beyond noise.
 
     >>> levelled([8.0, 7.9, 8.1, 7.95, 8.0, 8.05, 7.9, 8.0]), levelled([8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
     (True, False)

@@ -314,9 +314,12 @@ def among_exchanges(score: Score, exchanged: ExchangedAreas) -> Score:
     tails = len(areas) - torch.searchsorted(ordered, areas - EQUAL)
     spread = float(areas[1:].std(correction=0))
     p = int(tails[0]) / len(areas)
+    how = f"{len(areas) - 1} exchanges of people, the same under all keys and for all attacks"
     if tails[0] == 1 and spread > 0:
-        p = min(p, 0.5 * math.erfc(float(areas[0] - areas[1:].mean()) / spread / math.sqrt(2)))
-    note = f"{score.note}; p: {len(areas) - 1} exchanges of people, the same under all keys and for all attacks"
+        normal = 0.5 * math.erfc(float(areas[0] - areas[1:].mean()) / spread / math.sqrt(2))
+        if normal < p:
+            p, how = normal, f"a normal tail, for none does as well of {how}"
+    note = f"{score.note}; p: {how}"
     return replace(
         score, p=p, sides=1, note=note.replace("p: people exchanged; ", ""),
         exchanges=Exchanges(tails.tolist(), spread, exchanged.people),

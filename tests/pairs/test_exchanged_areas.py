@@ -90,6 +90,7 @@ def test_p_says_that_chance_does_as_well_and_grows_small_beyond_the_exchanges() 
         assert made.p is not None
         assert least <= made.p <= most
         assert made.sides == 1
+        assert ("a normal tail" in made.note) == (made.p < 1 / 202)
         assert made.exchanges is not None
         assert len(made.exchanges.tails) == 202
         assert made.exchanges.tails[1] in (201, 202)
