@@ -154,6 +154,11 @@ def test_an_attack_that_does_not_apply_is_no_gap() -> None:
     assert isinstance(bound([one for one in records if one is not idle], records), Bound)
 
 
+def test_a_learned_attack_applies_wherever_another_does() -> None:
+    records = panel_of(moments=attack("moments", status="not-applicable"))
+    assert str(bound([one for one in records if one.status == "ok"], records)).endswith("moments not applicable")
+
+
 def test_every_attack_of_the_core_list_is_there() -> None:
     assert set(CORE) <= set(registry.entries("attacks"))
 
