@@ -4,6 +4,10 @@ from __future__ import annotations
 
 __figures__ = False
 
+import importlib.util
+import itertools
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -31,6 +35,7 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.runs.request import Request
     from bench.runs.run import Summary
     from bench.runs.run_spec import RunSpec
+    from bench.sandbox import Isolation
 
 
 def open_place(
@@ -184,7 +189,7 @@ def run(
             plan = plan_run(spec, place.results)
             if not is_counting_announced and any(map(plan.again, plan.cells)):
                 is_counting_announced = True
-                for text in slow_counting():
+                for text in itertools.chain(slow_counting(), slow_starts(spec.isolation)):
                     display.message(text)
             summary = run_spec(plan, place, display, signer, jobs_engine)
             result.parts.append((spec, summary))
@@ -266,6 +271,24 @@ def slow_counting() -> Iterator[str]:
 
     if engine() == "torch":
         yield "pair scores are counted by torch, which is slower: numba is not installed, or cannot be imported"
+
+
+def slow_starts(isolation: Isolation) -> Iterator[str]:
+    """A line if each process of a plug-in compiles torch's source anew.
+
+    Such a process writes no bytecode, and in a sandbox it could not.
+    """
+    found = importlib.util.find_spec("torch")
+    if isolation == "none" or found is None or found.origin is None:
+        return
+    folder = Path(found.origin).parent
+    if (folder / "__pycache__" / f"__init__.{sys.implementation.cache_tag}.pyc").exists():
+        return
+    if sys.dont_write_bytecode or sys.pycache_prefix is not None or not os.access(folder, os.W_OK):
+        yield (
+            f"torch has no bytecode here and Python may write none, so that each process of a method or an attack "
+            f"compiles its source anew, which doubles its start: run python -m compileall -q {folder.parent}"
+        )
 
 
 def idle_attacks(specs: Sequence[RunSpec]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import py_compile
+import sys
 from pathlib import Path
 
 import pytest
 from made.cells import cell, place, records_of
 
-from bench.api.running import slow_counting
+from bench.api.running import slow_counting, slow_starts
 from bench.cli import main
 from bench.runs.plan import RUNS, Planned, standing, to_run
 from bench.runs.run_spec import Overwrite
@@ -100,3 +102,22 @@ def test_a_numba_that_cannot_be_imported_is_said_before_a_run(monkeypatch: pytes
     monkeypatch.setattr("bench.pairs.sweep._kernel", lambda: None)  # there, or there and broken
     (line,) = slow_counting()
     assert line.startswith("pair scores are counted by torch")
+
+
+def test_a_torch_without_bytecode_is_said_before_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (source := tmp_path / "torch" / "__init__.py").parent.mkdir()
+    source.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert not [*slow_starts("sandbox")]  # the first process writes it
+    for name, value in (("dont_write_bytecode", True), ("pycache_prefix", str(tmp_path / "unknown to rooms"))):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, name, value)
+            (line,) = slow_starts("sandbox")
+            assert line.endswith(f"compileall -q {tmp_path}")
+            assert not [*slow_starts("none")]
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    py_compile.compile(str(source))
+    assert not [*slow_starts("processes")]
