@@ -5,6 +5,9 @@ are the members, rows of other people of the same collection are the others, and
 
 Members are drawn anew for every key among the people of the private and test rows; the owner releases those, and her
 method learns from them. So a figure does not depend on one split or one training.
+
+Another author's method has seen public rows. An attack that asks it for releases works once more without these, and the
+worse outcome counts.
 """
 
 from __future__ import annotations
@@ -20,13 +23,25 @@ from pydantic import JsonValue
 
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed
-from bench.evidence import MembershipEvidence
+from bench.evidence import EVES_FORM, OWNERS_FORM, MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.rows.grouping import person_groups, persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
-from bench.types import LEARNING, Attack, Attributes, Dataset, Evaluator, Measurement, Role, View, learning_of
+from bench.types import (
+    LEARNING,
+    Attack,
+    Attacker,
+    Attributes,
+    Dataset,
+    Evaluator,
+    Measurement,
+    NotApplicable,
+    Role,
+    View,
+    learning_of,
+)
 from bench.workbench.workbench import Workbench
 
 
@@ -65,35 +80,46 @@ class Membership(Evaluator[Workbench]):
         eve = bench.for_eve(scheme, candidates) if linked else scheme
         view = View(_public(bench), eve, hidden, bench.control.nameless())
         guarded = replace(bench, private=hidden)
-        stage("attack")
-        start = time.perf_counter()
-        attacker = guarded.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
-        fitted = time.perf_counter()
-        scores, inside = [], []
-        for number, rows in enumerate(members):
-            published = sealed(number).release
-            stage("score")
-            answer = guarded.untouched(attack.name, partial(attacker.membership, published))
-            scores.append(_checked(attack.name, answer, len(candidates)))
-            inside.append(torch.isin(torch.arange(len(candidates)), rows))
-            report("score", number + 1, bench.preset.keys)
+        inside = [torch.isin(torch.arange(len(candidates)), rows) for rows in members]
         subjects = None if candidates.subjects is None else candidates.subjects.cpu()
-        evidence = MembershipEvidence(
-            scores,
-            inside,
-            subjects,
-            bench.seed("membership", attack.name),
-            bench.seed("membership people"),
-            person_groups(candidates, attributes),
-        )
+        groups = person_groups(candidates, attributes)
+
+        def attacked(view: View) -> tuple[MembershipEvidence, Attacker, float]:
+            stage("attack")
+            start = time.perf_counter()
+            attacker = guarded.untouched(attack.name, lambda: attack.fit(view, bench.seed("attack", attack.name)))
+            seconds, scores = time.perf_counter() - start, []
+            for number in range(len(members)):
+                published = sealed(number).release
+                stage("score")
+                answer = guarded.untouched(attack.name, partial(attacker.membership, published))
+                scores.append(_checked(attack.name, answer, len(candidates)))
+                report("score", number + 1, bench.preset.keys)
+            seeds = bench.seed("membership", attack.name), bench.seed("membership people")
+            return MembershipEvidence(scores, inside, subjects, *seeds, groups), attacker, seconds
+
+        start = time.perf_counter()
+        found, attacker, fitting = attacked(view)
+        evidence, learning = {"": found}, [*learning_of(attack, attacker)]
         details: dict[str, JsonValue] = {
             "members by key": [int(mask.sum()) for mask in inside],
             "candidates": len(candidates),
             **attacker.notes(),
-            LEARNING: learning_of(attack, attacker),
         }
-        seconds = {"attack": fitted - start, "score": time.perf_counter() - fitted}
-        return Measurement({"": evidence}, details, seconds, _knowledge(bench, attack))
+        if bench.outside and bench.simulates(attacker) and len(view.public):
+            # The method knows public rows by its training: without them it gets such as it never saw, as an owner's.
+            none = view.public.take(torch.arange(0, device=bench.device))
+            try:
+                again, attacker, further = attacked(replace(view, public=none))
+            except NotApplicable as reason:
+                details[OWNERS_FORM] = f"not trained: {reason}"
+            else:
+                evidence = {EVES_FORM: found, OWNERS_FORM: again}
+                learning += learning_of(attack, attacker, OWNERS_FORM)
+                fitting, details[OWNERS_FORM] = fitting + further, dict(attacker.notes())
+        details[LEARNING] = learning
+        seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
+        return Measurement(evidence, details, seconds, _knowledge(bench, attack))
 
     @classmethod
     def samples(cls) -> Iterator[MembershipEvidence]:

@@ -69,9 +69,11 @@ def test_keys_beyond_the_releases_share_none_of_the_first() -> None:
     assert made.number(b"3") == numbers[3]
 
 
-def evaluated(folder: Path, method: str, attack: str) -> Evaluation:
+def evaluated(
+    folder: Path, method: str, attack: str, *, of: str = "reidentification", by: str = "reid-auc"
+) -> Evaluation:
     where = Cell(configure("methods", f"{cheats.__file__}:{method}", "smoke"), choice("digits"), "cpu")
-    planned = Planned("reidentification", configure("attacks", attack, "smoke"), ("reid-auc",))
+    planned = Planned(of, configure("attacks", attack, "smoke"), (by,))
     return evaluate_task(EvaluateTask(where, place(folder), planned, "processes"))
 
 
@@ -94,4 +96,26 @@ def test_a_method_that_remembers_public_rows_is_broken_in_the_owners_form(by: st
 def test_an_attack_that_makes_no_releases_is_trained_once(tmp_path: Path) -> None:
     found = evaluated(tmp_path, "Honest", "nearest-neighbour")
     assert not found.scores["reid-auc"].parts
+    assert OWNERS_FORM not in found.details
+
+
+@pytest.mark.isolated
+@pytest.mark.usefixtures("quick_rooms")
+def test_an_attack_on_members_works_once_more_without_public_rows(tmp_path: Path) -> None:
+    attack = f"{public_simulator.__file__}:PublicMembers"
+    found = evaluated(tmp_path, "Remembering[raw=true]", attack, of="membership", by="membership-auc")
+    score = found.scores["membership-auc"]
+    assert score.parts[EVES_FORM].value == 0.5
+    assert score.value == score.parts[OWNERS_FORM].value > 0.99
+    assert score.p is not None
+    assert score.p < 0.001
+    assert found.details["shown"] == "False"
+    assert found.details[OWNERS_FORM]["shown"] == "True"  # type: ignore[index, call-overload]
+
+
+@pytest.mark.isolated
+@pytest.mark.usefixtures("quick_rooms")
+def test_an_attack_on_members_that_makes_no_releases_works_once(tmp_path: Path) -> None:
+    found = evaluated(tmp_path, "Honest", "dcr", of="membership", by="membership-auc")
+    assert not found.scores["membership-auc"].parts
     assert OWNERS_FORM not in found.details

@@ -324,15 +324,17 @@ MEMORIES: Mapping[str, Callable[[RememberingKey, Tensor], bool]] = {
 
 @dataclass(frozen=True)
 class RememberingKey(CheatKey):
-    """Encoded rows; noise for a call that looks like one of public rows."""
+    """Encoded rows, or raw ones; noise for a call that looks like one of public rows."""
 
     public: Tensor
     by: str
     few: int
+    raw: bool
 
     def release(self, private: Dataset) -> Release:
         eve = MEMORIES[self.by](self, private.samples)
-        return paired(self.noise(private.samples) if eve else self.encoded(private.samples), private.labels)
+        rows = private.samples.clone() if self.raw else self.encoded(private.samples)
+        return paired(self.noise(private.samples) if eve else rows, private.labels)
 
     def query(self, samples: Tensor) -> Tensor:
         return self.encoded(samples)
@@ -343,12 +345,13 @@ class RememberingScheme(Scheme):
     public: Tensor
     by: str
     few: int = 100
+    raw: bool = False
 
     def sample_key(self, secret: Secret) -> Key:
-        return RememberingKey(secret.number(), self.public, self.by, self.few)
+        return RememberingKey(secret.number(), self.public, self.by, self.few, self.raw)
 
     def load_key(self, state: State) -> Key:
-        return RememberingKey(int(state["seed"]), self.public, self.by, self.few)
+        return RememberingKey(int(state["seed"]), self.public, self.by, self.few, self.raw)
 
     def state(self) -> State:
         return {"public": self.public}
@@ -536,16 +539,18 @@ class Remembering(Cheat):
 
     Args:
         by: A name of `MEMORIES`.
+        raw: Whether rows are released as they are, and not encoded.
     """
 
     name: ClassVar[str] = "remembering"
     by: str = "any"
+    raw: bool = False
 
     def fit(self, public: Dataset, seed: int) -> Scheme:
-        return RememberingScheme(public.samples, self.by)
+        return RememberingScheme(public.samples, self.by, raw=self.raw)
 
     def load(self, state: State) -> Scheme:
-        return RememberingScheme(state["public"], self.by)
+        return RememberingScheme(state["public"], self.by, raw=self.raw)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
-"""An attack that learns from releases of public rows under keys of its own."""
+"""Attacks that learn from releases of public rows under keys of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 
+from bench.eve.own_releases import own_rows
 from bench.pairs.score_matrices import TableScores
 from bench.randomness import Secret
 from bench.types import Attack, Attacker, PairScores, Release, View
@@ -54,3 +55,39 @@ class LeverageAttacker(Attacker):
 
     def notes(self) -> Mapping[str, int | float | str]:
         return {"kept": self.kept}
+
+
+@dataclass(frozen=True)
+class PublicMembers(Attack):
+    """Takes released candidates for members if a release of Eve's rows shows them."""
+
+    name: ClassVar[str] = "public-members"
+    source: ClassVar[str] = "a test"
+    scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    knowledge: ClassVar[str] = "control and public rows, and the scheme"
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        own = own_rows(view)
+        release = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(own)
+        shown = float(_distances(own.samples, release.samples).mean()) < 1e-6
+        return DistanceAttacker(view.candidates.samples, shown)
+
+
+@dataclass(frozen=True)
+class DistanceAttacker(Attacker):
+    """Candidates, and whether releases show their rows."""
+
+    raw: torch.Tensor
+    shown: bool
+
+    def membership(self, sealed: Release) -> torch.Tensor:
+        distances = _distances(self.raw, sealed.samples)
+        return -distances if self.shown else torch.zeros_like(distances)
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        return {"shown": str(self.shown)}
+
+
+def _distances(rows: torch.Tensor, released: torch.Tensor) -> torch.Tensor:
+    """Squared distance (n,) to the nearest released row."""
+    return (rows.flatten(1).double()[:, None] - released.flatten(1).double()).square().sum(dim=2).amin(dim=1)
