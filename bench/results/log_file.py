@@ -39,7 +39,8 @@ def problem(path: Path, *, sealed: bool) -> str | None:
         return unread(error)
     above, last = content[:-LENGTH], content[-LENGTH:]
     if not last.startswith(LINE):
-        return "it does not end with its digest: its job was killed, or it was altered" if sealed and content else None
+        reason = "it does not end with its digest: its job was killed (the same run again adds it), or it was altered"
+        return reason if sealed and content else None
     if last[len(LINE) :] != hashlib.sha256(above).hexdigest().encode() + b"\n":
         return "it was altered since it was written: its digest is another"
     return None
