@@ -271,15 +271,19 @@ def budget_plot(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Markup
 
 
 CURVE_WIDTH, CURVE_HEIGHT = 240, 60
+LEAST_RANGE = 0.05
 
 
 def learning_plot(curve: LearningCurve) -> Markup:
-    """One training's held-out figure by steps, from least to largest."""
+    """One training's held-out figure by steps.
+
+    Its height is the range of the figure, or `LEAST_RANGE` of its size: noise at chance shows as a level line.
+    """
     steps, values = zip(*curve.points, strict=True)
     low, high, last = min(values), max(values), max(steps[-1], 1)
-    room = high - low or 1.0
+    room = max(high - low, LEAST_RANGE * max(abs(low), abs(high))) or 1.0
     places = [
-        (2 + step / last * (CURVE_WIDTH - 4), CURVE_HEIGHT - 2 - (value - low) / room * (CURVE_HEIGHT - 4))
+        (2 + step / last * (CURVE_WIDTH - 4), CURVE_HEIGHT / 2 - (value - (low + high) / 2) / room * (CURVE_HEIGHT - 4))
         for step, value in curve.points
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

@@ -29,6 +29,7 @@ from leaderboard.board import rows
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import render
+from leaderboard.plots import learning_plot
 from leaderboard.repeat import command
 from leaderboard.site import Ledger, altered, build
 
@@ -558,5 +559,12 @@ def test_a_row_draws_the_learning_curves_of_its_attacks(write: Write, tmp_path: 
     text = page.read_text(encoding="utf-8")
     assert 'points="2.0,58.0 238.0,2.0"' in text
     assert "AUC on &lt;own&gt; keys" in text
-    assert "Did not converge: budget spent." in text
+    assert "Training: AUC on &lt;own&gt; keys, 0.75 after 50 steps. Did not converge (budget spent)." in text
     assert "&#34;figure&#34;" not in text
+
+
+def test_a_curve_at_chance_is_drawn_as_a_level_line() -> None:
+    losses = LearningCurve("loss", ((0, 4.16), (50, 4.15), (100, 4.16)), converged=True, reason="plateau")
+    points = str(learning_plot(losses)).split('points="')[1].split('"')[0]
+    heights = [float(point.split(",")[1]) for point in points.split()]
+    assert max(heights) - min(heights) < 5
