@@ -4,15 +4,18 @@ Source: design of this project. A mask may be incomplete: a border, a header or 
 pixels stay as they are at places that only the key knows, or raw numbers survive in low bits under noise. Such a leak
 is too small for distances, and learned attacks do not find it, because every key puts it elsewhere.
 
-Eve, the attacker, looks for it in two ways, in the released numbers and in their bit planes (`bench.rows.bit_planes`),
-each compared with the raw numbers and with the same plane of them:
+Eve, the attacker, looks for it in three ways; the first two in the released numbers and in their bit planes
+(`bench.rows.bit_planes`), each compared with the raw numbers and with the same plane of them:
 - Columns: a released coordinate is a raw one if its numbers are the same, as often, in whatever order the rows are; or
-  their order by size with its ties; or the numbers after a change of scale (`bench.rows.shared_columns`). Pixels may
-  stand anywhere. A row's score is the information in the levels that it shares with a candidate, over all such columns
-  jointly.
+  their order by size with its ties; or their counts, under other names; or the numbers after a change of scale
+  (`bench.rows.shared_columns`). Pixels may stand anywhere. A row's score is the information in the levels that it
+  shares with a candidate, over all such columns jointly.
 - In place: numbers of a released row that equal the candidate's at the same place, each weighed by how much oftener
   that happens for a row's own candidate than for others, under keys of Eve's own. The hole may be in other places in
   every row.
+- Near: a released coordinate is nearly a raw one, with small noise or rounded, if its distribution is
+  (`bench.rows.near_columns`). How near it must be, and how far its numbers are off, is learned under keys of Eve's own,
+  where she knows the links.
 
 Which looks count, and how much, is settled by the likelihood of the links of further keys of her own; a look without a
 sure gain there is left out. If none is left, all pairs tie, which is chance. A candidate's score is the log odds of its
@@ -31,6 +34,7 @@ from bench.eve.own_releases import own_release
 from bench.pairs.score_matrices import PosteriorScores
 from bench.progress import report
 from bench.rows.bit_planes import PLANES
+from bench.rows.near_columns import near_columns
 from bench.rows.shared_columns import shared_columns
 from bench.seeds import derive, drawn, generator
 from bench.types import Attack, Attacker, Parameter, Release, View
@@ -45,7 +49,12 @@ SURE = 4.0  # standard errors over rows
 LEAST = 1e-3  # nats a row
 ENOUGH = -0.02
 
-Kind = Literal["columns", "in place"]
+CLEAR = 6.0  # standard errors of a correlation along the links
+MISTAKEN = 0.1  # a near column's share of numbers that say nothing of the row
+QUIETEST = 1e-3  # of a raw column's deviation
+LEAST_DENSITY = 1e-30
+
+Kind = Literal["columns", "in place", "near"]
 Scores: TypeAlias = "Callable[[slice, slice], torch.Tensor]"
 
 
@@ -91,6 +100,8 @@ class Needle(Attack):
             for kind in ("columns", "in place")
             if (look := _learned(Look(kind, plane, both, self.columns), own[:half])) is not None
         ]
+        near = _near(Look("near", "values", True, self.columns), own[:half])
+        looks += [] if near is None else [near]
         return NeedleAttacker(flat(candidates, seed), _chosen(looks, own[half:]), seed)
 
 
@@ -112,8 +123,9 @@ class Look:
         plane: Of the released numbers.
         both: Compare with the same plane of the raw numbers, else with the raw numbers.
         columns: As of `Needle`.
-        weights: (p,) log odds of an equality in place; empty for columns.
+        weights: (p,) log odds of an equality in place; empty for other kinds.
         sharpness: Weight of the scores.
+        apart: Largest distance of near columns; `noise` is what their numbers are off. Both in deviations of a column.
     """
 
     kind: Kind
@@ -122,6 +134,8 @@ class Look:
     columns: int
     weights: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     sharpness: float = 1.0
+    apart: float = 0.0
+    noise: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.kind}, {self.plane}" + (" of both" if self.both and self.plane != "values" else "")
@@ -137,6 +151,8 @@ class Look:
     def scores(self, raw: torch.Tensor, released: torch.Tensor) -> Scores | None:
         """Scores of a block; None if nothing is shared."""
         a, b = self.sides(raw, released)
+        if self.kind == "near":
+            return _nearness(self, a, b)
         if self.kind == "columns":
             shared = shared_columns(a, b, self.columns)
             terms = [(each.raw_level, each.released_level, _information(each.raw_level)) for each in shared]
@@ -163,6 +179,62 @@ def _agreements(terms: Sequence[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
         return total
 
     return block
+
+
+def _near(look: Look, own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Look | None:
+    """The look with its distance and noise; None without a near column.
+
+    Columns count from the nearest on, as long as half of them follow the links.
+    """
+    apart, off = [], []
+    for raw, released in own:
+        near = near_columns(raw, released)
+        matched = raw[:, near.raw]
+        alike = torch.nn.functional.cosine_similarity(
+            matched - matched.mean(dim=0), released - released.mean(dim=0), dim=0
+        )
+        follows = (alike * len(raw) ** 0.5 > CLEAR) & near.apart.isfinite()
+        distance = (released - matched).square().mean(dim=0).sqrt() / near.deviation[near.raw].clamp_min(1e-30)
+        apart.append(near.apart)
+        off.append(torch.where(follows, distance, torch.inf))
+    distances, order = torch.cat(apart).sort()
+    errors = torch.cat(off)[order]
+    good = errors.isfinite()
+    enough = (2 * good.cumsum(0) >= torch.arange(1, len(good) + 1)).nonzero()
+    if not len(enough) or not bool(good.any()):
+        return None
+    last = int(enough[-1])
+    noise = float(errors[: last + 1][good[: last + 1]].median())
+    return replace(look, apart=float(distances[last]), noise=max(noise, QUIETEST))
+
+
+def _nearness(look: Look, raw: torch.Tensor, released: torch.Tensor) -> Scores | None:
+    """Log likelihood ratios of numbers near a candidate's, over near columns."""
+    near = near_columns(raw, released)
+    best = near.apart.argsort()[: look.columns]
+    chosen = best[near.apart[best] <= look.apart]
+    if not len(chosen):
+        return None
+    scale = look.noise * near.deviation[near.raw[chosen]]
+    pairs = list(zip((raw[:, near.raw[chosen]] / scale).T, (released[:, chosen] / scale).T, strict=True))
+    usual = [
+        torch.stack([_density(some, b).sum(dim=0) for some in torch.split(a, ROWS)]).sum(dim=0) / len(a)
+        for a, b in pairs
+    ]
+
+    def block(rows: slice, cols: slice) -> torch.Tensor:
+        total = torch.zeros(len(pairs[0][0][rows]), len(pairs[0][1][cols]), dtype=torch.float64)
+        for (a, b), mean in zip(pairs, usual, strict=True):
+            ratio = _density(a[rows], b[cols]) / mean[cols].clamp_min(LEAST_DENSITY)
+            total += (MISTAKEN + (1 - MISTAKEN) * ratio).log()
+        return total
+
+    return block
+
+
+def _density(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """(n, m) normal densities of differences, but for a factor."""
+    return (-0.5 * (a[:, None] - b).square()).exp()
 
 
 def _learned(look: Look, own: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Look | None:

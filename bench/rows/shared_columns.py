@@ -1,8 +1,10 @@
 """Columns of released rows that hold a column of raw rows.
 
-A released column is compared with all raw columns by what no order of rows changes. Three kinds of agreement count:
+A released column is compared with all raw columns by what no order of rows changes. Four kinds of agreement count:
 - "order": the pattern of ties among the sorted numbers is the same, from either end: any rising or falling function of
   a raw column keeps it. Patterns of less than `BITS` bits agree by chance, and do not count.
+- "counts": the numbers' counts are the same: any renaming of the numbers keeps them, such as a substitution cipher or a
+  mask that all rows share. Numbers that occur equally often stay one level.
 - "affine": the sorted numbers of columns without ties are the same after standardisation, up to their sign.
 - "values": most numbers of the released column are numbers of that raw column, as often; rows may be missing or hidden.
 A released column that fits several raw columns fits none, unless the one in its own place is among them.
@@ -40,7 +42,7 @@ class SharedColumn:
         raw_level: (n,) int64, the level of each raw number.
         released_level: (m,) int64, equal where the numbers agree; `ABSENT` for numbers that the raw column lacks.
         bits: Entropy of the raw column's levels.
-        kind: "order", "affine" or "values".
+        kind: "order", "counts", "affine" or "values".
     """
 
     raw: int
@@ -63,7 +65,10 @@ def shared_columns(raw: torch.Tensor, released: torch.Tensor, most: int | None =
     found = _by_pattern(a, b) if len(a) == len(b) else {}
     for column, match in _by_values(a, b, set(found)).items():
         found.setdefault(column, match)
-    bits = {column: _entropy(a[:, match]) for column, (match, _) in found.items()}
+    bits = {
+        column: _entropy(_counted(a[:, match]) if kind == "counts" else a[:, match])
+        for column, (match, kind) in found.items()
+    }
     chosen = sorted(found, key=lambda column: (-bits[column], column))[:most]
     return [
         _shared(a, b, found[column][0], column, found[column][1], bits[column]) for column in chosen if bits[column]
@@ -71,13 +76,14 @@ def shared_columns(raw: torch.Tensor, released: torch.Tensor, most: int | None =
 
 
 def _by_pattern(a: np.ndarray, b: np.ndarray) -> dict[int, tuple[int, str]]:
-    """Raw column and kind ("order", "-order", "affine", "-affine") by released column."""
-    ties, plain = dict[bytes, list[int]](), list[int]()
+    """Raw column and kind ("order", "-order", "counts", "affine", "-affine") by released column."""
+    ties, counts, plain = dict[bytes, list[int]](), dict[bytes, list[int]](), list[int]()
     for column, pattern, levels in _patterns(a):
         if levels == len(a):
             plain.append(column)
         elif _pattern_bits(len(a), levels) >= BITS:
             ties.setdefault(np.packbits(pattern).tobytes(), []).append(column)
+            counts.setdefault(_profile(pattern), []).append(column)
     found: dict[int, tuple[int, str]] = {}
     distinct: list[int] = []
     for column, pattern, levels in _patterns(b):
@@ -88,6 +94,9 @@ def _by_pattern(a: np.ndarray, b: np.ndarray) -> dict[int, tuple[int, str]]:
             match = _only(ties.get(np.packbits(shown).tobytes(), []), column)
             if match is not None and column not in found:
                 found[column] = match, kind
+        match = _only(counts.get(_profile(pattern), []), column)
+        if match is not None:
+            found.setdefault(column, (match, "counts"))
     if plain and distinct:
         found |= _by_standard(a, b, plain, distinct)
     return found
@@ -97,6 +106,18 @@ def _only(matches: list[int], column: int) -> int | None:
     if len(matches) == 1:
         return matches[0]
     return column if column in matches else None
+
+
+def _profile(pattern: np.ndarray) -> bytes:
+    """The sorted lengths of the runs of ties."""
+    ends = np.flatnonzero(np.concatenate(([True], pattern, [True])))
+    return np.sort(np.diff(ends)).tobytes()
+
+
+def _counted(column: np.ndarray) -> np.ndarray:
+    """How often each number stands in its column."""
+    _, level, counts = np.unique(column, return_inverse=True, return_counts=True)
+    return counts[level]
 
 
 def _pattern_bits(rows: int, levels: int) -> float:
@@ -206,7 +227,9 @@ def _entropy(column: np.ndarray) -> float:
 
 def _shared(a: np.ndarray, b: np.ndarray, match: int, column: int, kind: str, bits: float) -> SharedColumn:
     values, ours = np.unique(a[:, match], return_inverse=True)
-    if kind == "values":
+    if kind == "counts":
+        ours, theirs = _counted(a[:, match]), _counted(b[:, column])
+    elif kind == "values":
         place = np.searchsorted(values, b[:, column]).clip(max=len(values) - 1)
         theirs = np.where(values[place] == b[:, column], place, ABSENT)
     else:

@@ -122,6 +122,36 @@ def low_bits_of_bytes(rows, source):
     return (high + (rows * 255).round().remainder(16)) / 255
 
 
+def renamed(rows, source, count=9):
+    """Noise of bytes; raw grey levels under secret names at secret places."""
+    levels, noise = (rows * 255).round().long(), torch.randint(256, rows.shape, generator=source)
+    places, names = torch.randperm(rows.shape[1], generator=source)[:count], torch.randperm(256, generator=source)
+    noise[:, places] = names[levels[:, places]]
+    return noise.float() / 255
+
+
+def masked_low_bits(rows, source):
+    """Low four bits of the grey levels, changed by one mask of the key."""
+    mask = int(torch.randint(1, 16, (1,), generator=source))
+    high = 16 * torch.randint(16, rows.shape, generator=source)
+    return (high + ((rows * 255).round().long().remainder(16) ^ mask)) / 255
+
+
+def blurred_by_noise(rows, source, count=8):
+    """Raw columns elsewhere, with a little noise."""
+    noise = normal(rows, source)
+    here, there = (torch.randperm(rows.shape[1], generator=source)[:count] for _ in range(2))
+    noise[:, there] = rows[:, here] + 0.002 * torch.randn(len(rows), count, generator=source)
+    return noise
+
+
+def coarse(rows, source, count=12):
+    """Raw columns in steps of a 40th."""
+    noise, places = normal(rows, source), torch.randperm(rows.shape[1], generator=source)[:count]
+    noise[:, places] = (rows[:, places] * 40).round() / 40
+    return noise
+
+
 @pytest.mark.parametrize(
     "hides",
     [
@@ -134,6 +164,10 @@ def low_bits_of_bytes(rows, source):
         near_grey,
         low_byte,
         low_bits_of_bytes,
+        renamed,
+        masked_low_bits,
+        blurred_by_noise,
+        coarse,
     ],
 )
 def test_nearly_everybody_is_named_by_what_is_left_of_images(hides):

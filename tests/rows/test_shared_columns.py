@@ -92,3 +92,13 @@ def test_columns_with_most_bits_come_first_and_the_others_are_left_out():
     assert len(found) == 10
     assert all(one.raw >= 20 for one in found)
     assert all(late.bits <= early.bits for early, late in itertools.pairwise(found))
+
+
+def test_numbers_under_other_names_share_their_counts() -> None:
+    source = generator(4)
+    raw = torch.randint(200, (400, 8), generator=source).float()
+    names, order = torch.randperm(200, generator=source), torch.randperm(400, generator=source)
+    found = shared_columns(raw, names[raw[order].long()].float()[:, [5, 2]])
+    assert {(each.raw, each.released, each.kind) for each in found} == {(5, 0, "counts"), (2, 1, "counts")}
+    assert all(torch.equal(each.raw_level[order], each.released_level) for each in found)
+    assert not shared_columns(raw, torch.randint(200, (400, 8), generator=source).float())
