@@ -14,7 +14,7 @@ import torch
 from bench.evidence import SetEvidence
 from bench.rows.grouping import label_classes, labelled
 from bench.seeds import derive, generator
-from bench.statistics.bootstrap import ENDS
+from bench.statistics.bootstrap import central
 from bench.types import Column, Metric, NotApplicable, Score
 
 DRAWS = 999
@@ -102,7 +102,7 @@ def _chance(original: torch.Tensor, m: int, seed: int) -> torch.Tensor:
 
 
 def _score(value: torch.Tensor, null: torch.Tensor, n: int, note: str) -> Score:
-    low, high = torch.quantile(null, torch.tensor(ENDS, dtype=torch.float64)).tolist()
+    low, high = central(null)
     beyond = min(int((null >= value).sum()), int((null <= value).sum()))
     p = min(1.0, 2 * (1 + beyond) / (1 + len(null)))
     return Score(float(value), None, None, n, null=float(null.mean()), null_low=low, null_high=high, p=p, note=note)

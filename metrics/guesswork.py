@@ -14,7 +14,7 @@ import torch
 from bench.evidence import PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import derive, generator
-from bench.statistics.bootstrap import ENDS
+from bench.statistics.bootstrap import central
 from bench.statistics.confidence_intervals import LEVEL, over_keys
 from bench.statistics.order_statistics import median_limit, median_over_keys
 from bench.statistics.pair_statistics import (
@@ -225,8 +225,7 @@ def _success_at(evidence: PairEvidence, level: PairLevel, guesses: int) -> Score
         first_hit_within(guesses, counts.shape[0] * counts.shape[1], int(counts.linked.sum())) for counts in level.full
     )
     drawn = [_random_success(counts, guesses, derive(seed, number)) for number, counts in enumerate(level.full)]
-    ends = torch.quantile(torch.stack(drawn).mean(dim=0), torch.tensor(ENDS, dtype=torch.float64)).tolist()
-    chance = Chance(expected, *ends)
+    chance = Chance(expected, *central(torch.stack(drawn).mean(dim=0)))
     score = pair_score(
         evidence, level, figure, from_halves(evidence, level, figure, "share"), chance, better="lower", seed=seed
     )

@@ -14,7 +14,7 @@ import torch
 
 from bench.evidence import MembershipEvidence
 from bench.seeds import derive
-from bench.statistics.bootstrap import ENDS
+from bench.statistics.bootstrap import central
 from bench.statistics.confidence_intervals import at_least_binomial, never_certain, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
 from bench.statistics.pair_statistics import MEANS, one_sided
@@ -84,7 +84,7 @@ class MembershipAUC(Metric[MembershipEvidence]):
             for own, members in zip(ranks, evidence.members, strict=True)
         ]
         drawn = _exchanged_sums(shares, people, MEANS, seed)
-        null_low, null_high = torch.quantile(0.5 + drawn, torch.tensor(ENDS, dtype=torch.float64)).clamp(0, 1).tolist()
+        null_low, null_high = (min(1.0, max(0.0, end)) for end in central(0.5 + drawn))
         observed = sum(float(share[inside].sum()) for share, inside in zip(shares, people.members, strict=True))
         chosen = people.members.sum(dim=1).tolist()
         p = exchange_p(shares, observed, drawn, chosen=chosen)
@@ -263,7 +263,7 @@ def _tpr_score(
     figure = partial(membership_tpr, one_in=RATES[rate])
     resampled = replicates(evidence, rankings, figure)
     value, others = fmean(resampled.by_key), _fewest_others(evidence)
-    null_low, null_high = torch.quantile(null, torch.tensor(ENDS, dtype=torch.float64)).tolist()
+    null_low, null_high = central(null)
     p = one_sided(null, value, better="lower")
     if p <= 1 / (1 + len(null)):
         p = min(p, tail_bound(rankings, people, value, one_in=RATES[rate]))

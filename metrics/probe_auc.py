@@ -11,7 +11,7 @@ import torch
 
 from bench.evidence import ProbeEvidence, UtilityEvidence
 from bench.seeds import derive, generator
-from bench.statistics.bootstrap import ENDS
+from bench.statistics.bootstrap import central
 from bench.statistics.classification_scores import auc_score
 from bench.statistics.pair_statistics import one_sided
 from bench.types import Column, Metric, Score
@@ -69,7 +69,7 @@ def _score(evidence: UtilityEvidence) -> Score:
     dealt = [sums[torch.randperm(people, generator=random)[: max(1, people // 2)]].sum(dim=0) for _ in range(DRAWS)]
     total, marked = torch.stack(dealt).T
     draws = (total - marked * (marked + 1) / 2) / (marked * (m - marked))
-    low, high = torch.quantile(draws, torch.tensor(ENDS, dtype=torch.float64)).tolist()
+    low, high = central(draws)
     return replace(
         score, null=0.5, null_low=low, null_high=high, p=one_sided(draws, score.value, better="lower"), sides=1
     )

@@ -25,7 +25,7 @@ from bench.contract.replicates import Scale
 from bench.evidence import ExchangedAreas, PairEvidence, PairLevel
 from bench.pairs.sweep import PairCounts
 from bench.seeds import generator
-from bench.statistics.bootstrap import ENDS, ONE_EACH, draw_weights
+from bench.statistics.bootstrap import ONE_EACH, central, draw_weights
 from bench.statistics.confidence_intervals import with_interval
 from bench.types import Exchanges, Replicates, Score
 
@@ -186,17 +186,13 @@ def _bits(members: Bools) -> Integers:
 
 def chance_of_mean(draws: torch.Tensor, *, keys: int, mean: float, seed: int) -> Chance:
     """Null of a mean over `keys`, from draws (r,) of one."""
-    low, high = torch.quantile(
-        _by_keys(draws, keys, seed).mean(dim=1), torch.tensor(ENDS, dtype=torch.float64)
-    ).tolist()
-    return Chance(mean, low, high)
+    return Chance(mean, *central(_by_keys(draws, keys, seed).mean(dim=1)))
 
 
 def chance_of_median(draws: torch.Tensor, *, keys: int, seed: int) -> Chance:
     """Null of a median over `keys`, from draws (r,) of one."""
     medians = _by_keys(draws, keys, seed).quantile(0.5, dim=1)
-    low, high = torch.quantile(medians, torch.tensor(ENDS, dtype=torch.float64)).tolist()
-    return Chance(float(medians.mean()), low, high)
+    return Chance(float(medians.mean()), *central(medians))
 
 
 def _by_keys(draws: torch.Tensor, keys: int, seed: int) -> torch.Tensor:
