@@ -9,11 +9,12 @@ list of attacks, and each of them trained until it converged.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -40,6 +41,8 @@ LEARNED = frozenset({"relational", "contrastive", "moments", "surrogate"})
 PROFILE = "same-image"
 """Eve's knowledge in every run so far: her candidates are the images that the release was made from."""
 POWER = 0.8
+TRAINING = re.compile(r"\btraining [1-9][0-9]*")
+"""Names a training in the part of its learning curve."""
 BY_IMAGE, BY_PERSON, FIRST = "reid-auc", "patient-reid-auc", "top-1"
 
 
@@ -159,7 +162,12 @@ def idle(record: Record, metric: str = "") -> str:
         learned = any("held-out" in detail for detail in record.details)
         learned = learned or (record.attack is not None and _learns(record.attack.name))
         return f"{name} does not say if it converged" if learned else ""
-    return "" if all(curve.converged for curve in curves) else f"{name} did not converge"
+    if not all(curve.converged for curve in curves):
+        return f"{name} did not converge"
+    figure = record.scores[metric] if metric else cast("tuple[str, ScoreRecord]", primary(record))[1]
+    several = len({match.group() for curve in curves if (match := TRAINING.search(curve.part))}) > 1
+    unsaid = several and figure.replicates is not None and not figure.replicates.trainings
+    return f"{name} does not say which training attacked each key" if unsaid else ""
 
 
 def shown_curves(record: Record) -> tuple[LearningCurve, ...]:

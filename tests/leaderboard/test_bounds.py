@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,6 +62,23 @@ def joint(own: np.ndarray, others: np.ndarray) -> float:
     assert found is not None
     assert found.attacks == len(own)
     return found.p
+
+
+def test_several_trainings_support_a_bound_only_if_figures_say_which_attacked_each_key() -> None:
+    curves = [replace(CURVE, part=f"training {number}") for number in (1, 2)]
+    unsaid = attack("contrastive", 0.5, learned=curves)
+    records = panel_of(contrastive=unsaid)
+    found = bound(records, records)
+    assert isinstance(found, str)
+    assert "contrastive does not say which training attacked each key" in found
+    table = replicates(0.5).model_copy(update={"trainings": [0, 0, 0, 1, 1]})
+    figures = {**unsaid.scores, "reid-auc": figure(0.5, p=0.5, replicates=table)}
+    records = panel_of(contrastive=unsaid.model_copy(update={"scores": figures}))
+    wider = bound(records, records)
+    plain = bound(panel_of(), panel_of())
+    assert isinstance(wider, Bound)
+    assert isinstance(plain, Bound)
+    assert wider.area > plain.area
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.7, 1.0])
