@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from bench.runs.request import Request
 
 REASON = "the program bwrap (of the package bubblewrap) is not installed"
 THIEF = """
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 from dataclasses import dataclass
@@ -44,13 +46,14 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def thief(tmp_path: Path) -> tuple[str, Path]:
+def thief(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A method that leaves a trace when it is imported, and the trace."""
     file, trace = tmp_path / "thief.py", tmp_path / "trace"
     file.write_text(THIEF.format(trace=str(trace)))
     third_party.stand_in.cache_clear()
     interview.UNCONFINED.set(False)
-    return f"{file}:Thief", trace
+    yield f"{file}:Thief", trace
+    interview.UNCONFINED.set(True)
 
 
 def run(folder: Path, method: str, *more: str) -> int:

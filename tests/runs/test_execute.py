@@ -374,7 +374,7 @@ MODES = {
     flood: ("protocol", "more often"),
     other_kind: ("protocol", "no answer"),
     wrong_value: ("protocol", "no answer"),
-    never_ends: ("timed-out", "stopped after 3 s in which it neither computed"),
+    never_ends: ("timed-out", "stopped after 8 s in which it neither computed"),
     burns_in_a_child: ("timed-out", "stopped after"),
     unsendable: ("contract", "cannot be sent"),
     another_type: ("contract", ""),
@@ -389,7 +389,7 @@ MODES = {
 
 
 def test_every_way_to_break_a_job_is_one_bounded_outcome(job: Callable[..., Job]) -> None:
-    late = {"timed-out": 3.0}
+    late = {"timed-out": 8.0}  # a busy machine takes seconds to start a process
     jobs = [job(work, timeout=late.get(code, 3600)) for work, (code, _) in MODES.items()]
     found = run(*jobs, job(answer, {"x": 1}), at_a_time=4).found
     assert len(found) == len(MODES) + 1
