@@ -291,7 +291,7 @@ def _of_trainings(trainings: Sequence[int]) -> str:
     return ", of one training of the attack: what trainings vary is left out" if many else ""
 
 
-def these(trainings: Sequence[int]) -> str:
+def scope_of(trainings: Sequence[int]) -> str:
     """The scope of an interval over keys alone, in words."""
     return "of these people and trainings" if trainings else "of these people"
 
@@ -316,7 +316,7 @@ def over_keys(score: Score, keys: int) -> Score:
     """The score with the interval of `mid_p`, one try a key."""
     low, high = mid_p(score.value * keys, keys, 1 - LEVEL)
     rest = score.note.partition("; ")[2]
-    scope = these(() if score.replicates is None else score.replicates.trainings)
+    scope = scope_of(() if score.replicates is None else score.replicates.trainings)
     note = f"95 % interval over {keys} keys, {scope} (mid-P); {rest}"
     return replace(score, low=low, high=high, prediction_low=None, prediction_high=None, note=note)
 

@@ -8,7 +8,7 @@ from statistics import median
 
 import scipy
 
-from bench.statistics.confidence_intervals import these
+from bench.statistics.confidence_intervals import scope_of
 from bench.types import Score
 
 SURE = 0.95
@@ -72,7 +72,7 @@ def median_over_keys(score: Score, by_key: Sequence[float]) -> Score:
     of the former interval, is replaced.
     """
     bounds, keys = median_bounds(by_key), len(by_key)
-    scope = these(() if score.replicates is None else score.replicates.trainings)
+    scope = scope_of(() if score.replicates is None else score.replicates.trainings)
     note = f"{bounds.confidence:.1%} interval of the median over {keys} keys, {scope} (order statistics)"
     if not bounds.sure:
         note = (
