@@ -76,7 +76,7 @@ def mid_p(hits: float, trials: float, level: float) -> tuple[float, float]:
     and 1, as any bounds of few trials do. Hits may be fractional, as there.
 
     >>> [round(bound, 4) for bound in mid_p(5, 10, 0.025)]
-    [0.2124, 0.7876]
+    [0.212, 0.788]
     """
 
     if hits <= 0:
