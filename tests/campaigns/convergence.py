@@ -1,6 +1,6 @@
 """Convergence of learned attacks on every contender: a table of steps, ends, areas and seconds.
 
-`python tests/campaigns/convergence.py synth-cxr [--limit 200] [--preset first-look] [--keys 2] [--data-root FOLDER]`
+`python tests/campaigns/convergence.py synth-cxr [--limit 200] [--preset first-look] [--keys N] [--data-root FOLDER]`
 attacks each method that is no control with each attack that has a learning curve, in this process, without a sandbox.
 A row is printed as soon as it is known: steps and end of each training, its part if it has several, the ReID AUC over
 the keys with its p, and the seconds of the trainings. `--method` and `--attack` name others (repeatable); stored
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--attack", action="append", help=f"default: {', '.join(LEARNED)}")
     parser.add_argument("--preset", default="first-look")
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--keys", type=int, default=2)
+    parser.add_argument("--keys", type=int, help="default: the preset's")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-root", type=Path, action="append", default=[])
     parser.add_argument("--folder", type=Path, default=Path("results/convergence"))
