@@ -185,10 +185,11 @@ def test_trainings_never_narrow_an_interval_and_one_or_one_a_key_changes_nothing
 
 def test_the_part_of_trainings_is_that_of_a_table_by_hand() -> None:
     # Training means 1 and 5, within a deviation of root 2 about them: mean squares 16 and 2, size 2, half of it each.
+    # A quarter of the second is taken off the first.
     found = components(replicates([0.0, 2.0, 4.0, 6.0], [[1.0, 1.0]] * 4, trainings=[0, 0, 1, 1])).nested
     assert found is not None
     assert (found.trainings, found.keys_alone) == (2, 2.0)
-    assert found.trainings_alone == pytest.approx((16 - 2) / 2 / 2)
+    assert found.trainings_alone == pytest.approx((16 - 2 / 4) / 2 / 2)
 
 
 def test_trainings_survive_a_record_and_are_named_in_the_note() -> None:
