@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from bench.audit import canaries
 from bench.audit.game_plays import (
@@ -39,99 +38,18 @@ from bench.audit.game_plays import (
     Tosses,
     Values,
     clearest,
-    decisions,
     input_pairs,
     joined,
     usual,
 )
 from bench.audit.leak_statistics import learn
+from bench.audit.threshold_rules import Entry, Keys, Rule, Tried, numbers
 from bench.contract.mechanism import Mechanism
 from bench.evidence import Calls, CoinUse
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.statistics.epsilon_bounds import ideal_bound, ideal_guesses, lower_bound
+from bench.statistics.epsilon_bounds import ideal_bound, ideal_guesses
 from bench.types import Dataset, PrivacyClaim, Scheme
-
-HUGE = 1e300
-ENDS, BETWEEN, GAPS = 10, 24, 12  # candidate thresholds: at the ends, in between, in wide gaps
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A play and the statistic read there."""
-
-    play: Play
-    statistic: Statistic
-
-
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """A test of coins by two thresholds on sign x statistic.
-
-    A coin is called first above `high`, second below `low`; between, the test abstains. Its entries are played in turn.
-    """
-
-    entries: Sequence[Entry]
-    sign: int
-    low: float
-    high: float
-
-    @property
-    def inputs(self) -> str:
-        """Name of the game."""
-        return self.entries[0].play.name if len(self.entries) == 1 else f"{len(self.entries)} games by turns"
-
-    def calls(self, first: Coins, values: Values) -> Calls:
-        """Decisions on coins by their statistic."""
-        return decisions(first, self.sign * values > self.high, self.sign * values < self.low)
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """A statistic on releases of the choice: (k,) coins and values."""
-
-    entries: Sequence[Entry]
-    first: Coins
-    values: Values
-
-    def best(self, *, delta: float, confidence: float) -> tuple[float, Rule]:
-        """The largest lower bound of two thresholds, and its rule."""
-        cuts = [(*_cut(self.first, sign * self.values, delta=delta, confidence=confidence), sign) for sign in (1, -1)]
-        bound, low, high, sign = max(cuts, key=lambda cut: cut[0])
-        return bound, Rule(self.entries, sign, low, high)
-
-
-def numbers(statistic: Statistic, tosses: Tosses) -> Values:
-    """The statistic's values; NaN becomes 0."""
-    values: Values = statistic.of(tosses).to(torch.float64).nan_to_num(nan=0.0, posinf=HUGE, neginf=-HUGE).cpu().numpy()
-    return values
-
-
-def _cut(first: Coins, values: Values, *, delta: float, confidence: float) -> tuple[float, float, float]:
-    """(bound, low, high): the thresholds with the largest lower bound."""
-    cuts = _cuts(np.unique(values))
-    heads, tails = (np.sort(values[side]) for side in (first, ~first))
-    # Numbers of coins of either kind above and below every cut.
-    above = [len(side) - np.searchsorted(side, cuts, side="right") for side in (heads, tails)]
-    below = [np.searchsorted(side, cuts, side="left") for side in (heads, tails)]
-    correct = below[1][:, None] + above[0][None, :]
-    guesses = correct + below[0][:, None] + above[1][None, :]
-    bounds = lower_bound(correct, guesses, len(first), delta=delta, confidence=confidence)
-    bounds[cuts[:, None] > cuts[None, :]] = -np.inf
-    low, high = np.unravel_index(int(bounds.argmax()), bounds.shape)
-    return float(bounds[low, high]), float(cuts[low]), float(cuts[high])
-
-
-def _cuts(values: Values) -> Values:
-    """Candidate thresholds: halfway between values (unique, ascending), thinned out, and both ends."""
-    halves = values[:-1] / 2 + values[1:] / 2
-    if len(halves) > 2 * ENDS + GAPS + BETWEEN:
-        places = np.arange(len(halves))
-        inner = np.linspace(ENDS, len(halves) - ENDS - 1, BETWEEN).round().astype(np.int64)
-        wide = np.argsort(values[1:] / 2 - values[:-1] / 2)[-GAPS:]  # equal values are far from near ones
-        halves = halves[np.unique(np.concatenate((places[:ENDS], inner, wide, places[-ENDS:])))]
-    return np.concatenate(([-np.inf], halves, [np.inf]))
-
 
 CONFIDENCE = 0.95
 BOLD, SUSPICION, CAUTIOUS = 0.995, 0.99, 0.9999  # confidences of the bounds that choose a test
@@ -140,7 +58,9 @@ MOST_KNOWN = 8192  # releases whose noise is compared with that of others
 LEAST = 8  # rows per play
 LEAST_LEARNED = 24  # releases to learn from: half of them show both inputs but for one case in hundreds
 SURE_EVENTS = 3  # rare events of one direction that decide the choice
-FINALISTS, RARE = 4, 2  # candidates that are tried again: by their bounds, and by rare events
+FINALISTS, RARE = 4, 2  # games that are tried again by their bounds, and candidates by rare events
+STATISTICS = 6  # of a game, tried again
+FIRST_KEYS, FINAL_KEYS = 2, 4  # keys of a game at least, when it is tried first and again
 POOLED = (
     "nearest number",
     "nearest code",
@@ -270,27 +190,34 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
     releases than it was found on; otherwise it has the largest bound at a confidence that a few lucky guesses
     cannot reach.
     """
-    candidates: list[Tried] = []
+    tried: list[Tried] = []
     share = max(LEAST, trials // 2 // len(plays))
     for number, play in enumerate(plays):
         statistics = _statistics(play, share // 3, f"learn {number}")
-        if not statistics:
-            continue
-        first, values = _values(play, statistics, max(LEAST, share - share // 3), f"try {number}")
-        candidates += [Tried([Entry(play, item)], first, row) for item, row in zip(statistics, values, strict=True)]
+        if statistics:
+            rows = max(LEAST, share - share // 3, FIRST_KEYS * play.size)
+            first, keys, values = _values(play, statistics, rows, f"try {number}")
+            tried += [
+                Tried([Entry(play, item)], first, row, keys) for item, row in zip(statistics, values, strict=True)
+            ]
     for name in POOLED:
-        parts = [item for item in candidates if item.entries[0].statistic.name == name]
+        parts = [
+            item for item in tried
+            if item.entries[0].statistic.name == name and item.entries[0].play.size <= max(SET, plays[0].size)
+        ]  # fmt: skip
         if len(parts) > 1:
-            entries = [part.entries[0] for part in parts]
-            pooled = (np.concatenate([getattr(part, column) for part in parts]) for column in ("first", "values"))
-            candidates.append(Tried(entries, *pooled))
-    final = []
-    for number, item in enumerate(_finalists(candidates, delta=claim.delta)):
-        rule = item.best(delta=claim.delta, confidence=BOLD)[1]
-        whole = _more(item, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
-        if (events := _events(whole)) is not None:
+            pooled = Tried([part.entries[0] for part in parts], *(np.empty(0, kind) for kind in (bool, float, int)))
+            for part in parts:
+                pooled = pooled.with_more(part.first, part.values, part.keys)
+            tried.append(pooled)
+    final: list[tuple[float, Tried]] = []
+    for number, game in enumerate(_finalists(tried, delta=claim.delta)):
+        wholes = _more(game, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
+        if (events := next(filter(None, map(_events, wholes)), None)) is not None:
             return events
-        final.append((_bound(rule, whole, delta=claim.delta), whole))
+        for item, whole in zip(game, wholes, strict=True):
+            rule = item.best(delta=claim.delta, confidence=BOLD)[1]
+            final.append((whole.bound(rule, delta=claim.delta, confidence=SUSPICION), whole))
     bound, best = max(final, key=lambda item: item[0])
     if bound > claim.epsilon:
         return best.best(delta=claim.delta, confidence=BOLD)[1]
@@ -306,35 +233,36 @@ def _events(tried: Tried, least: int = SURE_EVENTS) -> Rule | None:
     return rule if calls.guesses >= least and calls.correct == calls.guesses else None
 
 
-def _finalists(candidates: Sequence[Tried], *, delta: float) -> list[Tried]:
-    """Candidates with rare events, and the best by bold and cautious bounds."""
-    rare = [item for item in candidates if _events(item, least=1) is not None]
+def _finalists(tried: Sequence[Tried], *, delta: float) -> list[list[Tried]]:
+    """The best games, each with its best statistics: by rare events, by bold and cautious bounds."""
+    rare = [item for item in tried if _events(item, least=1) is not None]
     rare = sorted(rare, key=lambda item: -np.count_nonzero(item.values) / len(item.values))[:RARE]
-    chosen: list[Tried] = []
-    for confidence, most in ((BOLD, FINALISTS - 1), (CAUTIOUS, FINALISTS)):
-        order = sorted(candidates, key=lambda candidate: -candidate.best(delta=delta, confidence=confidence)[0])
-        chosen += [candidate for candidate in order if not any(candidate is other for other in (*rare, *chosen))][
-            : max(0, most - len(chosen))
-        ]
-    return rare + chosen
+    bold, cautious = (
+        {id(item): item.best(delta=delta, confidence=confidence)[0] for item in tried}
+        for confidence in (BOLD, CAUTIOUS)
+    )
+    chosen: dict[tuple[Play, ...], list[Tried]] = {}
+    for bounds, most in ((bold, FINALISTS - 1), (cautious, FINALISTS)):
+        order = sorted(tried, key=lambda item: -bounds[id(item)])
+        for item in order:
+            game = tuple(entry.play for entry in item.entries)
+            if game not in chosen and len(chosen) < most:
+                same = [other for other in order if tuple(entry.play for entry in other.entries) == game]
+                chosen[game] = same[:STATISTICS]
+    return [[item] for item in rare] + list(chosen.values())
 
 
-def _more(candidate: Tried, rows: int, purpose: str) -> Tried:
-    """The candidate on additional releases."""
-    coins, values = [candidate.first], [candidate.values]
-    for number, entry in enumerate(candidate.entries):
-        fresh = _values(
-            entry.play, [entry.statistic], max(LEAST, rows // len(candidate.entries)), f"{purpose} {number}"
+def _more(game: Sequence[Tried], rows: int, purpose: str) -> list[Tried]:
+    """Statistics of one game on the same additional releases."""
+    entries = [item.entries for item in game]
+    for number, same in enumerate(zip(*entries, strict=True)):
+        play = same[0].play
+        least = FINAL_KEYS * play.size if len(entries[0]) == 1 else LEAST
+        first, keys, values = _values(
+            play, [entry.statistic for entry in same], max(least, rows // len(entries[0])), f"{purpose} {number}"
         )
-        coins.append(fresh[0])
-        values.append(fresh[1][0])
-    return Tried(candidate.entries, np.concatenate(coins), np.concatenate(values))
-
-
-def _bound(rule: Rule, releases: Tried, *, delta: float) -> float:
-    """Lower bound of a rule on releases that include its own."""
-    calls = rule.calls(releases.first, releases.values)
-    return float(lower_bound(calls.correct, calls.guesses, calls.trials, delta=delta, confidence=SUSPICION))
+        game = [item.with_more(first, row, keys) for item, row in zip(game, values, strict=True)]
+    return list(game)
 
 
 def _guesses(claim: PrivacyClaim, trials: int) -> int:
@@ -359,7 +287,7 @@ def count(rule: Rule, trials: int) -> Calls:
 def _fresh(rule: Rule, trials: int) -> Iterator[tuple[Coins, Values]]:
     """Coins and values of fresh releases, by the rule's entries."""
     for number, entry in enumerate(rule.entries):
-        first, values = _values(
+        first, _, values = _values(
             entry.play, [entry.statistic], max(LEAST, trials // len(rule.entries)), f"count {number}"
         )
         yield first, values[0]
@@ -378,12 +306,15 @@ def _statistics(play: Play, most: int, purpose: str) -> list[Statistic]:
     return play.learn(training, spare)
 
 
-def _values(
-    play: Play, statistics: Sequence[Statistic], rows: int, purpose: str
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
-    """(k,) coins and (s, k) values of `rows` fresh releases."""
+def _values(play: Play, statistics: Sequence[Statistic], rows: int, purpose: str) -> tuple[Coins, Keys, Values]:
+    """Coins (k,), numbers of keys (k,) and values (s, k) of `rows` fresh releases."""
     parts = [
-        (tosses.first.cpu().numpy(), np.stack([numbers(statistic, tosses) for statistic in statistics]))
+        (
+            tosses.first.cpu().numpy(),
+            tosses.keys.numpy(),
+            np.stack([numbers(statistic, tosses) for statistic in statistics]),
+        )
         for tosses in play.toss(rows, purpose)
     ]
-    return np.concatenate([coins for coins, _ in parts]), np.concatenate([values for _, values in parts], axis=1)
+    coins, keys, values = zip(*parts, strict=True)
+    return np.concatenate(coins), np.concatenate(keys), np.concatenate(values, axis=1)

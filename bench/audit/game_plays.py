@@ -51,6 +51,12 @@ class Tosses:
     first: torch.Tensor
     release: Release
     beside: torch.Tensor | None = None
+    key: torch.Tensor | None = None
+
+    @property
+    def keys(self) -> torch.Tensor:
+        """Numbers (k,) int64 of the coins' keys."""
+        return torch.arange(len(self.first)) if self.key is None else self.key
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +77,8 @@ class Play(ABC):
     name: str
     known: int = 0
     """Releases to learn from, if more than usual."""
+    size: int = 1
+    """Rows or images under a key."""
 
     @abstractmethod
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
@@ -119,23 +127,29 @@ class RowPlay(Play):
         """True if every coin has a key of its own."""
         return self.layout == "alone" or self.owner.single
 
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Coins under a key."""
+        if self.alone:
+            return 1
+        size = SIZES.get(self.layout, SET) if self.owner.size == SET else self.owner.size
+        return size // 2 if self.layout == "beside its twin" and size > SET else size  # two rows a coin
+
     def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
         """Statistics of `bench.audit.leak_statistics`."""
         return self.learners(self, seen, spare)
 
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
         """`count` coins, or as many more as fill the last set."""
-        size = SIZES.get(self.layout, SET) if self.owner.size == SET else self.owner.size
-        if self.layout == "beside its twin" and size > SET:
-            size //= 2  # of the two rows each
-        per, count = (1, min(count, ONE_BY_ONE)) if self.alone else (size, -(-count // size) * size)
-        first = self.owner.coins(count, purpose)
-        yield from gathered(self._sets(first, per, purpose))
+        size = self.size
+        first = self.owner.coins(min(count, ONE_BY_ONE) if self.alone else -(-count // size) * size, purpose)
+        yield from gathered(self._sets(first, size, purpose))
 
     def _sets(self, first: torch.Tensor, per: int, purpose: str) -> Iterator[Tosses]:
         for start in range(0, len(first), per):
             report(purpose, start, len(first))
-            yield self._released(first[start : start + per], self.owner.key(purpose, start))
+            part = first[start : start + per]
+            yield replace(self._released(part, self.owner.key(purpose, start)), key=torch.full((len(part),), start))
 
     def _released(self, first: torch.Tensor, key: Key) -> Tosses:
         rows = 1 - first.long().to(self.pair.first.samples.device)
@@ -186,6 +200,7 @@ def joined(parts: Sequence[Tosses]) -> Tosses:
         torch.cat([part.first for part in parts]),
         Release(torch.cat([part.release.samples for part in parts]), torch.cat(labels) if labels else None, None),
         torch.cat(beside) if len(beside) == len(parts) else None,
+        torch.cat([part.keys for part in parts]),
     )
 
 
@@ -216,6 +231,11 @@ class PixelPlay(Play):
 
     name = "every pixel dark or bright"
 
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Images under a key."""
+        return self.owner.size
+
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
         """`count` images, fewer if they are large."""
         shape = self.row.samples.shape[1:]
@@ -234,7 +254,7 @@ class PixelPlay(Play):
             release = released(self.owner.key(purpose, start), rows)
             if release.samples.shape[2:] != samples.shape[2:]:
                 raise NotApplicable("a released image has another size than the raw one")
-            yield Tosses(part.flatten(), release)
+            yield Tosses(part.flatten(), release, key=torch.full((part.numel(),), start))
 
     def learn(self, seen: Tosses, spare: Tosses) -> list[Statistic]:
         """Pixel values, alone and minus the image mean; nearness to the inputs."""

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from bench.audit.distinguishing_game import LEAST, Entry, Rule, Tried, _cut, _cuts, choose, count, numbers
+from bench.audit.distinguishing_game import LEAST, choose, count
 from bench.audit.game_plays import Play, Statistic, Tosses
+from bench.audit.threshold_rules import Entry, Rule, Tried, _cut, _cuts, independent_share, numbers
 from bench.evidence import Calls
 from bench.statistics.epsilon_bounds import lower_bound
 from bench.types import PrivacyClaim, Release
@@ -73,11 +74,51 @@ def test_decisions_are_counted_by_coin_and_threshold() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_statistic_that_separates_all_coins_gives_the_largest_bound_in_either_direction(sign: int) -> None:
     first = np.arange(40) % 2 == 0
-    bound, rule = Tried([], first, sign * first.astype(np.float64)).best(delta=0.0, confidence=0.9)
+    bound, rule = Tried([], first, sign * first.astype(np.float64), np.arange(40)).best(delta=0.0, confidence=0.9)
     assert bound == float(lower_bound(40, 40, 40, delta=0.0, confidence=0.9))
     assert rule.sign == sign
     calls = rule.calls(first, sign * first.astype(np.float64))
     assert (calls.correct, calls.guesses) == (40, 40)
+
+
+def test_rows_under_one_key_count_as_one_if_they_share_its_noise_and_in_full_if_they_do_not() -> None:
+    random = np.random.default_rng(0)
+    first, keys = np.arange(400) % 2 == 0, np.repeat(np.arange(4), 100)
+    shared, own = random.standard_normal(4)[keys] + first, random.standard_normal(400)
+    assert independent_share(first, shared, keys) == pytest.approx(8 / 400)  # of every key and coin one
+    assert independent_share(first, own, keys) > 0.5
+    assert independent_share(first, shared, np.arange(400)) == 1
+    assert independent_share(first, own, np.zeros(400, dtype=np.int64)) == 2 / 400
+    assert independent_share(first, first.astype(np.float64), keys) == 1  # equal under all keys
+
+
+def test_a_bound_of_rows_that_share_noise_is_that_of_their_keys() -> None:
+    first, keys = np.arange(400) % 2 == 0, np.repeat(np.arange(4), 100)
+    values = np.array([1.0, 3.0, 5.0, 7.0])[keys] + 10 * first
+    tried = Tried([], first, values, keys)
+    bound, rule = tried.best(delta=0.0, confidence=0.9)
+    assert bound == pytest.approx(float(lower_bound(8, 8, 8, delta=0.0, confidence=0.9)))
+    assert tried.bound(rule, delta=0.0, confidence=0.9) == pytest.approx(bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered(Shown):
+    """Two values under a key, one for each coin; which is higher is up to the key."""
+
+    size = 64
+
+    def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
+        for number in range(-(-count // self.size)):
+            first = torch.arange(self.size) % 2 == 0
+            flipped = bool(np.random.default_rng([number, len(purpose), *map(ord, purpose)]).integers(2))
+            rows = (first ^ flipped).float()[:, None]
+            yield Tosses(first, Release(rows, None, None), key=torch.full((self.size,), number))
+
+
+def test_a_game_whose_keys_hold_many_rows_does_not_crowd_out_a_weak_one() -> None:
+    weak = Shown("weak", errors=0.2)
+    rule = choose([Clustered(str(number)) for number in range(6)] + [weak], CLAIM, trials=400)
+    assert {entry.play for entry in rule.entries} == {weak}
 
 
 def test_values_that_cannot_be_computed_say_nothing() -> None:
