@@ -346,6 +346,13 @@ class Calls:
         """Right guesses."""
         return self.hits + self.rejections
 
+    @property
+    def sides(self) -> Literal["both", "first", "second"]:
+        """Inputs that are guessed at all."""
+        if not self.misses + self.rejections:
+            return "first"
+        return "both" if self.hits + self.false_alarms else "second"
+
 
 @dataclass(frozen=True, eq=False)
 class AuditEvidence:
@@ -358,6 +365,7 @@ class AuditEvidence:
         one_run: All coins lie in one release, and the number of guesses was fixed beforehand.
         games: Names of all games played to choose the test.
         coins: Use of the coins: "replace" a row by another, or "include" it.
+        runs: Independent releases, each with the same number of coins and guesses; 1 if all coins count together.
         black_box: Calls of a weaker game, one run too, on the publication alone; None without such a game.
         reach: Bound that the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
         noise: "holds" if the noise follows the mechanism and no number is used twice; "unread" if it is hidden.
@@ -370,6 +378,7 @@ class AuditEvidence:
     games: tuple[str, ...] = ()
     noise: Noise = "unread"
     coins: CoinUse = "replace"
+    runs: int = 1
     black_box: Calls | None = None
     reach: float | None = None
 

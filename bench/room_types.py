@@ -90,6 +90,8 @@ class PrivacyClaim:
     neighbours: str = "replaced"
     units: int = 1
     family: str = "any"
+    sampling_rate: Optional[float] = None
+    steps: Optional[int] = None
 
 
 class Stream:

@@ -179,10 +179,12 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
     privacy_claim = PrivacyClaim(
         claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units,
         family=cast("Literal['any', 'Gaussian']", details.get("family", "any")),
+        sampling_rate=cast("float | None", details.get("sampling_rate")),
+        steps=cast("int | None", details.get("steps")),
     )  # fmt: skip
     games = tuple(str(name) for name in cast("list[object]", details["games"]))
     one_run, noise = bool(details["one_run"]), cast(Noise, details["noise"])
-    # Earlier records lack these three: their coins replaced rows, in one game.
+    # Earlier records lack these: their coins replaced rows, in one game.
     coins = cast(CoinUse, details.get("coins", "replace"))
     weaker, reach = cast("Mapping[str, object] | None", details.get("black_box")), details.get("reach")
     black_box = None if weaker is None else _calls(weaker)
@@ -193,7 +195,7 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
     def figure(confidence: float) -> ScoreRecord:
         evidence = AuditEvidence(
             privacy_claim, calls, confidence, one_run=one_run, games=games, noise=noise, coins=coins,
-            black_box=black_box, reach=reach,
+            runs=_count(details, "runs") if "runs" in details else 1, black_box=black_box, reach=reach,
         )  # fmt: skip
         return score_record(metric(evidence), better=metric.better, unit=metric.unit)
 

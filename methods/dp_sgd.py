@@ -228,6 +228,7 @@ class DPSGDScheme(SecretScheme):
     def claim(self) -> PrivacyClaim:
         """The budget; the training's noise is calibrated to it."""
         method = self.method
+        rate, steps = method.course().sampled()
         own = (
             f"1 / (10 n) for n training rows, {private_training.MOST_DELTA:g} at most"
             if method.delta is None
@@ -249,6 +250,8 @@ class DPSGDScheme(SecretScheme):
             ),
             neighbours="added",
             family="Gaussian",
+            sampling_rate=rate,
+            steps=steps,
         )
 
     def accounts(self, rows: int) -> Mapping[str, float]:

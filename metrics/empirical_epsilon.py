@@ -14,30 +14,42 @@ little: only its guesses count.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from bench.evidence import AuditEvidence
+from bench.evidence import AuditEvidence, Calls
 from bench.statistics.confidence_intervals import upper_proportion
-from bench.statistics.epsilon_bounds import gaussian_bound, lower_bound, one_run_bound
+from bench.statistics.epsilon_bounds import family_of, gaussian_bound, lower_bound, one_run_bound
 from bench.types import Column, Metric, Score
 
 MOST = 60.0  # an exponent that is still finite
 CHECKED = {"holds": 1.0, "fails": 0.0}
 
 
-def shown(evidence: AuditEvidence, correct: int, guesses: int) -> float:
-    """The lower bound from that many correct guesses of so many."""
-    trials, claim, confidence = evidence.calls.trials, evidence.claim, evidence.confidence
+def shown(evidence: AuditEvidence, calls: Calls, runs: int = 1) -> float:
+    """The lower bound from these decisions, of so many independent releases."""
+    claim, confidence = evidence.claim, evidence.confidence
+    correct, guesses, trials = calls.correct, calls.guesses, calls.trials
     # If neighbours differ by one row more or less, two inputs that replace each other are two steps apart.
     steps = 2 if claim.neighbours == "added" and evidence.coins == "replace" else 1
     if evidence.one_run:
         return one_run_bound(
-            correct, guesses, trials, delta=claim.delta, confidence=confidence, steps=steps, family=claim.family
-        )
+            correct, guesses, trials, delta=claim.delta, confidence=confidence, steps=steps,
+            family=family_of(claim) if steps == 1 else claim.family, sides=calls.sides, runs=runs,
+        )  # fmt: skip
     # What group privacy makes of delta is taken at the claimed epsilon: the claim is what the bound is held against.
     delta = claim.delta if steps == 1 else min(1.0, claim.delta * (1 + math.exp(min(claim.epsilon, MOST))))
     return float(lower_bound(correct, guesses, trials, delta=delta, confidence=confidence)) / steps
+
+
+def _ceiling(evidence: AuditEvidence, trials: int) -> float:
+    """The bound if every coin is guessed rightly, 0 at least.
+
+    Of a private training also if only the included rows are: a row that no step samples leaves no trace.
+    """
+    firsts = trials // 2
+    every, included = Calls(trials, firsts, firsts, 0, 0, trials - firsts), Calls(trials, firsts, firsts, 0, 0, 0)
+    return max(0.0, shown(evidence, every), shown(evidence, included) if evidence.claim.steps else 0.0)
 
 
 def _upper_end(evidence: AuditEvidence) -> float:
@@ -71,7 +83,7 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
         "if Gaussian" is the bound for a mechanism whose noise is Gaussian, if delta is above 0.
         """
         calls, confidence = evidence.calls, evidence.confidence
-        bound = shown(evidence, calls.correct, calls.guesses)
+        bound = shown(evidence, calls, evidence.runs)
         high = _upper_end(evidence)
         note = (
             f"lower bound on ε with {100 * confidence:g} % confidence; the upper end, as sure, is that of what this "
@@ -87,20 +99,19 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
 
 def _parts(evidence: AuditEvidence) -> dict[str, Score]:
     calls, claim = evidence.calls, evidence.claim
-    most = shown(evidence, calls.trials, calls.trials)
-    parts = {"ceiling": Score(max(most, 0.0), None, None, calls.trials, note="all guesses made, and correct")}
+    parts = {
+        "ceiling": Score(
+            _ceiling(evidence, calls.trials), None, None, calls.trials, note="all guesses made, and correct"
+        )
+    }
     if evidence.reach is not None:
         note = "the bound that the best test is expected to show of a mechanism that has just the claimed epsilon"
         parts["reach"] = Score(max(evidence.reach, 0.0), None, None, calls.trials, note=note)
     if evidence.black_box is not None:
-        weaker = replace(evidence, calls=evidence.black_box)
         number = evidence.black_box.trials
-        bound, most = (
-            shown(weaker, evidence.black_box.correct, evidence.black_box.guesses),
-            shown(weaker, number, number),
-        )
+        bound, most = shown(evidence, evidence.black_box), _ceiling(evidence, number)
         parts["black-box"] = Score(max(bound, 0.0), None, None, number, note="from the publication alone")
-        parts["black-box ceiling"] = Score(max(most, 0.0), None, None, number, note="all guesses made, and correct")
+        parts["black-box ceiling"] = Score(most, None, None, number, note="all guesses made, and correct")
     if evidence.games:
         parts["games"] = Score(len(evidence.games), None, None, calls.trials, note="; ".join(evidence.games))
     if evidence.noise in CHECKED:

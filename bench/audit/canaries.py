@@ -9,9 +9,10 @@ guesses are fixed on separate trainings.
 
 White-box games read the noisy sum of every step (`Key.private_steps`), black-box games the publication alone.
 
-Differences: a training sees canaries alone. Coins of several trainings count together: the set of all publications is
-as private in each coin as one is. The number of rows is public by the claims audited here, and varies with the coins;
-guesses rest on ranks, and read nothing from that number.
+Differences: a training sees canaries alone; if coins decide which, one more is always among them, so that none is
+empty. Coins of several trainings count together, for the set of all publications is as private in each coin as one is;
+or the same number of guesses of each training, for trainings are independent. The number of rows is public by the
+claims audited here, and varies with the coins; guesses rest on ranks, and read nothing from that number.
 """
 
 from __future__ import annotations
@@ -33,25 +34,31 @@ from bench.progress import report
 from bench.randomness import Secret
 from bench.rows.row_sets import joined
 from bench.seeds import derive, generator
-from bench.statistics.epsilon_bounds import coins_needed, one_run_bound
+from bench.statistics.epsilon_bounds import family_of, one_run_bound
+from bench.statistics.epsilon_reach import coins_needed
 from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, PrivateStep, Scheme
 
 EACH, MOST_EACH = 64, 512  # canaries per training: of black-box games; of white-box games at most
-NUMBERS_EACH = 16  # gradient numbers per canary, at least
+NUMBERS_EACH = 32  # gradient numbers per canary, at least
 LEAST_EACH = 4
 BLACK_BOX = 512  # coins of a black-box game beside a white-box one
 CHOICE, LEAST_CHOICE = 1 / 8, 256  # coins of the choice: a share of those counted, and the fewest
 SHARES = tuple(0.5**power for power in range(1, 9))  # candidate guesses of either kind, as shares of all coins
+MOST_APART = 32  # guesses of a training that counts by itself
 
 
 @dataclass(frozen=True, eq=False)
 class Guess:
-    """A statistic, and the shares of coins guessed first and second."""
+    """A statistic, and the shares of coins guessed first and second.
+
+    Shares are of all coins, or of every training's, if these count `apart`.
+    """
 
     name: str
     of: Callable[[Reading], torch.Tensor]
     top: float
     bottom: float
+    apart: bool = False
 
     def sides(self, coins: int) -> tuple[int, int]:
         """Numbers of guesses of either kind, one at least."""
@@ -91,37 +98,48 @@ class Canaries(ABC):
 
     @property
     def each(self) -> int:
-        """Canaries per training."""
+        """Coins per training."""
         return EACH
 
     def coins(self, confidence: float) -> int:
         """Coins to count: as many as a claim needs, in whole trainings."""
         claim = self.claim
-        needed = coins_needed(claim.epsilon, delta=claim.delta, confidence=confidence, family=claim.family)
+        needed = coins_needed(
+            claim.epsilon, delta=claim.delta, confidence=confidence, family=family_of(claim), each=self.each
+        )
         return self.each * max(1, min(-(-needed // self.each), self.most // self.each))
 
     def choose(self, secret: Secret, coins: int, *, confidence: float) -> Guess:
         """Statistic and number of guesses with the largest bound expected of `coins`."""
         runs = self._runs(secret, -(-max(LEAST_CHOICE, round(CHOICE * coins)) // self.each))
+        statistics = self.statistics(runs)
         tried = []
-        for name, of in self.statistics(runs):
-            for top, bottom in [*((share, share) for share in SHARES), *_one_sided()]:
-                guess = Guess(name, of, top, bottom)
-                calls = _calls(runs, guess)
-                # One standard deviation is taken off, for it is the best of many.
-                right = calls.correct / calls.guesses
-                right -= ((right * (1 - right) + 0.25 / calls.guesses) / calls.guesses) ** 0.5
-                guesses = sum(guess.sides(coins))
-                bound = self.bound(int(max(right, 0) * guesses), guesses, coins, confidence=confidence)
-                # If nothing is shown at all, the surest sign of anything counts.
-                tried.append((bound, (calls.correct / calls.guesses - 0.5) * calls.guesses**0.5, guess))
+        for top, bottom, apart in self._shapes(coins):
+            guesses = [Guess(name, of, top, bottom, apart) for name, of in statistics]
+            counted = [_calls(runs, guess) for guess in guesses]
+            best = max(range(len(guesses)), key=lambda number: counted[number].correct)
+            calls, guess = counted[best], guesses[best]
+            # One standard deviation is taken off, for it is the best of many.
+            right = calls.correct / calls.guesses
+            right -= ((right * (1 - right) + 0.25 / calls.guesses) / calls.guesses) ** 0.5
+            parts = coins // self.each if apart else 1
+            whole = parts * sum(guess.sides(coins // parts))
+            bound = one_run_bound(
+                int(max(right, 0) * whole), whole, coins, delta=self.claim.delta, confidence=confidence,
+                family=family_of(self.claim), sides=calls.sides, runs=parts,
+            )  # fmt: skip
+            # If nothing is shown at all, the surest sign of anything counts.
+            tried.append((bound, (calls.correct / calls.guesses - 0.5) * calls.guesses**0.5, guess))
         return max(tried, key=lambda one: one[:2])[2]
 
-    def bound(self, correct: int, guesses: int, coins: int, *, confidence: float) -> float:
-        """The lower bound on epsilon."""
-        return one_run_bound(
-            correct, guesses, coins, delta=self.claim.delta, confidence=confidence, family=self.claim.family
-        )
+    def _shapes(self, coins: int) -> Iterator[tuple[float, float, bool]]:
+        """Shares of first and second guesses, of all coins or of every training's."""
+        for share in SHARES:
+            shapes = (share, share), (share, 0.0), (0.0, share)
+            yield from ((*shape, False) for shape in shapes)
+            most = round(share * self.each)
+            if family_of(self.claim) != "any" and coins > self.each and 1 <= most <= MOST_APART // 2:
+                yield from ((*shape, True) for shape in shapes)
 
     def count(self, secret: Secret, guess: Guess, coins: int) -> Calls:
         """Decisions on fresh trainings."""
@@ -134,17 +152,21 @@ class Canaries(ABC):
         report("canaries", number, count)
         first, second = self.rows(number)
         coins = secret.stream("coins", number).integers(2, len(first)).bool()
-        if not bool(coins.any()):
-            coins[0] = True  # an empty training is no training; of 4 coins 1 in 16 is such
+        coins[-1] |= self.included
         both = joined(first, second)
         of_two = torch.arange(len(first)) + len(first) * (~coins).long()
         places = coins.nonzero()[:, 0] if self.included else of_two
         key = self.scheme.sample_key(secret.derive("key", number))
-        return Run(coins, self.read(key, both.take(places.to(both.samples.device)), first, second))
+        reading = self.read(key, both.take(places.to(both.samples.device)), first, second)
+        tossed = slice(len(coins) - self.included)
+        return Run(coins[tossed], reading[:, tossed])
 
     @abstractmethod
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
-        """Every canary's two rows; the second is unused if canaries are omitted."""
+        """Every canary's two rows; the second is unused if canaries are omitted.
+
+        If coins decide which are included, the last is always.
+        """
 
     @abstractmethod
     def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
@@ -169,10 +191,11 @@ class ClassifierCanaries(Canaries):
         public = self.public
         if public.labels is None:
             raise NotApplicable(f"a published classifier is audited by labels, and {public.name} has none")
-        samples = _corners(public, self.each, derive(0, "canaries", number))
+        count = self.each + self.included
+        samples = _corners(public, count, derive(0, "canaries", number))
         k = public.labels.shape[1]
-        first, second = (torch.zeros(self.each, k, device=samples.device) for _ in range(2))
-        order = torch.arange(self.each, device=samples.device)
+        first, second = (torch.zeros(count, k, device=samples.device) for _ in range(2))
+        order = torch.arange(count, device=samples.device)
         if public.exclusive:
             first[order, order % k] = 1
             second[order, (order + 1) % k] = 1
@@ -232,7 +255,7 @@ class RowCanaries(Canaries):
     @property
     def each(self) -> int:
         """As many as the public rows allow."""
-        return max(2, min(EACH, len(self.public) // 2))
+        return max(2, min(EACH, len(self.public) // 2)) - self.included
 
     def rows(self, number: int) -> tuple[Dataset, Dataset]:
         """Two random halves of some public rows, with the first's labels."""
@@ -304,14 +327,12 @@ def _corners(public: Dataset, count: int, seed: int) -> torch.Tensor:
     return torch.where(coins, high, low)
 
 
-def _one_sided() -> Iterator[tuple[float, float]]:
-    for share in SHARES:
-        yield share, 0.0
-        yield 0.0, share
-
-
 def _calls(runs: Sequence[Run], guess: Guess) -> Calls:
     """Decisions: coins with the highest values first, with the lowest second."""
-    coins = np.concatenate([run.coins.numpy() for run in runs])
-    values = np.concatenate([guess.of(run.reading).numpy() for run in runs])
-    return clearest(coins, values, *guess.sides(len(coins)))
+    coins = [run.coins.numpy() for run in runs]
+    values = [guess.of(run.reading).numpy() for run in runs]
+    if guess.apart:
+        parts = [clearest(*part, *guess.sides(len(part[0]))) for part in zip(coins, values, strict=True)]
+        return Calls(*(sum(getattr(part, name) for part in parts) for name in Calls.__dataclass_fields__))
+    whole = np.concatenate(coins), np.concatenate(values)
+    return clearest(*whole, *guess.sides(len(whole[0])))

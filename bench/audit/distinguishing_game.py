@@ -48,7 +48,8 @@ from bench.contract.mechanism import Mechanism
 from bench.evidence import Calls, CoinUse
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.statistics.epsilon_bounds import ideal_bound, ideal_guesses
+from bench.statistics.epsilon_bounds import Family, family_of
+from bench.statistics.epsilon_reach import ideal_bound, ideal_guesses
 from bench.types import Dataset, PrivacyClaim, Scheme
 
 CONFIDENCE = 0.95
@@ -76,7 +77,8 @@ class Played:
     """The result of an audit: counted decisions, and the games behind them.
 
     Below the first threshold a coin is called second, above the other first; None for no such call. `coins` says if
-    coins replace rows or include them; `black_box` are the calls of a weaker game on the publication alone; `reach` is
+    coins replace rows or include them; `runs` are the releases whose guesses count by themselves, 1 if all count
+    together; `black_box` are the calls of a weaker game on the publication alone; `reach` is
     the bound that the best test is expected to show of a mechanism that has just the claimed epsilon.
     """
 
@@ -87,6 +89,7 @@ class Played:
     games: tuple[str, ...]
     one_run: bool = False
     coins: CoinUse = "replace"
+    runs: int = 1
     black_box: Calls | None = None
     reach: float | None = None
 
@@ -115,7 +118,7 @@ def audit(
         calls = count_clearest(rule, trials, guesses)
         return Played(
             calls, rule.inputs, rule.entries[0].statistic.name, (None, None), tuple(play.name for play in plays),
-            one_run=True, reach=_reach(claim, calls.trials),
+            one_run=True, reach=_reach(claim, calls.trials, claim.family),
         )  # fmt: skip
     calls = count(rule, trials)
     edges = [None if abs(edge) == np.inf else rule.sign * edge for edge in (rule.low, rule.high)]
@@ -127,7 +130,7 @@ def audit(
 
 def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Secret) -> Played:
     """The first game's calls, a second's being those of the black-box game."""
-    calls, names = [], []
+    calls, names, runs = [], [], 1
     for number, game in enumerate(games):
         here = secret if number == 0 else secret.derive("black-box")
         stage(f"choose guesses: {game.name}")
@@ -136,19 +139,20 @@ def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Se
         stage(f"count its calls: {game.name}")
         calls.append(game.count(here.derive("count"), guess, coins))
         names.append(guess.name)
+        runs = coins // game.each if guess.apart and number == 0 else runs
     first = games[0]
     return Played(
         calls[0], first.name, names[0], (None, None), tuple(game.name for game in games), one_run=True,
-        coins="include" if first.included else "replace", black_box=calls[1] if len(calls) > 1 else None,
-        reach=_reach(claim, calls[0].trials),
+        coins="include" if first.included else "replace", runs=runs, black_box=calls[1] if len(calls) > 1 else None,
+        reach=_reach(claim, calls[0].trials, family_of(claim), each=first.each),
     )  # fmt: skip
 
 
-def _reach(claim: PrivacyClaim, coins: int) -> float | None:
+def _reach(claim: PrivacyClaim, coins: int, family: Family, *, each: int | None = None) -> float | None:
     """The bound expected of the best test; None for an infinite claim."""
     if math.isinf(claim.epsilon):
         return None
-    return ideal_bound(claim.epsilon, coins, delta=claim.delta, confidence=CONFIDENCE, family=claim.family)
+    return ideal_bound(claim.epsilon, coins, delta=claim.delta, confidence=CONFIDENCE, family=family, each=each)
 
 
 def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> list[Play]:

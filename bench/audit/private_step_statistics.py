@@ -18,7 +18,7 @@ from bench.rows.row_sets import joined
 from bench.types import Dataset, Key, PrivateStep
 
 Reading: TypeAlias = "torch.Tensor"  # (s, k) float64, s numbers of each of k canaries
-RIDGES = (0.1, 1.0, 10.0)  # noise against the canaries' own variance; the method's is unknown
+RIDGES = (1.0, 10.0, 100.0)  # noise against the canaries' own variance; the method's is unknown
 WIDTH = 1 + len(RIDGES)  # numbers of a step
 TINY = 1e-12
 

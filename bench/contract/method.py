@@ -33,7 +33,7 @@ class PrivateStep:
     """A private training's step, as its claim's proof lets Eve see it.
 
     Args:
-        total: (d,) noisy sum of the rows' clipped gradients, in any unit that all steps share.
+        total: (d,) noisy sum of the rows' clipped gradients, in any unit that steps of all trainings share.
         gradients: (k, d) gradients of the probes at the weights before the step, unclipped.
         clip: Largest length of a row's gradient in the sum, as stated.
     """

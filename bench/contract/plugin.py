@@ -40,6 +40,7 @@ class Plugin(ABC):
 
 
 MOST_UNITS = 2**31 - 1
+MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class PrivacyClaim:
         units: In how many units they differ at most, 1 to `MOST_UNITS`.
         family: "Gaussian" if the mechanism is a composition of Gaussian noise, which audits then bound more tightly;
             "any" says nothing of its trade-off function.
+        sampling_rate, steps: Of a private training: every row is in each of its steps, `MOST_STEPS` at most, with this
+            probability in (0, 1], and the noise alone decides epsilon. None, the default, says nothing of either.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -69,11 +72,22 @@ class PrivacyClaim:
     neighbours: Literal["replaced", "added"] = "replaced"
     units: int = 1
     family: Literal["any", "Gaussian"] = "any"
+    sampling_rate: float | None = None
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         one_of(("any", "Gaussian"), family=self.family)
         if self.family == "Gaussian" and not 0 < self.delta < 1:
             raise ValueError(f"delta of a Gaussian mechanism must be between 0 and 1, got {self.delta}")
+        if (self.sampling_rate is None) != (self.steps is None):
+            raise ValueError(f"sampling_rate and steps belong together, got {self.sampling_rate} and {self.steps}")
+        within(1e-6, 1, sampling_rate=self.sampling_rate)
+        within(1, MOST_STEPS, steps=self.steps)
+        if self.steps is not None and (self.family, self.neighbours) != ("Gaussian", "added"):
+            raise ValueError(
+                "steps of a private training need family Gaussian and neighbours added, "
+                f"got {self.family} and {self.neighbours}"
+            )
         positive(epsilon=self.epsilon, derived=self.derived)
         within(0, 1, delta=self.delta)
         one_of(("replaced", "added"), neighbours=self.neighbours)

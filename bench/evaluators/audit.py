@@ -49,7 +49,7 @@ class Audit(Evaluator[Workbench]):
         noise, checks = noise_of(bench.for_eve(scheme), bench.private if bench.outside else bench.public)
         evidence = AuditEvidence(
             claim, played.calls, CONFIDENCE, one_run=played.one_run, games=played.games, noise=noise,
-            coins=played.coins, black_box=played.black_box, reach=played.reach,
+            coins=played.coins, runs=played.runs, black_box=played.black_box, reach=played.reach,
         )  # fmt: skip
         return Measurement(
             {"": evidence},
@@ -61,6 +61,8 @@ class Audit(Evaluator[Workbench]):
                 "noise_checks": checks,
                 "confidence": CONFIDENCE,
                 "family": claim.family,
+                "sampling_rate": claim.sampling_rate,
+                "steps": claim.steps,
             },
             {"audit": audited - start, "noise checks": time.perf_counter() - audited},
             {"knowledge": "the method and both inputs, one of them released; the key's random numbers are unknown"},
@@ -90,6 +92,7 @@ def _game_details(played: Played) -> dict[str, JsonValue]:
         "first_above": played.thresholds[1],
         "one_run": played.one_run,
         "coins": played.coins,
+        "runs": played.runs,
         "black_box": None if played.black_box is None else asdict(played.black_box),
         "reach": played.reach,
         "games": list(played.games),

@@ -66,6 +66,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
 CLAIM: Mapping[str, tuple[type, ...]] = {
     "unit": (str,), "epsilon": (int, float), "delta": (int, float), "assumptions": (str,), "basis": (str,),
     "derived": (int, float, type(None)), "neighbours": (str,), "units": (int,), "family": (str,),
+    "sampling_rate": (int, float, type(None)), "steps": (int, type(None)),
 }  # fmt: skip
 """What the fields of a claim may be."""
 

@@ -89,6 +89,10 @@ class PrivateCourse:
         share = SHARE if self.batch is None else min(1.0, self.batch / rows)
         return delta, share, max(1, round(self.epochs / share))
 
+    def sampled(self) -> tuple[float, int] | tuple[None, None]:
+        """Sampling rate and steps for any number of rows; None if they depend on it."""
+        return (None, None) if self.batch is not None else self.sampling(1)[1:]
+
 
 @dataclass(frozen=True, eq=False)
 class Watch:
@@ -147,7 +151,7 @@ def train_privately(
             optimiser.step()
             if watch is not None and gradients is not None and number + 1 == len(parts):
                 total = torch.cat([weight.grad.detach().flatten() for weight in optimiser.params])
-                watch.see(PrivateStep(total, gradients, course.clip_norm))
+                watch.see(PrivateStep(total * optimiser.expected_batch_size, gradients, course.clip_norm))
             optimiser.zero_grad()
         report("dp-sgd, step", step + 1, steps)
     optimiser.check()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import scipy
 
-from bench.statistics.confidence_intervals import RARE, lower_proportion, upper_proportion
+from bench.statistics.confidence_intervals import lower_proportion, upper_proportion
+from bench.statistics.sampled_gaussian import SampledGaussian, Sides
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from bench.types import PrivacyClaim
 
 Rates: TypeAlias = "NDArray[np.float64]"
 SPARED = 0.1
@@ -23,10 +28,19 @@ MOST_GAUSSIAN = 400.0  # above the epsilon of that mu at any delta from 1e-100
 EXACT = 1e-6
 COSTLY = 0.05
 """Coins x delta above which theorem 5.2 pays much for delta."""
-LEAST_COINS, MOST_COINS = 512, 8192
-WANTED = 0.55
-Family: TypeAlias = Literal["any", "Gaussian"]
-"""Trade-off functions of a mechanism: any, or those of Gaussian privacy alone."""
+HALVINGS = 14
+MOST_GUESSES = 512  # of each of several runs: their time grows with the square
+FINER = 1.01  # ratio of neighbouring noises of `SampledGaussian`
+LEAST_SIGNAL, NOISES = 1e-3, 1100  # sampling rate x root of the steps / noise of the first one; their number
+Family: TypeAlias = 'Literal["any", "Gaussian"] | SampledGaussian'
+"""Trade-off functions of a mechanism: any, those of Gaussian privacy, or of a private training with any noise."""
+
+
+def family_of(claim: PrivacyClaim) -> Family:
+    """Trade-off functions of mechanisms as claimed."""
+    if claim.sampling_rate is None or claim.steps is None:
+        return claim.family
+    return SampledGaussian(claim.sampling_rate, claim.steps)
 
 
 def lower_bound(
@@ -64,9 +78,10 @@ def lower_bound(
 
 
 def one_run_bound(
-    correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1, family: Family = "any"
-) -> float:
-    """Lower bound on epsilon from guesses at coins in one release.
+    correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1, family: Family = "any",
+    sides: Sides = "both", runs: int = 1,
+) -> float:  # fmt: skip
+    """Lower bound on epsilon from guesses at coins in one release, or in independent ones.
 
     Minus infinity if nothing is shown.
 
@@ -74,43 +89,50 @@ def one_run_bound(
     (Dong, Roth and Su 2022, corollary 1). The guesses refute a trade-off function by the recursion of Mahloujifar,
     Melis and Chaudhuri 2024, Auditing f-differential privacy in one run (algorithm 3, two inputs a coin).
 
+    Family `SampledGaussian`: the same by the trade-off functions of a private training; epsilon at delta of the least
+    noise that is not refuted.
+
+    With several runs, that recursion bounds the chance of every number of right guesses in one run. The sum over runs
+    is then no larger than a sum of independent numbers of that distribution.
+
     Family "any": Steinke, Nasr and Jagielski 2023, theorem 5.2: under (epsilon, delta)-differential privacy in each of
     m coins, v or more of r guesses are correct with a probability of at most f(v) + 2 m delta max_i (f(v - i) - f(v)) /
     i, where f is the upper tail of a binomial number of r and e^epsilon / (1 + e^epsilon). If m delta is above
     `COSTLY` and at most half of the coins are guessed, that recursion with the trade-off function of (epsilon, delta)
     takes its place, because it is tighter there.
 
-    The number of guesses is fixed beforehand in both.
+    The number of guesses is fixed beforehand in all of them, and of every run.
 
     Args:
         correct, guesses, coins: v, r and m.
-        delta, confidence: As in `lower_bound`; delta is above 0 for family "Gaussian".
+        delta, confidence: As in `lower_bound`; delta is above 0 for all families but "any".
         steps: Neighbour steps between the two inputs of a coin: 2 if it replaces a row and neighbours differ by one
             added or removed row. By group privacy such inputs are (2 epsilon, (1 + e^epsilon) delta)-indistinguishable,
-            or 2 mu-Gaussian private.
+            or 2 mu-Gaussian private. 1 for a `SampledGaussian`.
         family: Trade-off functions that the mechanism may have.
+        sides: "first" or "second" if only coins of that side are guessed: half of the coins fall on it, so that as many
+            right guesses are a larger share of them. Families other than "any" count it.
+        runs: Independent runs, each with the same number of coins and of guesses, `MOST_GUESSES` at most; 1 for family
+            "any".
 
     >>> round(one_run_bound(49, 64, 512, delta=1e-5, confidence=0.95, family="Gaussian"), 3)
     0.999
     """
     if steps not in (1, 2):
         raise ValueError(f"steps must be 1 or 2, got {steps}")
+    if runs < 1 or guesses % runs or coins % runs:
+        raise ValueError(f"coins and guesses must be multiples of the runs, got {coins}, {guesses} and {runs}")
+    if runs > 1 and guesses > MOST_GUESSES * runs:
+        raise ValueError(f"guesses of each of several runs are at most {MOST_GUESSES}, got {guesses // runs}")
     if not guesses:
         return -math.inf
-    if family == "Gaussian":
+    if family != "any":
         if not 0 < delta < 1:
             raise ValueError(f"delta of a Gaussian private mechanism must be between 0 and 1, got {delta}")
-        mu = _largest(
-            lambda mu: _refuted(
-                lambda rate: float(scipy.special.ndtr(scipy.special.ndtri(rate) - mu)),
-                correct,
-                guesses,
-                coins,
-                confidence,
-            ),
-            most=MOST_MU,
-        )
-        return gaussian_epsilon(mu / steps, delta) if mu > 0 else -math.inf
+        counts = correct, guesses, coins
+        return _family_bound(family, counts, delta=delta, confidence=confidence, steps=steps, sides=sides, runs=runs)
+    if runs != 1:
+        raise ValueError(f"coins of mechanisms of any family count in one run, got {runs} runs")
 
     def refuted(epsilon: float) -> bool:
         wide = delta if steps == 1 else delta * (1 + math.exp(epsilon))
@@ -118,13 +140,46 @@ def one_run_bound(
             return _refuted(_reverse(epsilon * steps, wide), correct, guesses, coins, confidence)
         return _one_run_p(correct, guesses, coins, epsilon * steps, wide) <= 1 - confidence
 
-    return _largest(refuted)
+    return largest(refuted)
+
+
+def _family_bound(
+    family: Literal["Gaussian"] | SampledGaussian, counts: tuple[int, int, int], *, delta: float, confidence: float,
+    steps: int, sides: Sides, runs: int,
+) -> float:  # fmt: skip
+    """Epsilon of the last member of a family that (right guesses, guesses, coins) refute."""
+    correct, guesses, coins = counts
+
+    def refuted(size: float) -> bool:
+        if runs == 1:
+            return _refuted(_least_wrong(family, size, sides), correct, guesses, coins, confidence)
+        chances = _chances(family, size, sides, guesses // runs, coins // runs)
+        return _sum_tail(np.array(chances), runs, correct) <= 1 - confidence
+
+    if family == "Gaussian":
+        mu = largest(refuted, most=MOST_MU)
+        return gaussian_epsilon(mu / steps, delta) if mu > 0 else -math.inf
+    if steps != 1:
+        raise ValueError(f"coins include rows of a private training, one step apart, got {steps} steps")
+    first = bisect.bisect_left(
+        range(noises(family, delta)), True, key=lambda number: not refuted(noise_of(family, number))
+    )
+    return family.epsilon(noise_of(family, first - 1), delta) if first else -math.inf
+
+
+def _least_wrong(family: Literal["Gaussian"] | SampledGaussian, size: float, sides: Sides) -> Callable[[float], float]:
+    """Least shares of wrong guesses, by the share of right ones, at this mu or noise."""
+    if family != "Gaussian":
+        return family.least_wrong(size, sides)
+    share = 1.0 if sides == "both" else 0.5
+    return lambda right: share * float(scipy.special.ndtr(scipy.special.ndtri(min(1.0, right / share)) - size))
 
 
 def _refuted(reverse: Callable[[float], float], correct: int, guesses: int, coins: int, confidence: float) -> bool:
     """True if so many right guesses have chance below 1 - confidence.
 
-    `reverse` maps a detection rate to the least false-alarm rate that the trade-off function allows for it.
+    `reverse` maps the share of coins guessed rightly to the least share guessed wrongly that the trade-off function
+    allows for it.
     """
     level = 1 - confidence
     # Shares of coins guessed wrongly and rightly, if at least so many guesses are right with probability `level`.
@@ -136,6 +191,42 @@ def _refuted(reverse: Callable[[float], float], correct: int, guesses: int, coin
         if right + wrong > guesses / coins:
             return True
     return False
+
+
+@lru_cache(maxsize=4096)
+def _chances(
+    family: Literal["Gaussian"] | SampledGaussian, size: float, sides: Sides, guesses: int, coins: int
+) -> tuple[float, ...]:
+    """Chances of 0 to `guesses` right guesses in one run, of a number that no run's exceeds in distribution."""
+    reverse, tails = _least_wrong(family, size, sides), [1.0]
+    for correct in range(1, guesses + 1):
+        low, high = 0.0, tails[-1]
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _refuted(reverse, correct, guesses, coins, 1 - middle) else (middle, high)
+        tails.append(high)
+    return tuple(here - beyond for here, beyond in zip(tails, [*tails[1:], 0.0], strict=True))
+
+
+def _sum_tail(chances: Rates, count: int, least: int) -> float:
+    """Chance that the sum of `count` independent numbers is at least `least`."""
+    most = (len(chances) - 1) * count
+    size = scipy.fft.next_fast_len(most + 1)
+    whole = scipy.fft.irfft(scipy.fft.rfft(chances, size) ** count, size)
+    return float(whole[least : most + 1].sum())
+
+
+def noise_of(family: SampledGaussian, number: int) -> float:
+    """Noise multiplier of a number below `noises`, from much noise to little."""
+    return family.rate * math.sqrt(family.steps) / (LEAST_SIGNAL * FINER**number)
+
+
+@cache
+def noises(family: SampledGaussian, delta: float) -> int:
+    """Number of noise multipliers tried: those of an epsilon up to `MOST_EPSILON`."""
+    return bisect.bisect_left(
+        range(NOISES), True, key=lambda number: family.epsilon(noise_of(family, number), delta) > MOST_EPSILON
+    )
 
 
 def _reverse(epsilon: float, delta: float) -> Callable[[float], float]:
@@ -156,63 +247,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         )
         return float(tails[0]) - tails[1] > delta
 
-    return max(_largest(exceeds, most=MOST_GAUSSIAN), 0.0)
-
-
-def ideal_bound(epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any") -> float:
-    """Bound expected of the best attacker at this epsilon, coins being independent."""
-    return ideal_guesses(epsilon, coins, delta=delta, confidence=confidence, family=family)[0]
-
-
-def ideal_guesses(
-    epsilon: float, coins: int, *, delta: float, confidence: float, family: Family = "any"
-) -> tuple[float, int]:
-    """Bound expected of that attacker, and her number of clearest coins.
-
-    Of all coins, halves, quarters and so on to 1/256, the number with the largest bound.
-    """
-    tried = []
-    mu = _largest(lambda mu: gaussian_epsilon(mu, delta) < epsilon, most=MOST_MU) if family == "Gaussian" else 0.0
-    for power in range(9):
-        guesses = coins >> power
-        if not guesses:
-            break
-        # A statistic is N(0, 1) or N(mu, 1); half of the guesses lie in either tail of the mixture.
-        if family == "Gaussian":
-            edge = _largest(lambda x, share=1 / 2**power: _tail(x, mu) > share / 2, most=MOST_MU)  # type: ignore[misc]
-            edge = max(edge, 0.0)
-            right = float(scipy.special.ndtr(mu / 2 - edge)) / (
-                float(scipy.special.ndtr(mu / 2 - edge)) + float(scipy.special.ndtr(-mu / 2 - edge))
-            )
-        else:
-            right = float(scipy.special.expit(epsilon))
-        correct = math.floor(right * guesses)
-        bound = one_run_bound(correct, guesses, coins, delta=delta, confidence=confidence, family=family)
-        tried.append((bound, guesses))
-    return max(tried)
-
-
-def _tail(edge: float, mu: float) -> float:
-    """Share of coins beyond `edge` from the two normal distributions' middle."""
-    return float(scipy.special.ndtr(mu / 2 - edge) + scipy.special.ndtr(-mu / 2 - edge)) / 2
-
-
-def coins_needed(epsilon: float, *, delta: float, confidence: float, family: Family = "any") -> int:
-    """Fewest coins, a power of two, to judge a claim of epsilon.
-
-    They can show more than epsilon and are expected to show `WANTED` of it. The first is said of the ceiling, the bound
-    if every coin is guessed rightly, at the confidence of a verdict; the second of the best attacker on a mechanism
-    of this very epsilon. `MOST_COINS` if so many do not.
-    """
-    coins = LEAST_COINS
-    while coins < MOST_COINS:
-        ceiling = one_run_bound(coins, coins, coins, delta=delta, confidence=max(confidence, 1 - RARE), family=family)
-        if ceiling > epsilon and ideal_bound(
-            epsilon, coins, delta=delta, confidence=confidence, family=family
-        ) >= WANTED * epsilon:  # fmt: skip
-            break
-        coins *= 2
-    return coins
+    return max(largest(exceeds, most=MOST_GAUSSIAN), 0.0)
 
 
 def _one_run_p(correct: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
@@ -247,7 +282,7 @@ def gaussian_bound(
     return gaussian_epsilon(float(scipy.special.ndtri(hit_rate) - scipy.special.ndtri(alarm_rate)), delta)
 
 
-def _largest(refuted: Callable[[float], bool], *, most: float = MOST_EPSILON) -> float:
+def largest(refuted: Callable[[float], bool], *, most: float = MOST_EPSILON) -> float:
     """Largest refuted number up to `most` by bisection; minus infinity if none."""
     if not refuted(0.0):
         return -math.inf

@@ -13,7 +13,8 @@ from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
 from bench.evidence import AuditEvidence
 from bench.randomness import Secret
 from bench.seeds import generator
-from bench.statistics.epsilon_bounds import MOST_COINS, one_run_bound
+from bench.statistics.epsilon_bounds import one_run_bound
+from bench.statistics.epsilon_reach import MOST_COINS
 from bench.types import Classifier, Dataset, Key, NotApplicable, PrivacyClaim, Release, Scheme, State
 from metrics.empirical_epsilon import EmpiricalEpsilon
 

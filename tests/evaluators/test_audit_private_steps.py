@@ -149,7 +149,7 @@ def test_the_steps_of_a_real_training_are_its_noisy_sums_and_the_training_stays_
         )
     assert torch.equal(flat(nets[0]), flat(nets[1]))
     (step,) = seen
-    assert torch.allclose(before - flat(nets[1]), 0.5 * step.total, atol=1e-6)
+    assert torch.allclose(before - flat(nets[1]), 0.5 * step.total / len(data), atol=1e-6)
     torch.manual_seed(0)
     net = private_cnn((1, 6, 6), 1, width=4)
     for row in range(3):

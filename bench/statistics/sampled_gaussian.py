@@ -1,0 +1,183 @@
+"""Trade-off functions of Poisson-sampled Gaussian steps, from their privacy loss.
+
+A private training adds Gaussian noise to sums of clipped gradients of sampled rows. Every step is
+(1 - q) N(0, s^2) + q N(1, s^2) with a row, and N(0, s^2) without it, of the sampling rate q and the noise multiplier s.
+The loss of all steps is the sum of theirs, a convolution (Koskela, Jaelkoe and Honkela 2020). Losses rounded up to a
+grid are those of steps that are easier to tell apart, losses rounded down of harder ones (Meiser and Mohammadi 2018),
+so that both results are certain. Accountants of libraries give epsilon at one delta, and no trade-off function.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import scipy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Numbers: TypeAlias = "NDArray[np.float64]"
+Sides: TypeAlias = Literal["both", "first", "second"]
+"""Guesses that a test makes of coins."""
+POINTS_A_STEP, LEAST_POINTS, MOST_POINTS = 1 << 11, 1 << 16, 1 << 20  # of the grid of losses
+REACH = 9.0  # deviations of the noise beyond which a step's loss is cut
+SPREADS = 12.0  # deviations of the sum of losses inside the grid
+LOWEST = -600.0  # losses below it have an exponential beyond float64
+LOST = 1e-12  # probability that the cuts and rounding may lose
+MOST_EXPONENT = 700.0
+SLOPES, NEAR = 700, 8.0  # supporting lines of a trade-off function: of all losses, and of those near 0
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """Private trainings of one sampling rate and number of steps, with any noise.
+
+    Args:
+        rate: Probability that a row is in a step, in [1e-6, 1].
+        steps: Number of steps, 1 to `bench.contract.plugin.MOST_STEPS`.
+    """
+
+    rate: float
+    steps: int
+
+    def epsilon(self, noise: float, delta: float) -> float:
+        """Epsilon at delta of this noise multiplier, or a little less."""
+        return _epsilon(self, noise, delta)
+
+    def least_wrong(self, noise: float, sides: Sides) -> Callable[[float], float]:
+        """Least share of wrong guesses at fair coins, by the share of right ones, or a little less.
+
+        Args:
+            noise: The noise multiplier.
+            sides: "first" if only included rows are guessed, "second" if only omitted ones are.
+        """
+        edges, slopes, offsets = _lines(self, noise, sides)
+
+        def least(right: float) -> float:
+            place = bisect_right(edges, right)
+            return max(0.0, slopes[place] * right + offsets[place])
+
+        return least
+
+    def tails(self, noise: float) -> tuple[Numbers, Numbers]:
+        """Shares (g,) of trainings with and without the row whose loss is above a point, points ascending."""
+        losses = _losses(self, noise)
+        with_row, without = (np.cumsum(share[::-1])[::-1] for share in (losses.lower, losses.without))
+        return np.minimum(with_row, 1.0), np.minimum(without, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Privacy losses of all steps on a grid.
+
+    Args:
+        values: (g,) float64, ascending.
+        upper, lower: (g,) float64, probabilities of trainings with the row, losses being rounded up, and down.
+        without: (g,) float64, the same of trainings without it, rounded down.
+    """
+
+    values: Numbers
+    upper: Numbers
+    lower: Numbers
+    without: Numbers
+
+
+@lru_cache(maxsize=4)
+def _losses(family: SampledGaussian, noise: float) -> Losses:
+    rate, steps = family.rate, family.steps
+    cuts = np.linspace(-REACH * noise, 1 + REACH * noise, 20_001)
+    ends, middle = _loss(cuts[[0, -1]], rate, noise), _loss((cuts[1:] + cuts[:-1]) / 2, rate, noise)
+    ranges = []
+    for share in (rate, 0.0):
+        weights = np.diff(_below(cuts, share, noise))
+        mean = float((weights * middle).sum())
+        spread = SPREADS * math.sqrt(steps * float((weights * (middle - mean) ** 2).sum()))
+        ranges += [steps * mean - spread + min(ends[0], 0.0), steps * mean + spread + max(ends[1], 0.0)]
+    low, high = max(LOWEST, steps * ends[0], min(ranges)), min(steps * ends[1], max(ranges))
+    size = min(MOST_POINTS, max(LEAST_POINTS, 1 << (POINTS_A_STEP * steps - 1).bit_length()))
+    step = (high - low) / (size - 2 * steps - 4)  # rounding moves a sum by a place a step
+    first = math.floor(ends[0] / step)
+    edges = step * np.arange(first, math.ceil(ends[1] / step) + 1)
+    points, start, whole = _point(edges, rate, noise), math.floor(low / step) - steps, []
+    up, down = np.arange(len(edges)), np.maximum(np.arange(len(edges)) - 1, 0)
+    for share, places in ((rate, up), (rate, down), (0.0, down)):
+        mass = np.diff(_below(points, share, noise), prepend=0.0)
+        mass[-1] += 1 - mass.sum()
+        folded = np.bincount(places % size, mass, minlength=size)
+        composed = scipy.fft.irfft(scipy.fft.rfft(folded) ** steps, size)
+        whole.append(np.maximum(np.roll(composed, (first * steps - start) % size), 0.0))
+    return Losses(step * np.arange(start, start + size), *whole)
+
+
+def _loss(points: Numbers, rate: float, noise: float) -> Numbers:
+    """Privacy losses of a step's sums."""
+    exponent = (2 * points - 1) / (2 * noise**2)
+    return np.logaddexp(math.log1p(-rate), math.log(rate) + exponent) if rate < 1 else exponent
+
+
+def _point(losses: Numbers, rate: float, noise: float) -> Numbers:
+    """Sums of these losses; minus infinity if no sum has so small a one."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # log((e^loss - 1 + q) / q), without overflow.
+        shrunk = losses + np.log1p(-(1 - rate) * np.exp(-losses)) - math.log(rate)
+    return np.where(np.isnan(shrunk), -np.inf, 0.5 + noise**2 * shrunk)
+
+
+def _below(points: Numbers, rate: float, noise: float) -> Numbers:
+    """Share of a step's sums below the points, of a row that is sampled at the rate."""
+    shares: Numbers = (1 - rate) * scipy.special.ndtr(points / noise) + rate * scipy.special.ndtr((points - 1) / noise)
+    return shares
+
+
+def _profile(values: Numbers, mass: Numbers) -> Numbers:
+    """Delta at every value as epsilon: the sum of m(u) (1 - e^(v - u)) over u above v."""
+    shrunk = np.exp(np.clip(values, -MOST_EXPONENT, MOST_EXPONENT))
+    above, weighted = (np.cumsum(part[::-1])[::-1] - part for part in (mass, mass / shrunk))
+    return np.maximum(above - shrunk * weighted, 0.0)
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(family: SampledGaussian, noise: float, delta: float) -> float:
+    losses = _losses(family, noise)
+    exceeds = np.nonzero(_profile(losses.values, losses.lower) > delta + LOST)[0]
+    return max(float(losses.values[exceeds[-1]]), 0.0) if len(exceeds) else 0.0
+
+
+@lru_cache(maxsize=1024)
+def _lines(family: SampledGaussian, noise: float, sides: Sides) -> tuple[list[float], list[float], list[float]]:
+    """Edges between the supporting lines of `least_wrong`, their slopes and offsets.
+
+    A share of right guesses r and of wrong ones w of either side have w >= e^-v (r - d(v) / 2), for half of the coins
+    fall on either; sums of both sides have both halves.
+    """
+    losses = _losses(family, noise)
+    values, most = losses.values, min(max(-losses.values[0], losses.values[-1]), MOST_EXPONENT / 2)
+    slopes = np.unique(np.concatenate([np.linspace(-end, end, SLOPES) for end in (most, min(most, NEAR))]))
+    # Profiles are convex: a chord is above them.
+    profile = np.interp(slopes, values, _profile(values, losses.upper), left=1.0, right=0.0)
+    # Without the row, the loss is the negative one.
+    other = np.interp(slopes, -values[::-1], _profile(-values[::-1], losses.without[::-1]), left=1.0, right=0.0)
+    delta = LOST + {"first": profile, "second": other, "both": profile + other}[sides] / 2
+    return _envelope(np.exp(-slopes[::-1]), (-np.exp(-slopes) * delta)[::-1])
+
+
+def _envelope(slopes: Numbers, offsets: Numbers) -> tuple[list[float], list[float], list[float]]:
+    """The greatest of lines of ascending slopes: edges between them, slopes, offsets."""
+    kept: list[tuple[float, float]] = []
+    edges: list[float] = []
+    for slope, offset in zip(slopes.tolist(), offsets.tolist(), strict=True):
+        while kept:
+            edge = (kept[-1][1] - offset) / (slope - kept[-1][0])
+            if not edges or edge > edges[-1]:
+                edges.append(edge)
+                break
+            kept.pop()
+            edges.pop()
+        kept.append((slope, offset))
+    return edges, [slope for slope, _ in kept], [offset for _, offset in kept]

@@ -1,0 +1,102 @@
+"""Trade-off functions of private trainings, against exact Gaussian ones, an accountant and simulated tests."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+from bench.nets.private_training import account
+from bench.statistics.confidence_intervals import lower_proportion
+from bench.statistics.epsilon_bounds import gaussian_epsilon, one_run_bound
+from bench.statistics.epsilon_reach import ceiling, ideal_bound
+from bench.statistics.sampled_gaussian import SampledGaussian
+
+DELTA = 1e-5
+TRAINING, NOISE = SampledGaussian(0.25, 16), 1.5
+
+
+@pytest.mark.parametrize(("steps", "noise"), [(1, 1.0), (4, 2.8), (16, 15.0)])
+def test_steps_of_all_rows_are_one_gaussian_step(steps: int, noise: float) -> None:
+    family, mu = SampledGaussian(1.0, steps), math.sqrt(steps) / noise
+    exact = gaussian_epsilon(mu, DELTA)
+    assert 0.98 * exact < family.epsilon(noise, DELTA) <= exact
+    for sides, share in (("both", 1.0), ("first", 0.5), ("second", 0.5)):
+        least = family.least_wrong(noise, sides)  # type: ignore[arg-type]
+        for right in (0.001, 0.01, 0.1, 0.3, 0.45):
+            wrong = share * float(ndtr(ndtri(right / share) - mu))
+            assert least(right) <= wrong
+            assert least(right) == pytest.approx(wrong, rel=0.02, abs=1e-5)
+
+
+@pytest.mark.parametrize(("rate", "steps", "noise"), [(0.25, 16, 0.84), (0.25, 16, 4.14), (0.05, 100, 1.0)])
+def test_epsilon_is_that_of_an_accountant_or_a_little_less(rate: float, steps: int, noise: float) -> None:
+    found, upper = SampledGaussian(rate, steps).epsilon(noise, DELTA), account(
+        noise, DELTA, share=rate, steps=steps, error=0.01
+    )  # fmt: skip
+    assert upper - 0.03 * upper - 0.02 < found <= upper
+
+
+def test_no_test_of_a_training_has_fewer_wrong_guesses_and_the_best_has_hardly_more() -> None:
+    random, count = np.random.default_rng(0), 200_000
+
+    def losses(included: bool) -> np.ndarray:
+        inside = (random.random((TRAINING.steps, count)) < TRAINING.rate) & included
+        sums = NOISE * random.standard_normal((TRAINING.steps, count)) + inside
+        ratio = np.exp((2 * sums - 1) / (2 * NOISE**2))
+        found: np.ndarray = np.log1p(TRAINING.rate * (ratio - 1)).sum(axis=0)
+        return found
+
+    first, second = losses(True), losses(False)
+    for level in (0.5, 0.1, 0.01):
+        edge = np.quantile(first, 1 - level)
+        wrong = (second > edge).mean() / 2
+        assert TRAINING.least_wrong(NOISE, "first")(level / 2) == pytest.approx(wrong, rel=0.1, abs=1e-4)
+        edge = np.quantile(second, level)
+        wrong = (first < edge).mean() / 2
+        assert TRAINING.least_wrong(NOISE, "second")(level / 2) == pytest.approx(wrong, rel=0.1, abs=1e-4)
+
+
+def test_a_row_that_no_step_samples_leaves_no_trace() -> None:
+    lost = (1 - TRAINING.rate) ** TRAINING.steps
+    # Without noise, omitted rows are guessed wrongly as often as an included row is never sampled.
+    assert TRAINING.least_wrong(0.1, "second")(0.499) == pytest.approx(lost / 2, rel=0.3)
+    assert ceiling(512, delta=DELTA, confidence=0.95, family=TRAINING) > 15
+
+
+def test_right_guesses_of_single_coins_are_a_binomial_number() -> None:
+    # One coin a run: the chance of a right guess is at most ndtr(mu / 2).
+    share = float(lower_proportion(170, 200, 0.05))
+    exact = gaussian_epsilon(2 * float(ndtri(share)), DELTA)
+    found = one_run_bound(170, 200, 200, delta=DELTA, confidence=0.95, family="Gaussian", runs=200)
+    assert found == pytest.approx(exact, rel=1e-3)
+
+
+def test_runs_that_count_by_themselves_show_more_of_a_large_epsilon() -> None:
+    counts = 872, 880, 8140
+    apart, together = (
+        one_run_bound(*counts, delta=DELTA, confidence=0.95, family="Gaussian", sides="first", runs=runs)
+        for runs in (110, 1)
+    )
+    assert 9 < apart < 10  # right guesses expected of the best test at 10
+    assert together < 7
+
+
+def test_guesses_of_runs_must_be_equal_and_of_a_known_family() -> None:
+    with pytest.raises(ValueError, match="multiples of the runs, got 100, 31 and 10"):
+        one_run_bound(30, 31, 100, delta=DELTA, confidence=0.95, family="Gaussian", runs=10)
+    with pytest.raises(ValueError, match="count in one run, got 10"):
+        one_run_bound(30, 30, 100, delta=DELTA, confidence=0.95, runs=10)
+    with pytest.raises(ValueError, match="at most 512, got 600"):
+        one_run_bound(1200, 1200, 4000, delta=DELTA, confidence=0.95, family="Gaussian", runs=2)
+    with pytest.raises(ValueError, match="one step apart, got 2 steps"):
+        one_run_bound(30, 30, 100, delta=DELTA, confidence=0.95, family=TRAINING, steps=2)
+
+
+def test_more_coins_reach_further_and_never_beyond_the_claim() -> None:
+    few, many = (
+        ideal_bound(6.0, coins, delta=DELTA, confidence=0.95, family=TRAINING, each=64) for coins in (512, 4096)
+    )
+    assert few < many < 6.0
