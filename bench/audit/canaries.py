@@ -133,7 +133,7 @@ class Canaries(ABC):
         return max(tried, key=lambda one: one[:2])[2]
 
     def _shapes(self, coins: int) -> Iterator[tuple[float, float, bool]]:
-        """Shares of first and second guesses, of all coins or of every training's."""
+        """Shares of first and second guesses; of every training, if True."""
         for share in SHARES:
             shapes = (share, share), (share, 0.0), (0.0, share)
             yield from ((*shape, False) for shape in shapes)

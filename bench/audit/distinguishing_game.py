@@ -238,7 +238,7 @@ def _events(tried: Tried, least: int = SURE_EVENTS) -> Rule | None:
 
 
 def _finalists(tried: Sequence[Tried], *, delta: float) -> list[list[Tried]]:
-    """The best games, each with its best statistics: by rare events, by bold and cautious bounds."""
+    """The best games, each with its best statistics."""
     rare = [item for item in tried if _events(item, least=1) is not None]
     rare = sorted(rare, key=lambda item: -np.count_nonzero(item.values) / len(item.values))[:RARE]
     bold, cautious = (
@@ -311,7 +311,7 @@ def _statistics(play: Play, most: int, purpose: str) -> list[Statistic]:
 
 
 def _values(play: Play, statistics: Sequence[Statistic], rows: int, purpose: str) -> tuple[Coins, Keys, Values]:
-    """Coins (k,), numbers of keys (k,) and values (s, k) of `rows` fresh releases."""
+    """Coins (k,), keys (k,) and values (s, k) of fresh releases."""
     parts = [
         (
             tosses.first.cpu().numpy(),

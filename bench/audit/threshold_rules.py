@@ -1,4 +1,4 @@
-"""Threshold rules: tests of coins by a statistic, and the choice of their thresholds.
+"""Threshold rules: tests of coins by a statistic.
 
 Rows under one key may share noise, so that a statistic that separates them says little of other keys. The choice
 therefore counts rows of a key as fewer, by the intraclass correlation of their values (`independent_share`).
@@ -59,7 +59,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """A statistic on releases of the choice: (k,) coins, values, and numbers of keys."""
+    """Coins (k,), values and keys of a statistic's releases."""
 
     entries: Sequence[Entry]
     first: Coins
@@ -112,7 +112,7 @@ def independent_share(first: Coins, values: Values, keys: Keys) -> float:
 
 
 def _intraclass(values: Values, groups: Keys, sizes: Keys) -> float:
-    """Intraclass correlation of values (k,), from a one-way analysis of variance, in [0, 1]."""
+    """Intraclass correlation of values (k,), by analysis of variance."""
     count, keys = len(values), len(sizes)
     if keys in (1, count):
         return 1.0
@@ -133,7 +133,7 @@ def numbers(statistic: Statistic, tosses: Tosses) -> Values:
 def _cut(
     first: Coins, values: Values, *, delta: float, confidence: float, share: float = 1.0
 ) -> tuple[float, float, float]:
-    """(bound, low, high): the thresholds with the largest lower bound, of a share of the counts."""
+    """(bound, low, high): the thresholds with the largest lower bound."""
     cuts = _cuts(np.unique(values))
     heads, tails = (np.sort(values[side]) for side in (first, ~first))
     # Numbers of coins of either kind above and below every cut.

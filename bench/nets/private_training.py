@@ -90,7 +90,7 @@ class PrivateCourse:
         return delta, share, max(1, round(self.epochs / share))
 
     def sampled(self) -> tuple[float, int] | tuple[None, None]:
-        """Sampling rate and steps for any number of rows; None if they depend on it."""
+        """Sampling rate and steps; None if they depend on the rows."""
         return (None, None) if self.batch is not None else self.sampling(1)[1:]
 
 

@@ -81,7 +81,7 @@ def one_run_bound(
     correct: int, guesses: int, coins: int, *, delta: float, confidence: float, steps: int = 1, family: Family = "any",
     sides: Sides = "both", runs: int = 1,
 ) -> float:  # fmt: skip
-    """Lower bound on epsilon from guesses at coins in one release, or in independent ones.
+    """Lower bound on epsilon from guesses at coins of few releases.
 
     Minus infinity if nothing is shown.
 
@@ -147,7 +147,7 @@ def _family_bound(
     family: Literal["Gaussian"] | SampledGaussian, counts: tuple[int, int, int], *, delta: float, confidence: float,
     steps: int, sides: Sides, runs: int,
 ) -> float:  # fmt: skip
-    """Epsilon of the last member of a family that (right guesses, guesses, coins) refute."""
+    """Epsilon of the last member of a family that counts refute."""
     correct, guesses, coins = counts
 
     def refuted(size: float) -> bool:
@@ -168,7 +168,7 @@ def _family_bound(
 
 
 def _least_wrong(family: Literal["Gaussian"] | SampledGaussian, size: float, sides: Sides) -> Callable[[float], float]:
-    """Least shares of wrong guesses, by the share of right ones, at this mu or noise."""
+    """Least share of wrong guesses by that of right ones."""
     if family != "Gaussian":
         return family.least_wrong(size, sides)
     share = 1.0 if sides == "both" else 0.5
@@ -197,7 +197,7 @@ def _refuted(reverse: Callable[[float], float], correct: int, guesses: int, coin
 def _chances(
     family: Literal["Gaussian"] | SampledGaussian, size: float, sides: Sides, guesses: int, coins: int
 ) -> tuple[float, ...]:
-    """Chances of 0 to `guesses` right guesses in one run, of a number that no run's exceeds in distribution."""
+    """Chances of right guesses in one run, at their largest in distribution."""
     reverse, tails = _least_wrong(family, size, sides), [1.0]
     for correct in range(1, guesses + 1):
         low, high = 0.0, tails[-1]

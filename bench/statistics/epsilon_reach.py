@@ -1,4 +1,4 @@
-"""Reach of audits: bounds expected of the best attacker, and the coins that a claim needs."""
+"""Reach of audits: expected bounds, and the coins that claims need."""
 
 from __future__ import annotations
 
@@ -111,7 +111,10 @@ def _tail(edge: float, mu: float) -> float:
 
 
 def ceiling(coins: int, *, delta: float, confidence: float, family: Family = "any") -> float:
-    """The largest bound of so many coins: all are guessed rightly, or the half that fell on the first side."""
+    """The largest bound that so many coins can show.
+
+    All are guessed rightly, or the half that fell on the first side.
+    """
     rules: tuple[tuple[int, Sides], ...] = (coins, "both"), (coins // 2, "first")
     return max(
         one_run_bound(count, count, coins, delta=delta, confidence=confidence, family=family, sides=sides)

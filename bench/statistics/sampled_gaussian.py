@@ -36,7 +36,7 @@ SLOPES, NEAR = 700, 8.0  # supporting lines of a trade-off function: of all loss
 
 @dataclass(frozen=True)
 class SampledGaussian:
-    """Private trainings of one sampling rate and number of steps, with any noise.
+    """Private trainings with one sampling rate, and any noise.
 
     Args:
         rate: Probability that a row is in a step, in [1e-6, 1].
@@ -51,7 +51,7 @@ class SampledGaussian:
         return _epsilon(self, noise, delta)
 
     def least_wrong(self, noise: float, sides: Sides) -> Callable[[float], float]:
-        """Least share of wrong guesses at fair coins, by the share of right ones, or a little less.
+        """Least share of wrong guesses, or a little less, by right ones.
 
         Args:
             noise: The noise multiplier.
@@ -66,7 +66,7 @@ class SampledGaussian:
         return least
 
     def tails(self, noise: float) -> tuple[Numbers, Numbers]:
-        """Shares (g,) of trainings with and without the row whose loss is above a point, points ascending."""
+        """Shares (g,) of losses above ascending points, with and without the row."""
         losses = _losses(self, noise)
         with_row, without = (np.cumsum(share[::-1])[::-1] for share in (losses.lower, losses.without))
         return np.minimum(with_row, 1.0), np.minimum(without, 1.0)
@@ -122,7 +122,7 @@ def _loss(points: Numbers, rate: float, noise: float) -> Numbers:
 
 
 def _point(losses: Numbers, rate: float, noise: float) -> Numbers:
-    """Sums of these losses; minus infinity if no sum has so small a one."""
+    """Sums with these losses; minus infinity if none has."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # log((e^loss - 1 + q) / q), without overflow.
         shrunk = losses + np.log1p(-(1 - rate) * np.exp(-losses)) - math.log(rate)
@@ -130,13 +130,13 @@ def _point(losses: Numbers, rate: float, noise: float) -> Numbers:
 
 
 def _below(points: Numbers, rate: float, noise: float) -> Numbers:
-    """Share of a step's sums below the points, of a row that is sampled at the rate."""
+    """Share of a step's sums below the points."""
     shares: Numbers = (1 - rate) * scipy.special.ndtr(points / noise) + rate * scipy.special.ndtr((points - 1) / noise)
     return shares
 
 
 def _profile(values: Numbers, mass: Numbers) -> Numbers:
-    """Delta at every value as epsilon: the sum of m(u) (1 - e^(v - u)) over u above v."""
+    """Delta at every value as epsilon."""
     shrunk = np.exp(np.clip(values, -MOST_EXPONENT, MOST_EXPONENT))
     above, weighted = (np.cumsum(part[::-1])[::-1] - part for part in (mass, mass / shrunk))
     return np.maximum(above - shrunk * weighted, 0.0)

@@ -13,8 +13,7 @@ from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
 from bench.evidence import AuditEvidence
 from bench.randomness import Secret
 from bench.seeds import generator
-from bench.statistics.epsilon_bounds import one_run_bound
-from bench.statistics.epsilon_reach import MOST_COINS
+from bench.statistics.epsilon_reach import MOST_COINS, ceiling
 from bench.types import Classifier, Dataset, Key, NotApplicable, PrivacyClaim, Release, Scheme, State
 from metrics.empirical_epsilon import EmpiricalEpsilon
 
@@ -145,7 +144,7 @@ def test_coins_include_rows_if_neighbours_do_and_replace_them_otherwise(
     game = ClassifierCanaries(scheme, replace(scheme.claim(), neighbours=neighbours), public(), 128)
     run = game._run(Secret.of_seed(0), 0, 1)
     assert game.included == (neighbours == "added")
-    assert Counts.rows[-1] == (int(run.coins.sum()) if game.included else EACH)
+    assert Counts.rows[-1] == (int(run.coins.sum()) + 1 if game.included else EACH)  # and one that is always in
 
 
 def test_the_clearest_side_alone_is_guessed_if_the_other_says_little() -> None:
@@ -162,12 +161,9 @@ def test_the_number_of_coins_follows_the_claim() -> None:
         stated = replace(scheme.claim(), family="Gaussian")
         return ClassifierCanaries(scheme, stated, public(), most).coins(CONFIDENCE)
 
-    assert coins(0.5) == coins(30.0) == MOST_COINS > coins(8.0) > coins(4.0)
-    assert coins(4.0, most=200) == 192  # whole trainings
-    for epsilon in (4.0, 6.0, 10.0):
-        number = coins(epsilon)
-        ceiling = one_run_bound(number, number, number, delta=1e-5, confidence=0.999, family="Gaussian")
-        assert ceiling > epsilon
+    assert coins(0.5) == MOST_COINS > coins(10.0) > coins(6.0)
+    assert coins(6.0, most=200) == 192  # whole trainings
+    assert ceiling(coins(10.0), delta=1e-5, confidence=0.999, family="Gaussian") > 10.0
 
 
 def test_a_classifier_of_randomised_labels_keeps_its_claim() -> None:
