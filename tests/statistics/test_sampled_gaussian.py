@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from scipy.special import ndtr, ndtri
 
 from bench.nets.private_training import account
 from bench.statistics.confidence_intervals import lower_proportion
-from bench.statistics.epsilon_bounds import gaussian_epsilon, one_run_bound
+from bench.statistics.epsilon_bounds import family_of, gaussian_epsilon, one_run_bound
 from bench.statistics.epsilon_reach import ceiling, ideal_bound
 from bench.statistics.sampled_gaussian import SampledGaussian
+from bench.types import PrivacyClaim
 
 DELTA = 1e-5
 TRAINING, NOISE = SampledGaussian(0.25, 16), 1.5
@@ -93,6 +95,20 @@ def test_guesses_of_runs_must_be_equal_and_of_a_known_family() -> None:
         one_run_bound(1200, 1200, 4000, delta=DELTA, confidence=0.95, family="Gaussian", runs=2)
     with pytest.raises(ValueError, match="one step apart, got 2 steps"):
         one_run_bound(30, 30, 100, delta=DELTA, confidence=0.95, family=TRAINING, steps=2)
+
+
+def test_a_claim_states_rate_and_steps_of_a_private_training_together_and_of_added_rows() -> None:
+    claim = PrivacyClaim("image", 1.0, DELTA, "none", "a test", neighbours="added", family="Gaussian")
+    assert family_of(claim) == "Gaussian"
+    assert family_of(replace(claim, sampling_rate=0.25, steps=16)) == TRAINING
+    for wrong, message in (
+        ({"steps": 16}, "belong together, got None and 16"),
+        ({"sampling_rate": 0.0, "steps": 16}, "sampling_rate must be in"),
+        ({"sampling_rate": 0.25, "steps": 10**9}, "steps must be in"),
+        ({"sampling_rate": 0.25, "steps": 16, "neighbours": "replaced"}, "got Gaussian and replaced"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(claim, **wrong)  # type: ignore[arg-type]
 
 
 def test_more_coins_reach_further_and_never_beyond_the_claim() -> None:
