@@ -4,21 +4,19 @@
 as files, which are another author's, on digits. Each interpreter has its own commit of this project installed, and the
 runs of all are interleaved, so that other work on the machine slows them alike. A row is the median over rounds.
 
-- processor, wall: of the whole run divided by its jobs; processor seconds are those of all processes that ended below
-  this one, also of killed rooms (it adopts orphans; Linux only).
+- processor: seconds a job, as the records say: the run looks at all living processes of a job twice a second. (The sum
+  of the system lacks what a killed sandbox spent.)
+- wall: seconds of the whole run, a job.
 - own: processor seconds a job within calls of the method and of the attack.
 - harness: 1 - own / processor. Bob's training counts as the harness's, and nearest-neighbour learns nothing.
-- fit and others: wall seconds of each kind of job, as its log says.
+- fit and others: wall seconds of each kind of job, as the records say.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -81,7 +79,6 @@ class AttackCopy(attack.NearestNeighbour):
 '''
 METHODS = {"noise": ("Noise", ""), "identity": ("Identity", ""), "dauntless": ("Dauntless", "[patch_size=4]")}
 METRICS = ("reid-auc", "utility-auc", "throughput", "broken-promises")
-ADOPT = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
 OWN = re.compile(r"^\[own\] ([0-9.]+)$", re.MULTILINE)
 
 
@@ -98,36 +95,25 @@ def measured(python: str, isolation: str, preset: str, method: str) -> dict[str,
         ]  # fmt: skip
         for metric in METRICS:
             command += ["--metric", metric]
-        before, start = _processor(), time.perf_counter()
+        start = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         wall = time.perf_counter() - start
-        while _reaped():
-            pass
-        processor = _processor() - before
         records = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob("cells/*/*/*.json")]
         if done.returncode or not records or any(record["status"] != "ok" for record in records):
             raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
-        logs = [path.read_text(encoding="utf-8", errors="replace") for path in results.rglob("*.log")]
-    jobs = len(records) + 1  # the fit has no record of its own
+        logs = [
+            path.read_text(encoding="utf-8", errors="replace")
+            for path in results.rglob("*.log")
+            if path.name not in ("fit.log", "data-digits.log")
+        ]  # these have no record
+    jobs = len(records)
     own = sum(float(seconds) for log in logs for seconds in OWN.findall(log))
+    processor = sum(record["seconds"]["cpu"] for record in records)
     kinds = {record["kind"]: record["seconds"]["wall"] for record in records}
     return {
         "processor": processor / jobs, "wall": wall / jobs, "own": own / jobs, "harness": 1 - own / processor,
         "fit": records[0]["seconds"]["fit"], **kinds,
     }  # fmt: skip
-
-
-def _processor() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _reaped() -> bool:
-    try:
-        os.waitpid(-1, 0)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _commit(python: str) -> str:
@@ -146,7 +132,6 @@ def main() -> None:
     parser.add_argument("--method", action="append", choices=sorted(METHODS))
     parser.add_argument("--rounds", type=int, default=1)
     asked = parser.parse_args()
-    ctypes.CDLL(None).prctl(ADOPT, 1, 0, 0, 0)
     commits = {python: _commit(python) for python in asked.python or [sys.executable]}
     cells = [
         (preset, method, isolation, python)
