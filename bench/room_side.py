@@ -47,7 +47,7 @@ if TYPE_CHECKING or __name__ != "__main__":
 else:
     contract = module_of(os.path.join(os.path.dirname(os.path.abspath(__file__)), "room_types.py"), "bench_room")
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Rises when calls change: an environment with another number in its own copy of this project is refused."""
 HEAD = 4
 MESSAGE_BYTES = 1 << 24
@@ -324,7 +324,7 @@ class Host:
             return callee.block(slice(*values[:2]), slice(*values[2:]))
         elif name == "fit" and GROUPS["Attack"] == ROOM["group"]:
             self.known = self.relay(None, "load", values[1])
-            result = callee.fit(contract.View(values[0], self.known, values[2], values[3], values[5]), values[4])
+            result = callee.fit(contract.View(values[0], self.known, values[2], values[3], *values[5:]), values[4])
         elif name == "fit":
             stands: Dict[str, Any] = {field.name: field.default for field in dataclasses.fields(self._cls)}
             result = dataclasses.replace(callee, **{each: stands[each] for each in callee.unlearned}).fit(*values)

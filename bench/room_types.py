@@ -274,6 +274,7 @@ class View:
     candidates: Dataset
     control: Dataset
     trained: int = 0
+    profile: str = "same-image"
 
 
 class Attack(Plugin):

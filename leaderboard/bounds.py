@@ -24,7 +24,7 @@ from bench.results.records import Record, ScoreRecord
 from bench.results.verdict import FLOOR
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 from bench.statistics.upper_limits import upper_limit
-from bench.types import LearningCurve, curves_of
+from bench.types import LearningCurve, Profile, curves_of, profile_of
 from leaderboard.entries import number, short
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ CORE = (
 """The attacks that a bound needs; one that does not apply to the release is no gap, but for `LEARNED`."""
 LEARNED = frozenset({"relational", "contrastive", "moments", "surrogate"})
 """Attacks of the core list that apply to every release with links."""
-PROFILE = "same-image"
-"""Eve's knowledge in every run so far: her candidates are the images that the release was made from."""
 POWER = 0.8
 TRAINING = re.compile(r"\btraining [1-9][0-9]*")
 """Names a training in the part of its learning curve."""
@@ -52,10 +50,16 @@ def primary(record: Record) -> tuple[str, ScoreRecord] | None:
     if not names:
         return None
     data = record.dataset
-    several = data is not None and 0 < data.subjects.get("private", 0) < data.rows.get("private", 0)
+    several = data is not None and 0 < data.of_candidates(data.subjects) < data.of_candidates(data.rows)
+    several = several or not profile(record).same_image
     judged = [name for name in names if record.scores[name].exchanges is not None]
     name = (judged or (names if several else names[::-1]))[0]
     return name, record.scores[name]
+
+
+def profile(record: Record) -> Profile:
+    """The Eve of a record."""
+    return profile_of(record.choice.get("eve"))
 
 
 @dataclass(frozen=True)
@@ -197,6 +201,7 @@ class Bound:
         first: The largest upper limit of the share of released rows whose person Eve names first; None without one.
         attacks: How many support it.
         keys: Fewest keys of one of them.
+        profile: Eve's, by name.
     """
 
     metric: str
@@ -205,6 +210,7 @@ class Bound:
     first: float | None
     attacks: int
     keys: int
+    profile: str
 
     @property
     def text(self) -> str:
@@ -217,7 +223,7 @@ class Bound:
         first = "" if self.first is None else f"; they name at most {_percent(self.first)} % of people first (95 %)"
         makers = f"{self.attacks} attacks that converged" if self.attacks > 1 else "one attack that converged"
         keys = f"{self.keys} key{'s' * (self.keys > 1)}"
-        return f"ReID AUC by {self.by} at most {self.text} (95 %) by {makers}, profile {PROFILE}, {keys}{first}"
+        return f"ReID AUC by {self.by} at most {self.text} (95 %) by {makers}, profile {self.profile}, {keys}{first}"
 
 
 def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str:
@@ -243,6 +249,7 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
     return Bound(
         name, "person" if name == BY_PERSON else "image", max(area for _, area, _ in known),
         max(firsts) if len(firsts) == len(known) else None, len(known), min(record.keys for record, _, _ in known),
+        profile(counting[0]).name,
     )  # fmt: skip
 
 
@@ -285,8 +292,9 @@ def _limit(record: Record, score: ScoreRecord, answers: int | None) -> float | N
     """One-sided 95 % limit, or the interval's if without resamples."""
     if score.replicates is None or record.dataset is None:
         return score.high
-    rows = record.dataset.rows.get("private", score.n)
-    return upper_limit(score.replicates.read(), people=record.dataset.subjects.get("private") or rows, answers=answers)
+    data = record.dataset
+    people = data.of_candidates(data.subjects) or data.of_candidates(data.rows) or score.n
+    return upper_limit(score.replicates.read(), people=people, answers=answers)
 
 
 def power(records: Sequence[Record]) -> float | None:

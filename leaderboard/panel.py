@@ -18,7 +18,21 @@ from bench.results.records import Record, ScoreRecord
 from bench.statistics.confidence_intervals import LEVEL, RARE, UNLIKELY
 from bench.types import Role
 from bench.workbench.choice import same_rows
-from leaderboard.bounds import Combined, bound, combined, idle, power, primary, random, singly, surely, upward
+from leaderboard.bounds import (
+    BY_PERSON,
+    Combined,
+    bound,
+    combined,
+    idle,
+    power,
+    primary,
+    profile,
+    random,
+    singly,
+    surely,
+    upward,
+)
+from leaderboard.bounds import FIRST as TOP
 from leaderboard.entries import beats_chance, interval, number, of_tries, short
 from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
 
@@ -277,7 +291,9 @@ def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: La
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
     controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
-    rungs = () if ladder is None else ladder.reach(record.attack, record.preset, dataset)
+    rungs = (
+        () if ladder is None or not profile(record).everyone else ladder.reach(record.attack, record.preset, dataset)
+    )
     found = idle(record, *CONTROLLED[MEMBERSHIP][:1] if record.kind == MEMBERSHIP else ()) if record.scores else ""
     return Member(record.evaluator, controls, tuple(rungs), found)
 
@@ -303,6 +319,7 @@ def _verdict(
     p = None if joint is None else joint.p
 
     def made(word: Word, verdict: str, label: str = "", limit: float | None = None) -> Panel:
+        verdict += "" if profile(strongest).everyone else f"; Eve holds {profile(strongest).holds}"
         return Panel(members, strongest.evaluator, word, verdict, len(judged), label, limit, p, least)
 
     if breaks(strongest):
@@ -311,7 +328,7 @@ def _verdict(
     sure = surely(judged)
     if sure or (p is not None and p < UNLIKELY):
         return made("leaks", f"leaks: {_leak_words(judged, sure, joint)}{_one_in(strongest)}{end}")
-    if few := _too_few(scored):
+    if profile(strongest).same_image and (few := _too_few(scored)):
         return made("no verdict", f"no verdict: {few}{end}")
     limit = bound(scored, attacks)
     if isinstance(limit, str):
@@ -330,6 +347,8 @@ def _leak_words(judged: Sequence[Record], sure: Sequence[Record], joint: Combine
         shown = most.metrics[name]
         ends = "" if score.low is None else f" ({interval(score.low, score.high, shown.digits)})"
         texts.append(f"{shown.title} {number(score.value, shown.digits)}{ends} by {_name(most)}")
+        if not profile(most).same_image and TOP in most.scores:
+            texts.append(f"it names {number(100 * most.scores[TOP].value, 1)} % of people first")
     if joint is not None:
         many = f"{joint.attacks} attack{'s' * (joint.attacks > 1)}"
         texts.append(f"p {chance_text(joint.p)} that chance does as well, over {many} ({joint.how})")
@@ -421,7 +440,7 @@ def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str]
 
     best = min(fitting, key=place, default=None)
     mine = best is not None and best.digest in theirs
-    needed = CONTROLLED[record.kind]
+    needed = CONTROLLED[record.kind] if record.kind != PAIRS or profile(record).same_image else (BY_PERSON,)
     names = (*needed, *BESIDE[record.kind])
     scores = {} if best is None else {name: best.scores[name] for name in names if name in best.scores}
     if best is None or not {*needed} <= scores.keys():
@@ -429,7 +448,9 @@ def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str]
         without = f"without {' or '.join(metrics[name].title if name in metrics else name for name in needed)}"
         why = "never ran" if best is None else (best.reason or without)
         return Control(role, "not run" if best is None or best.status == "ok" else "fails", why, mine)
-    if role == "hides nothing":
+    if role == "hides nothing" and needed == (BY_PERSON,):
+        holds = beats_chance(scores[BY_PERSON])
+    elif role == "hides nothing":
         holds = scores["guesswork"].value <= FOUND_GUESSES and scores["reid-auc"].value >= FOUND_AUC
     elif role == "remembers its rows":
         holds = beats_chance(scores["membership-auc"])
@@ -500,6 +521,9 @@ def strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
 
     Attacks that read labels see fewer rows, so that chance needs fewer guesses.
     """
+    if not profile(record).same_image:  # the surest of many other images is found at once: guesses say little
+        found = primary(record)
+        return True, not singly(record, tries), 0.0, 0.0 if found is None else -found[1].value
     guesses, auc = record.scores["guesswork"], record.scores.get("reid-auc")
     beats = beats_chance(of_tries(tries, guesses))
     return not breaks(record), not beats, guesses.value, -auc.value if auc else 0.0

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import PluginRecord, Record, ScoreRecord, Status
+from bench.types import profile_of
 from leaderboard.entries import beats_chance
 
 PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
@@ -98,6 +99,8 @@ class Rung:
 def step(record: Record) -> Step | None:
     """The step of an attack's record; None without data or attack."""
     if record.kind != PAIRS or record.attack is None or record.dataset is None:
+        return None
+    if not profile_of(record.choice.get("eve")).same_image:  # other images are never found in a few guesses
         return None
     return Step(
         attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,

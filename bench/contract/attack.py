@@ -11,6 +11,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.dataset import Dataset, Release
+from bench.contract.eve_profile import SAME_IMAGE
 from bench.contract.learning_curve import LearningCurve
 from bench.contract.method import Scheme
 from bench.contract.plugin import NotApplicable, Plugin
@@ -24,12 +25,13 @@ class View:
     Args:
         public: The public data set, with labels.
         scheme: The fitted scheme; she may draw her own keys from it.
-        candidates: The raw rows she tries to find in the release (worst case: exactly the released people), in
-            another order than their owner's. Labels only for attacks that ask for them, and where released samples
-            depend on them; subjects never. For membership attacks, which always get labels: the released rows among
-            as many others as there are, in random order.
+        candidates: The raw rows she tries to find in the release, by `profile` (worst case: exactly the released
+            rows), in another order than their owner's. Labels only for attacks that ask for them, and where released
+            samples depend on them; subjects never. For membership attacks, which always get labels: the released rows
+            among as many others as there are, in random order.
         control: Rows of the same kind that are known not to be in the release, and not among the candidates.
         trained: Gradient steps of the method's own training, 0 if it names none: a learned attack takes as many.
+        profile: Which raw images the candidates are, by its name in `bench.contract.eve_profile.PROFILES`.
     """
 
     public: Dataset
@@ -37,6 +39,7 @@ class View:
     candidates: Dataset
     control: Dataset
     trained: int = 0
+    profile: str = SAME_IMAGE
 
 
 class PairScores(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +21,21 @@ PUBLIC_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
+class Candidates:
+    """Eve's raw images, if they are not the owner's rows themselves.
+
+    Args:
+        rows: n images.
+        pairs: (p, 2) int64: the correct pairs of a candidate and a row of the owner.
+        attributes: Of the candidates; None if unknown.
+    """
+
+    rows: Dataset
+    pairs: torch.Tensor
+    attributes: Attributes | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Splits:
     """The four parts of an experiment, with the indices of their rows.
 
@@ -33,6 +49,7 @@ class Splits:
         natural: (n, k) labels of the private rows before a surplus was withheld; None if none was withheld.
         attributes: For each part but the public one what is known of its rows; empty if the data say nothing.
         notes: Notes on the splits for the record.
+        candidates: Eve's; None if she holds the private rows themselves.
     """
 
     public: Dataset
@@ -44,6 +61,7 @@ class Splits:
     natural: torch.Tensor | None = None
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    candidates: Candidates | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -101,7 +119,7 @@ def split(
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
     _check_filled(prepared, rows, caps, removed, meant_empty=() if public is not None or aside else ("public",))
     of = {part: public or prepared if part == "public" else prepared for part in caps}
-    parts = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
+    parts: dict[str, Any] = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
     attributes = prepared.attributes
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,

@@ -106,7 +106,7 @@ class Reidentification(Evaluator[Workbench]):
             curves += learning
             details |= {f"{name} {key}".strip(): value for key, value in {**attacker.notes(), **sign}.items()}
             fitting += fit_seconds
-            if not (part.outside and part.simulates(attacker)):
+            if not (part.outside and part.eve.everyone and part.simulates(attacker)):
                 evidence[name] = found
                 continue
             second = part_of(name, OWNERS_FORM)
@@ -177,16 +177,24 @@ def _attack_once(
         )
     if attack.uses_labels and first.release.labels is None:
         raise NotApplicable(f"{attack.name} reads released labels, and {bench.method.name} releases none")
-    n = len(bench.private)
+    held = bench.held
+    n = len(held.rows)
+    if bench.outside and n > len(bench.private):
+        raise NotApplicable(
+            f"another author's method is asked for {len(bench.private)} rows at a time, as its owner asks, and Eve "
+            f"holds {n}"
+        )
     order = bench.secret("candidates").stream().permutation(n)
-    candidates = bench.private.take(order.to(bench.private.samples.device))
+    candidates = held.rows.take(order.to(held.rows.samples.device))
+    pairs = renumbered(held.pairs, raw=order.argsort())
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
     guarded = replace(bench, private=candidates)
     if owners_form:
-        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden, bench.trained)
+        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden, bench.trained, bench.eve.name)
     else:
-        view = View(bench.public, bench.for_eve(scheme), hidden, bench.control.nameless(), bench.trained)
+        control = bench.control.nameless()
+        view = View(bench.public, bench.for_eve(scheme), hidden, control, bench.trained, bench.eve.name)
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     trainings = min(attack.trainings, bench.preset.keys)
     # Keys are dealt to trainings with a seed each, one after the other.
@@ -196,7 +204,7 @@ def _attack_once(
     subjects = None if candidates.subjects is None else candidates.subjects.cpu()
     drawn = _halves(bench)
     samples = [order.argsort()[rows].sort().values for rows in drawn]
-    persons, groups = persons_of(bench.private)[order], bench.attributes.get("private")
+    persons, groups = persons_of(held.rows)[order], held.attributes
     identities = persons_of(candidates)
     counts_by_notion: dict[str, list[list[PairCounts]]] = {}
     exchanged: dict[str, list[list[PairCounts]]] = {}
@@ -204,7 +212,9 @@ def _attack_once(
     full: dict[str, list[PairCounts]] = {}
     guesses: list[Named] = []
     areas: list[torch.Tensor] = []
-    primary: Literal["image", "patient"] = "patient" if int(persons.max()) + 1 < n else "image"
+    primary: Literal["image", "patient"] = "image"
+    if not bench.eve.same_image or int(persons.max()) + 1 < n:
+        primary = "patient"
     seed_of_people = bench.seed("exchanged people")
     renamed, counted = exchanged_people(subjects, n, seed=seed_of_people), exchangeable(subjects, n)
     sets = min(max(FEWEST_SETS, math.ceil(ARRANGEMENTS ** (1 / bench.preset.keys))), MOST_SETS)
@@ -221,7 +231,7 @@ def _attack_once(
             if not bench.outside:  # another author's method could answer Eve so that her attack turns to the wrong side
                 turned, notes = _wrong_sign(guarded, attack, attacker, view, exchange)
                 sign_notes |= {f"{training} {note}".strip(): value for note, value in notes.items()}
-        sealed = _renumbered(bench.sealed(scheme, number), order)
+        sealed = _of_candidates(bench.sealed(scheme, number), pairs)
         stage("score")
         sealed_rows = sealed.release if labelled else replace(sealed.release, labels=None)
         scores = guarded.untouched(attack.name, partial(attacker.score, sealed_rows))
@@ -259,7 +269,7 @@ def _attack_once(
             learning += learning_of(attack, attacker, f"{name} {training}".strip())
         del scores  # frees what the attacker holds of this release
         report("score", number + 1, bench.preset.keys)
-    links = _links(_renumbered(first, order), torch.arange(n), subjects)
+    links = _links(_of_candidates(first, pairs), torch.arange(n), subjects)
     # If one key leaves no people to exchange, all keys go without.
     exchanged = {notion: by_key for notion, by_key in exchanged.items() if len(by_key) == bench.preset.keys}
     levels = {
@@ -364,8 +374,9 @@ def _wrong_sign(
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:
     """Rows of each data sample, the same for every method and attack."""
-    subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()
-    return half_samples(subjects, len(bench.private), bench.preset.samples, seed=bench.seed("data samples"))
+    rows = bench.held.rows
+    subjects = None if rows.subjects is None else rows.subjects.cpu()
+    return half_samples(subjects, len(rows), bench.preset.samples, seed=bench.seed("data samples"))
 
 
 def _owners(links: torch.Tensor, persons: torch.Tensor) -> torch.Tensor:
@@ -375,12 +386,19 @@ def _owners(links: torch.Tensor, persons: torch.Tensor) -> torch.Tensor:
     return persons[first[first < len(persons)]]
 
 
-def _renumbered(sealed: Sealed, order: torch.Tensor) -> Sealed:
-    """The sealed release on the CPU; raw row order[i] becomes i."""
+def _of_candidates(sealed: Sealed, pairs: torch.Tensor) -> Sealed:
+    """The sealed release on the CPU, with links to candidates.
+
+    `pairs` (p, 2) names the candidate of each raw row, one at most.
+    """
     if sealed.links is None:
         raise ContractError("a method must give links under every key or under none")
-    primary = None if sealed.primary is None else sealed.primary.cpu()
-    return Sealed(sealed.release, renumbered(sealed.links.cpu(), raw=order.argsort()), primary)
+    links = sealed.links.cpu()
+    candidate = torch.full((int(torch.cat((links[:, 0], pairs[:, 1])).max()) + 1,), -1)
+    candidate[pairs[:, 1]] = pairs[:, 0]
+    links = renumbered(links, raw=candidate)
+    known = links[:, 0] >= 0
+    return Sealed(sealed.release, links[known], None if sealed.primary is None else sealed.primary.cpu()[known])
 
 
 def _links(sealed: Sealed, rows: torch.Tensor, subjects: torch.Tensor | None) -> dict[str, torch.Tensor]:
@@ -409,13 +427,14 @@ def _exchanged(
 
 def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) -> dict[str, str]:
     """Eve's knowledge, for the record."""
-    rows = [len(part.private) for part in parts.values()]
+    rows = [len(part.held.rows) for part in parts.values()]
     many = f"{rows[0]} raw images" if not attack.uses_labels else (
         "balanced raw images of " + ", ".join(f"{name} ({count})" for name, count in zip(parts, rows, strict=True))
     )  # fmt: skip
     return {
         "eve": attack.knowledge,
-        "candidates": f"the {many} of the release (worst case)",
+        "profile": f"{bench.eve.name}: Eve holds {bench.eve.holds}; a correct pair is {bench.eve.pair}",
+        "candidates": f"the {many} of the release (worst case)" if bench.eve.everyone else many,
         "public": bench.public_rows,
         "control": f"{len(bench.control)} rows known not to be released",
         "scheme": "known; she draws her own keys from it",

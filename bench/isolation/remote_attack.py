@@ -63,7 +63,8 @@ class RemoteAttack(Attack):
         self._proxy = self.room.proxy = (
             MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
         )
-        result = self.room.ask(None, "fit", view.public, learned, view.candidates, view.control, seed, view.trained)
+        known = view.public, learned, view.candidates, view.control
+        result = self.room.ask(None, "fit", *known, seed, view.trained, view.profile)
         if not isinstance(result, Handle) or result.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
         return RemoteAttacker(self.room, result, self._proxy)

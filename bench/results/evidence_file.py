@@ -220,7 +220,7 @@ class _Reader:
 
 
 def _is_needed(field: dataclasses.Field[Any]) -> bool:
-    """False for a field with a default, which evidence of an earlier version may lack."""
+    """False for a field with a default, which may be absent."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Annotated, Literal, Self, cast
 
@@ -81,7 +82,9 @@ class DatasetRecord(Part):
     fingerprint: str
     public: str
     public_fingerprint: str
-    rows: dict[str, Count] = Field(description="rows in public, private, control and test")
+    rows: dict[str, Count] = Field(
+        description="rows in public, private, control and test; of candidates too if they are others"
+    )
     subjects: dict[str, Count] = Field(description="people in each split; empty where unknown")
     shape: list[Extent]
     findings: list[str]
@@ -102,6 +105,10 @@ class DatasetRecord(Part):
     def counts(self) -> str:
         """Number of rows of each part, in words, in the record's order."""
         return ", ".join(f"{self.rows[part]} {part}" for part in sorted(self.rows))
+
+    def of_candidates(self, counts: Mapping[str, int]) -> int:
+        """Eve's part of `rows` or `subjects`; 0 if unknown."""
+        return counts.get("candidates", counts.get("private", 0))
 
     @property
     def fingerprints(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Columns of released rows whose distribution is nearly that of a raw column.
+"""Released columns with nearly the distribution of a raw column.
 
 Small noise, rounding or resampling of a raw column changes each number a little and the distribution hardly, in
 whatever order the rows are. Columns are compared by their quantiles, in the raw numbers' own units.

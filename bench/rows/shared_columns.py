@@ -115,7 +115,7 @@ def _profile(pattern: np.ndarray) -> bytes:
 
 
 def _counted(column: np.ndarray) -> np.ndarray:
-    """How often each number stands in its column."""
+    """The number of times that each number stands in its column."""
     _, level, counts = np.unique(column, return_inverse=True, return_counts=True)
     return counts[level]
 

@@ -226,7 +226,7 @@ def _nested(by_key: Floats, resampled: Floats, trainings: Sequence[int]) -> Nest
     drawn = resampled - resampled.mean(axis=1, keepdims=True)
 
     def apart(table: Floats) -> tuple[float, float]:
-        """Mean squares within and between trainings of (K, B), mean over B columns."""
+        """Mean squares within and between trainings of (K, B)."""
         within = table - own.T @ (means @ table)
         between = means @ table - table.mean(axis=0)
         columns = table.shape[1]
@@ -244,7 +244,7 @@ def _nested(by_key: Floats, resampled: Floats, trainings: Sequence[int]) -> Nest
 
 
 def fewest_trainings(a: Sequence[int], b: Sequence[int]) -> Sequence[int]:
-    """Of two groupings of the same keys by training, that with fewer trainings.
+    """Of two groupings by training, that with fewer trainings.
 
     >>> fewest_trainings([0, 0, 1, 1], []), fewest_trainings([0, 0, 1, 1], [0, 1, 2, 2])
     ([0, 0, 1, 1], [0, 0, 1, 1])
@@ -327,7 +327,7 @@ def over_keys(score: Score, keys: int) -> Score:
 
 
 def never_certain(score: Score, people: int) -> Score:
-    """The score; with Clopper and Pearson's interval if it is 0 or 1."""
+    """The score, with an exact interval if it is 0 or 1."""
     if 0 < score.value < 1:
         return score
     low, high = map(float, clopper_pearson(score.value * people, people, 1 - LEVEL))

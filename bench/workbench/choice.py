@@ -8,11 +8,12 @@ from __future__ import annotations
 
 __figures__ = False
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
+from bench.contract.eve_profile import PROFILES
 from bench.contract.preset import PRESETS, Preset
 from bench.plugins.spec import Count, Value, defaults, option, options
 
@@ -44,6 +45,7 @@ class Choice:
         weights: The extractor's stamp (`Extractor.stamp`) of the weights in the file that its parameters name,
             independent of the file's path. None if they name no file.
         splits: "own" cuts rows anew by person; "official" keeps the official test rows and cuts the others.
+        eve: The raw images that Eve holds: a name of `bench.contract.eve_profile.PROFILES`.
         balance: True withholds a random surplus of labels, so that each finding is as often yes as no (Syfer).
             None stands for the default: True for images, False for features.
     """
@@ -91,6 +93,11 @@ class Choice:
     splits: str = option(
         Literal["own", "official"],
         "own: split all rows by person; official: keep the official test rows (default: own)", default="own",
+    )  # fmt: skip
+    eve: str = option(
+        Literal["same-image", "other-study", "superset", "subset"],
+        "the raw images that Eve holds: same-image, other-study, superset or subset (default: same-image)",
+        default="same-image", metavar="PROFILE",
     )  # fmt: skip
     balance: bool | None = option(
         bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None
@@ -186,7 +193,8 @@ class Choice:
         from bench.plugins.configured import configure
 
         preset = str(values.get("preset") or cls.preset)
-        _check_preset(preset)
+        _check(preset, "preset", PRESETS)
+        _check(str(values.get("eve") or cls.eve), "profile", PROFILES)
         _check_keys(values.get("keys"), preset)
         arguments: dict[str, Any] = {}
         for name, known in options(cls).items():
@@ -262,11 +270,11 @@ def _plain(value: Any, show: Any) -> Value:
     return value if value is None or isinstance(value, str | int) else cast(Value, show(value))
 
 
-def _check_preset(name: str) -> None:
+def _check(name: str, what: str, known: Collection[str]) -> None:
     from bench.plugins.spec import UsageError, did_you_mean
 
-    if name not in PRESETS:
-        raise UsageError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS)}")
+    if name not in known:
+        raise UsageError(f"unknown {what} {name!r}; {did_you_mean(name, known)}")
 
 
 def _check_keys(keys: object, preset: str) -> None:

@@ -70,7 +70,11 @@ def fit_inputs(cell: Cell, data: DatasetRecord, *, apart: bool) -> dict[str, Jso
 
     `apart` says that the method works in a process of its own: what it made elsewhere is not taken for that.
     """
-    return {**_method_inputs(cell, data, to_fit(cell.method.plugin)), "method apart": apart}
+    known = _method_inputs(cell, data, to_fit(cell.method.plugin))
+    # A method is fitted on public rows: which of the others Eve holds makes no difference.
+    rows = {part: count for part, count in data.rows.items() if part not in ("private", "candidates")}
+    chosen = {name: value for name, value in cell.choice.keyed().items() if name != "eve"}
+    return {**known, "rows": cast(JsonValue, rows), CHOICE: cast(JsonValue, chosen), "method apart": apart}
 
 
 def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str, JsonValue]:

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from bench.contract.preset import PRESETS
 from bench.contract.source import DataError, Source
+from bench.data.candidates import seen_by
 from bench.data.prepare import Prepared, prepare
 from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
@@ -29,8 +30,28 @@ def open_data(
     """The splits of a choice of data, and their record.
 
     Where the choice has `features`, the splits hold those; `device` is what images are read on. The space is that of
-    `scored_in`, None without one.
+    `scored_in`, None without one. Private rows are those that the choice's `eve` leaves to the owner.
     """
+    splits, record, space = _opened(choice, place, device, workers)
+    splits, notes = seen_by(choice.eve, splits, derive(choice.seed, "data"))
+    if splits.candidates is None:
+        return splits, record, space
+    parts = {"private": splits.private, "candidates": splits.candidates.rows}
+    rows = {name: len(part) for name, part in parts.items()}
+    people = {name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None}
+    changed = {
+        "name": f"{record.name} under {choice.eve}",
+        "rows": record.rows | rows,
+        "subjects": record.subjects | people,
+        "notes": [*record.notes, *notes],
+    }
+    return splits, record.model_copy(update=changed), space
+
+
+def _opened(
+    choice: Choice, place: Place, device: torch.device, workers: int
+) -> tuple[Splits, DatasetRecord, Space | None]:
+    """The same with all private rows."""
     preset = PRESETS[choice.preset]
     source = choice.dataset.plugin
     private = _prepared(place.source(choice.dataset), choice, place, workers)

@@ -16,9 +16,11 @@ import torch
 from pydantic import JsonValue
 
 from bench.checkpoint import save_checkpoints, training_seconds
+from bench.contract.eve_profile import PROFILES, Profile
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.scorable import balance, balanced_rows, of_equal_classes
+from bench.data.splits import Candidates
 from bench.determinism import exact
 from bench.features.feature_space import Space
 from bench.isolation import (
@@ -40,6 +42,8 @@ from bench.randomness import Secret
 from bench.results.records import DatasetRecord
 from bench.results.results import Results
 from bench.results.store import Artefact, Inputs, Store
+from bench.rows.grouping import labelled
+from bench.rows.row_sets import renumbered
 from bench.sandbox import Isolation
 from bench.seeds import derive
 from bench.types import Attacker, Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
@@ -94,6 +98,7 @@ class Workbench:
     derived. `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these
     names; it is empty where nothing is known. No data set carries it, so that no method and no attack is given it.
     `withheld` says what became of labels where the method asks for equal classes; empty where nothing did.
+    `candidates` are the raw images that Eve holds; None if she holds the private rows themselves.
     """
 
     cell: Cell
@@ -111,6 +116,7 @@ class Workbench:
     natural: torch.Tensor | None = None
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     withheld: str = ""
+    candidates: Candidates | None = None
 
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
@@ -129,7 +135,23 @@ class Workbench:
             run_secret=secret, space=space,
             natural=None if splits.natural is None else splits.natural.to(device),
             attributes=splits.attributes, withheld=withheld,
+            candidates=None
+            if splits.candidates is None
+            else replace(splits.candidates, rows=splits.candidates.rows.to(device)),
         )  # fmt: skip
+
+    @property
+    def eve(self) -> Profile:
+        """The profile that says which raw images Eve holds."""
+        return PROFILES[self.cell.choice.eve]
+
+    @property
+    def held(self) -> Candidates:
+        """Eve's raw images, and which of them are in the release."""
+        if self.candidates is not None:
+            return self.candidates
+        every = torch.arange(len(self.private))
+        return Candidates(self.private, torch.stack((every, every), dim=1), self.attributes.get("private"))
 
     @property
     def public_rows(self) -> str:
@@ -278,8 +300,23 @@ class Workbench:
                 told = {
                     kind: each.take(rows.cpu()) if kind == "private" else each for kind, each in self.attributes.items()
                 }
-                found.append(replace(self, private=part, finding=name, attributes=told))
+                eves = self._held_apart(rows, columns, findings)
+                found.append(replace(self, private=part, finding=name, attributes=told, candidates=eves))
         return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
+
+    def _held_apart(self, rows: torch.Tensor, columns: list[int], findings: tuple[str, ...]) -> Candidates | None:
+        """Eve's labelled images, with the private rows cut to `rows`."""
+        if self.candidates is None or self.candidates.rows.labels is None:
+            return self.candidates
+        labels = self.candidates.rows.labels[:, columns]
+        kept = labelled(labels)
+        part = replace(self.candidates.rows.take(kept), labels=labels[kept], findings=findings)
+        places = [torch.full((size,), -1) for size in (len(labels), len(self.private))]
+        for place, stay in zip(places, (kept.cpu(), rows.cpu()), strict=True):
+            place[stay] = torch.arange(len(stay))
+        pairs = renumbered(self.candidates.pairs, raw=places[0], released=places[1])
+        told = self.candidates.attributes
+        return Candidates(part, pairs[(pairs >= 0).all(dim=1)], None if told is None else told.take(kept.cpu()))
 
     def key(self, scheme: Scheme, number: int) -> Key:
         """The data owner's key of that number, for this method and parameters.

@@ -20,7 +20,7 @@ OTHER = {
     "dataset": "diabetes", "public": "digits", "size": 16, "skip_corrupt": True,
     "max_pixels": 1000, "preset": "first-look", "seed": 3,
     "limit": 90, "keys": 33, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
-    "balance": False, "splits": "official",
+    "balance": False, "splits": "official", "eve": "superset",
 }  # fmt: skip
 """For every option a value that is not its default."""
 
