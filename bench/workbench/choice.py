@@ -79,7 +79,7 @@ class Choice:
         default=None, metavar="N", draws=True, covered=True,
     )  # fmt: skip
     features: Configured[Extractor] | None = option(
-        str, "turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL", default=None,
+        str, "turn images into vectors first: pixels, eigenspace, public-cnn, timm:MODEL, package:MODEL", default=None,
         metavar="NAME", group="features", covered=True,
     )  # fmt: skip
     scored_in: Configured[Extractor] | None = option(
