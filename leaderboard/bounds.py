@@ -202,6 +202,7 @@ class Bound:
         attacks: How many support it.
         keys: Fewest keys of one of them.
         profile: Eve's, by name.
+        apart: Attacks of the core list that do not apply to the release.
     """
 
     metric: str
@@ -211,6 +212,7 @@ class Bound:
     attacks: int
     keys: int
     profile: str
+    apart: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -223,7 +225,9 @@ class Bound:
         first = "" if self.first is None else f"; they name at most {_percent(self.first)} % of people first (95 %)"
         makers = f"{self.attacks} attacks that converged" if self.attacks > 1 else "one attack that converged"
         keys = f"{self.keys} key{'s' * (self.keys > 1)}"
-        return f"ReID AUC by {self.by} at most {self.text} (95 %) by {makers}, profile {self.profile}, {keys}{first}"
+        apart = f"; without {', '.join(self.apart)}, which cannot read this release" if self.apart else ""
+        by = f"{makers}, profile {self.profile}, {keys}"
+        return f"ReID AUC by {self.by} at most {self.text} (95 %) by {by}{first}{apart}"
 
 
 def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str:
@@ -249,7 +253,7 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
     return Bound(
         name, "person" if name == BY_PERSON else "image", max(area for _, area, _ in known),
         max(firsts) if len(firsts) == len(known) else None, len(known), min(record.keys for record, _, _ in known),
-        profile(counting[0]).name,
+        profile(counting[0]).name, tuple(name for name in CORE if _idles(attacks, name)),
     )  # fmt: skip
 
 
@@ -265,8 +269,7 @@ def _gaps(counting: Collection[Record], certified: Collection[Record], attacks: 
     for name in CORE:
         # Under its bare name an attack has the preset's own sizes: a variant could stop early and claim a plateau.
         mine = [record for record in attacks if short(record.evaluator) == name]
-        idles = bool(mine) and all(record.status == "not-applicable" for record in mine)
-        if name in there or (idles and name not in LEARNED):
+        if name in there or (_idles(attacks, name) and name not in LEARNED):
             continue
         sound = [record for record in mine if record in certified]
         if not mine:
@@ -277,6 +280,12 @@ def _gaps(counting: Collection[Record], certified: Collection[Record], attacks: 
             ended = mine[0].status
             gaps.append(f"{name} is not certified" if ended == "ok" else f"{name} {ended.replace('-', ' ')}")
     return gaps
+
+
+def _idles(attacks: Sequence[Record], name: str) -> bool:
+    """True if the core attack ran and does not apply."""
+    mine = [record for record in attacks if short(record.evaluator) == name]
+    return bool(mine) and all(record.status == "not-applicable" for record in mine)
 
 
 def _limits(record: Record) -> tuple[float, float | None] | None:

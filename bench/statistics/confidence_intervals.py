@@ -72,9 +72,9 @@ def mid_p(hits: float, trials: float, level: float) -> tuple[float, float]:
     """Lower and upper mid-P bounds of a proportion, of about `level` each.
 
     Lancaster 1961, "Significance tests in discrete distributions": the observed count counts half on either side.
-    Clopper and Pearson's bounds of few trials hold far more often than they say (five trials: .975 to 1 for 95 %);
-    these hold .93 of the time or more for five trials, .92 for 33, .91 for any number, and nearly always only near 0
-    and 1, as any bounds of few trials do. Hits may be fractional, as there.
+    Clopper and Pearson's exact bounds of few trials hold far more often than they say (five trials: .975 to 1 for 95
+    %). These are not exact: they hold at least .93 of the time for five trials, .92 for 33 and .91 for any number, and
+    with five trials above .98 for most shares. Hits may be fractional, as there.
 
     >>> [round(bound, 4) for bound in mid_p(5, 10, 0.025)]
     [0.212, 0.788]
@@ -164,13 +164,16 @@ class Components:
         """Half-width with all key variance at t with K - 1 degrees.
 
         For many tests at once: with three keys `width` adds nothing for keys too often, by chance, for levels
-        far beyond 95 %. It speaks of these trainings: two of them bound nothing at such levels.
+        far beyond 95 %. Two trainings tell hardly anything apart at such levels.
         """
         if self.keys == 1:
             return self.width(level)
         alone = max(0.0, self.people - self.shared / self.keys)
         square = _student(level, self.degrees) ** 2 * alone
-        return math.sqrt(square + _student(level, self.keys - 1) ** 2 * self.between / self.keys)
+        of_keys = _student(level, self.keys - 1) ** 2 * self.between / self.keys
+        return math.sqrt(
+            square + (of_keys if self.nested is None else max(of_keys, self.nested.square(level, self.keys)))
+        )
 
     @property
     def error(self) -> float:
@@ -244,13 +247,16 @@ def _nested(by_key: Floats, resampled: Floats, trainings: Sequence[int]) -> Nest
 
 
 def fewest_trainings(a: Sequence[int], b: Sequence[int]) -> Sequence[int]:
-    """Of two groupings by training, that with fewer trainings.
+    """Of two groupings by training, that with fewer trainings, but with several if either has.
 
     >>> fewest_trainings([0, 0, 1, 1], []), fewest_trainings([0, 0, 1, 1], [0, 1, 2, 2])
     ([0, 0, 1, 1], [0, 0, 1, 1])
+    >>> fewest_trainings([0, 0, 0, 0], [0, 0, 1, 1])
+    [0, 0, 1, 1]
     """
-    several = [each for each in (a, b) if each]
-    return min(several, key=lambda each: len(set(each)), default=())
+    trained = [each for each in (a, b) if each]
+    several = [each for each in trained if len(set(each)) > 1]
+    return min(several or trained, key=lambda each: len(set(each)), default=())
 
 
 def around(value: float, width: float, scale: Scale) -> tuple[float, float]:

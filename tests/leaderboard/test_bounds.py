@@ -170,7 +170,9 @@ def test_a_variant_of_a_core_attack_does_not_take_its_place() -> None:
 def test_an_attack_that_does_not_apply_is_no_gap() -> None:
     idle = attack("likelihood", status="not-applicable")
     records = panel_of(likelihood=idle)
-    assert isinstance(bound([one for one in records if one is not idle], records), Bound)
+    found = bound([one for one in records if one is not idle], records)
+    assert isinstance(found, Bound)
+    assert found.sentence.endswith("; without likelihood, which cannot read this release")
 
 
 def test_a_learned_attack_applies_wherever_another_does() -> None:

@@ -22,6 +22,7 @@ from bench.statistics.confidence_intervals import (
     difference,
     mid_p,
     never_certain,
+    one_of_many,
     with_interval,
 )
 from bench.types import Replicates, Score
@@ -171,6 +172,17 @@ def test_intervals_over_trainings_hold_the_truth_and_those_over_keys_do_not(trai
             held[place] += abs(np.mean(table.by_key)) <= components(table).width()
     assert held[0] >= binom(repeats, 0.92).ppf(1e-5)
     assert held[1] / repeats < 0.85
+
+
+@pytest.mark.parametrize("others", [[0] * 5 + [1] * 5, [0] * 10])
+def test_ranks_do_not_tell_equal_attacks_apart_by_their_trainings(others: list[int]) -> None:
+    """One training beside two says nothing of its own luck: the two count."""
+    random, repeats, told = np.random.default_rng(2), 200, 0
+    trainings = [0] * 5 + [1] * 5
+    for _ in range(repeats):
+        a, b = (of_trainings(random, 10, dealt, 0.6) for dealt in (trainings, others))
+        told += one_of_many(a, b).p < 0.05
+    assert told <= binom(repeats, 0.05).ppf(1 - 1e-4)
 
 
 def test_trainings_never_narrow_an_interval_and_one_or_one_a_key_changes_nothing() -> None:
