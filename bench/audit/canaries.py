@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from bench.audit.game_plays import clearest
-from bench.audit.private_step_statistics import Reading, statistics_of_steps
+from bench.audit.private_step_statistics import Reading, rates, statistics_of_steps
 from bench.contract.seal import check
 from bench.evidence import Calls
 from bench.pair_distances import pair_distances
@@ -42,7 +42,7 @@ EACH, MOST_EACH = 64, 512  # canaries per training: of black-box games; of white
 NUMBERS_EACH = 32  # gradient numbers per canary, at least
 LEAST_EACH = 4
 BLACK_BOX = 512  # coins of a black-box game beside a white-box one
-CHOICE, LEAST_CHOICE = 1 / 8, 256  # coins of the choice: a share of those counted, and the fewest
+CHOICE, LEAST_CHOICE = 1 / 4, 256  # coins of the choice: a share of those counted, and the fewest
 SHARES = tuple(0.5**power for power in range(1, 9))  # candidate guesses of either kind, as shares of all coins
 MOST_APART = 32  # guesses of a training that counts by itself
 
@@ -235,14 +235,16 @@ class StepCanaries(ClassifierCanaries):
         return max(LEAST_EACH, min(MOST_EACH, self.width // NUMBERS_EACH, self.most))
 
     def read(self, key: Key, rows: Dataset, first: Dataset, second: Dataset) -> Reading:
-        """(steps, k): every canary's amplitude in the noisy sum of every step."""
-        return statistics_of_steps(key, rows, first, None if self.included else second)
+        """(s, k): log odds of every coin, by each sampling rate tried."""
+        theirs = None if self.included else second
+        return statistics_of_steps(key, rows, first, theirs, claimed=self.claim.sampling_rate)
 
     def statistics(self, runs: Sequence[Run]) -> list[tuple[str, Callable[[Reading], torch.Tensor]]]:
-        """Sum over steps, and likelihood ratio with and without the canary."""
-        from bench.audit.private_step_statistics import learned
-
-        return learned([run.coins for run in runs], [run.reading for run in runs])
+        """Likelihood ratio of all steps, by each sampling rate."""
+        return [
+            (f"likelihood ratio of steps, sampling rate {rate:g}", lambda reading, place=place: reading[place])  # type: ignore[misc]
+            for place, rate in enumerate(rates(self.claim.sampling_rate))
+        ]
 
 
 @dataclass(frozen=True, eq=False)

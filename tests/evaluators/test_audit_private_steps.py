@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import brentq
 
 from bench.audit.distinguishing_game import CONFIDENCE, Played, audit
-from bench.audit.private_step_statistics import WIDTH, learned
+from bench.audit.private_step_statistics import rates, statistics_of_steps
 from bench.evidence import AuditEvidence
 from bench.nets import private_training
 from bench.nets.convolutional_networks import private_cnn
@@ -118,17 +118,28 @@ def test_the_game_on_the_publication_alone_shows_nothing_of_a_constant_classifie
     assert EmpiricalEpsilon()(outside).value < 3
 
 
-def test_amplitude_and_rate_are_learned_from_known_coins() -> None:
+@pytest.mark.parametrize("paired", [False, True])
+def test_log_odds_are_exact_if_gradients_do_not_overlap(paired: bool) -> None:
+    k, count, rate, noise = 6, 30, 0.25, 0.7
+    first = public(k)
+    gradients = torch.eye(2 * k, 600)
     random = generator(0)
-    coins = torch.arange(400) % 2 == 0
-    inside = (torch.rand(60, 400, generator=random) < 0.3) & coins
-    values = (2.0 * inside + torch.randn(60, 400, generator=random)).double()
-    reading = torch.stack([torch.ones_like(values), *[values] * (WIDTH - 1)], dim=1).flatten(0, 1)
-    total, ratio = (of(reading) for _, of in learned([coins], [reading])[:2])
-    exact = torch.log(0.7 + 0.3 * torch.exp(2 * values - 2)).sum(dim=0)
-    assert torch.corrcoef(torch.stack((ratio, exact)))[0, 1] > 0.99
-    assert ratio[coins].min() > ratio[~coins].median()
-    assert total[coins].mean() > total[~coins].mean()
+    totals = noise * torch.randn(count, 600, generator=random)
+    totals[:, :k] += (torch.rand(count, k, generator=random) < rate) * torch.tensor([1.0, 1, 1, 0, 0, 0])
+
+    class Shows(StepsKey):
+        def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
+            for total in totals:
+                see(PrivateStep(2 * total, 3 * gradients[: len(probes)], 2.0))
+
+    key = Shows(Steps(), Secret.of_seed(0))
+    odds = statistics_of_steps(key, first, first, first if paired else None, claimed=rate)
+    exponents = (totals.double() - 0.5) / noise**2
+    exact = torch.log(1 - rate + rate * exponents.exp()).sum(dim=0)
+    exact = exact[:k] - exact[k : 2 * k] if paired else exact[: k - 1]
+    assert odds.shape == (len(rates(rate)), k)
+    assert torch.corrcoef(torch.stack((odds[0, : len(exact)], exact)))[0, 1] > 0.99
+    assert (odds[0, : len(exact)] - exact).abs().max() < 0.1 * exact.abs().max() + 0.5
 
 
 def test_the_steps_of_a_real_training_are_its_noisy_sums_and_the_training_stays_the_same(
