@@ -152,7 +152,7 @@ class PairEvidence:
         primary: A correct pair is a released row and the raw row that it was made for; None if rows are not mixed.
         people: People identified by Eve's first guesses; None if not measured.
         exchanged: ReID AUC among those of exchanged people; None with too few people to exchange.
-        trainings: By key, the number of the attack's training; empty if it trains nothing.
+        trainings: By key, the number of the attack's training; empty if it gives no learning curve.
     """
 
     shape: tuple[int, int]

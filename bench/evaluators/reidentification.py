@@ -302,7 +302,7 @@ def _attack_once(
         if areas
         else None,
         people=found_people(guesses, candidates, None if groups is None else groups.take(order)),
-        trainings=dealt if attack.learns else (),
+        trainings=dealt if learning else (),  # an attack that only chooses has a seed too
     )
     return evidence, attacker, sign_notes, learning, seconds
 

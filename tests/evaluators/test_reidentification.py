@@ -307,6 +307,22 @@ def test_keys_are_dealt_to_trainings_with_a_seed_each(bench: Callable[..., Workb
     assert plain.trainings == ()  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True)
+class Chooses(Learns):
+    """Trains nothing by steps, and chooses by one seed."""
+
+    name: ClassVar[str] = "chooses"
+    learns: ClassVar[bool] = False
+    trainings: ClassVar[int] = 1
+
+
+def test_an_attack_with_a_learning_curve_counts_as_one_training_of_all_keys(bench: Callable[..., Workbench]) -> None:
+    made = bench(columns((6, 6)))
+    evidence = cast(PairEvidence, Reidentification(Chooses()).measure(made).evidence[""])
+    assert evidence.trainings == [0] * made.preset.keys
+    assert "of one training of the attack: what trainings vary is left out" in ReidAUC()(evidence).note
+
+
 def test_an_attack_that_trains_for_fewer_steps_than_the_method_says_so(
     bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
