@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -157,6 +157,7 @@ class Variant:
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
         ranks: Mean binary logarithm of the ranks of held-out links before the refinement and after each round.
         stayed: Whether the matching of every held-out key stayed.
+        rejected: Refined variants that made held-out links less likely than this one.
     """
 
     statistics: KeyStatistics
@@ -166,6 +167,18 @@ class Variant:
     likelihood: float
     ranks: tuple[float, ...] = ()
     stayed: bool = True
+    rejected: tuple[Variant, ...] = ()
+
+    def ended(self) -> tuple[bool, str]:
+        """Whether its refinement converged, and why it ended."""
+        rounds = len(self.ranks) - 1
+        if self.stayed:
+            return True, f"the matchings stayed after {rounds} rounds at most"
+        if self.likelihood > ENOUGH:
+            return True, f"solved: held-out links were known after {rounds} rounds"
+        if levelled(self.ranks):
+            return True, f"plateau: the last two thirds of {rounds} rounds brought no improvement beyond noise"
+        return False, f"the budget of {rounds} rounds ended first"
 
     def refined(
         self, seen: Seen, cols: torch.Tensor | None = None, watch: Callable[[torch.Tensor], None] | None = None
@@ -210,22 +223,28 @@ class RelationalAttacker(Attacker):
     def learning(self) -> tuple[LearningCurve, ...]:
         """Ranks of held-out links by rounds of refinement.
 
-        It converged if the matchings stayed, or the ranks are on a plateau.
+        A refinement converged if the matchings stayed, or the ranks are on a plateau. Unless held-out links are known,
+        each that was tried has a curve: its ranks may still fall as the budget ends.
         """
-        variant, rounds = self.variant, len(self.variant.ranks) - 1
+        variant = self.variant
         figure = "mean binary logarithm of the ranks of held-out links of Eve's own keys, by rounds of refinement"
         converged = True
         if not variant.statistics.look.related:
             reason = "closed form: signatures only, for there are more rows than refine_up_to"
-        elif variant.blend is None:
-            reason = "closed form: no refinement made held-out links likelier"
-        elif variant.stayed:
-            reason = f"the matchings stayed after {rounds} rounds at most"
-        elif converged := levelled(variant.ranks):
-            reason = f"plateau: the second half of {rounds} rounds brought no improvement beyond noise"
+        elif variant.blend is not None:
+            converged, reason = variant.ended()
+        elif variant.likelihood > ENOUGH:
+            reason = "closed form: held-out links were known already, so that no refinement was tried"
         else:
-            reason = f"the budget of {rounds} rounds ended first"
-        return (LearningCurve(figure, tuple(enumerate(variant.ranks)), converged, reason),)
+            reason = "closed form: no refinement made held-out links likelier"
+        others = () if variant.likelihood > ENOUGH else variant.rejected
+        return (
+            LearningCurve(figure, tuple(enumerate(variant.ranks)), converged, reason),
+            *(
+                LearningCurve(figure, tuple(enumerate(other.ranks)), *other.ended(), f"rejected blend {other.blend}")
+                for other in others
+            ),
+        )
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The variant."""
@@ -287,7 +306,8 @@ def _calibrate(
     for number, blend in enumerate(blends):
         refined.append(_judged(statistics, best.own, blend, shown))
         report("relational, variant", number + 1, len(blends))
-    return max((best, *refined), key=lambda variant: variant.likelihood)
+    chosen = max((best, *refined), key=lambda variant: variant.likelihood)
+    return replace(chosen, rejected=tuple(variant for variant in refined if variant is not chosen))
 
 
 def _judged(

@@ -20,9 +20,9 @@ fitted again, until the matches stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 import torch
 
@@ -47,6 +47,8 @@ FADING = 0.7
 MOVED = 0.01  # of the matches: fewer count as staying
 JUDGED = 1024
 SURE = 2.0  # standard errors of the mean over links
+End: TypeAlias = Literal["stayed", "moved", "few"]
+"""Matches stayed, moved to the last fit, or were too few to fit again."""
 BASE: Mapping[str, Parameter] = {"base": "relational"}
 
 
@@ -101,7 +103,7 @@ class Surrogate(Attack):
     }
 
     base: Attack
-    rounds: int = 8
+    rounds: int = 20
     most_pairs: int = 1000
     held_out: int = 2
 
@@ -135,21 +137,22 @@ class Surrogate(Attack):
         for number, variant in enumerate((None, *VARIANTS)):
             attacker = replace(plain, variant=variant)
             by_fit: list[list[torch.Tensor]] = []
-            stayed = True
+            ends: list[End] = []
             for sealed, links in releases:
                 curve: list[torch.Tensor] = []
-                stayed &= attacker.ended(sealed, partial(_rank, links, curve)).stayed
+                ends.append(attacker.ended(sealed, partial(_rank, links, curve)).end)
                 by_fit.append(curve)
             most = max(map(len, by_fit))
             # A key whose matches stayed keeps its ranks.
             together = [torch.cat([curve[min(fit, len(curve) - 1)] for curve in by_fit]) for fit in range(most)]
-            ranks[variant], fits[variant] = together[-1], Fits([float(each.mean()) for each in together], stayed)
+            end: End = "few" if "few" in ends else "moved" if "moved" in ends else "stayed"
+            ranks[variant], fits[variant] = together[-1], Fits([float(each.mean()) for each in together], end)
             report("surrogate, variant", number, len(VARIANTS))
             if not ranks[variant].any():
                 break
         chosen = _best(ranks)
         means = {variant: float(each.mean()) for variant, each in ranks.items()}
-        return replace(plain, variant=chosen, ranks=means, fits=fits[chosen])
+        return replace(plain, variant=chosen, ranks=means, fits=fits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +166,7 @@ class SurrogateAttacker(Attacker):
         seed: Draws the folds.
         variant: The chosen surrogate; None keeps the base's scores.
         ranks: Mean binary logarithm of the links' ranks of every variant on simulated keys.
-        fits: The chosen one's fits on simulated keys.
+        fits: The fits of every variant on simulated keys.
     """
 
     attack: Surrogate
@@ -172,7 +175,7 @@ class SurrogateAttacker(Attacker):
     seed: int
     variant: Student | None
     ranks: Mapping[Student | None, float]
-    fits: Fits | None = None
+    fits: Mapping[Student | None, Fits] = field(default_factory=dict)
 
     def score(self, sealed: Release) -> PairScores:
         """Cosines of predicted and released rows, combined with the base's scores."""
@@ -184,7 +187,7 @@ class SurrogateAttacker(Attacker):
         watch(base)
         student = self.variant
         if student is None:
-            return Ended(base, True)
+            return Ended(base, "stayed")
         scores = base
         raw, released = _tokens(self.candidates, sealed.samples, student.by_location)
         fold = torch.randint(FOLDS, (len(self.candidates),), generator=generator(self.seed)).to(sealed.samples.device)
@@ -192,33 +195,41 @@ class SurrogateAttacker(Attacker):
         for turn in range(self.attack.rounds):
             pairs = self._pairs(scores, fold)
             trace = _trace_of(pairs, sealed)
-            if len(trace) < FEWEST_PAIRS or any(_nearly_equal(trace, old) for old in before):
-                return Ended(scores, True)
+            if len(trace) < FEWEST_PAIRS:
+                return Ended(scores, "few")
+            if any(_nearly_equal(trace, old) for old in before):
+                return Ended(scores, "stayed")
             before.append(trace)
             fitted = CosineScores(*apart(*_predicted(raw, released, pairs, student.kernel)))
             scores = BlendedScores(fitted, base, student.loyalty * FADING**turn) if student.loyalty else fitted
             watch(scores)
-        return Ended(scores, _nearly_equal(_trace_of(self._pairs(scores, fold), sealed), before[-1]))
+        stayed = _nearly_equal(_trace_of(self._pairs(scores, fold), sealed), before[-1])
+        return Ended(scores, "stayed" if stayed else "moved")
 
     def learning(self) -> tuple[LearningCurve, ...]:
         """The base's curves, and the ranks of links by fits.
 
-        The fits converged if the matches stayed, or the ranks are on a plateau.
+        Fits converged if the matches stayed, or the ranks are on a plateau. Unless all links are first, each surrogate
+        that was tried has a curve: its ranks may still fall as the budget ends.
         """
         base = tuple(replace(curve, part=f"base {curve.part}".strip()) for curve in self.base.learning())
-        assert self.fits is not None
-        ranks, fits = self.fits.ranks, len(self.fits.ranks) - 1
+        chosen = self.fits[self.variant]
+        solved = chosen.ranks[-1] == 0
         figure = "mean binary logarithm of the ranks of links of Eve's own keys, by fits"
         converged = True
-        if self.variant is None:
-            reason = "closed form: no surrogate ranked the links of Eve's own keys surely better than the base"
-        elif self.fits.stayed:
-            reason = f"the matches stayed after {fits} fits at most"
-        elif converged := levelled(ranks):
-            reason = f"plateau: the second half of {fits} fits brought no improvement beyond noise"
+        if self.variant is not None:
+            converged, reason = chosen.ended()
+        elif solved:
+            reason = "closed form: the base ranked all links of Eve's own keys first, so that no surrogate was tried"
         else:
-            reason = f"the budget of {fits} fits ended first"
-        return (*base, LearningCurve(figure, tuple(enumerate(ranks)), converged, reason, "surrogate"))
+            reason = "closed form: no surrogate ranked the links of Eve's own keys surely better than the base"
+        own = LearningCurve(figure, tuple(enumerate(chosen.ranks)), converged, reason, "surrogate")
+        rejected = (
+            LearningCurve(figure, tuple(enumerate(fits.ranks)), *fits.ended(), f"rejected surrogate: {student}")
+            for student, fits in self.fits.items()
+            if student not in (None, self.variant) and not solved
+        )
+        return (*base, own, *rejected)
 
     def notes(self) -> Mapping[str, float | int | str]:
         """The choice, the figures behind it, and the base's notes."""
@@ -237,18 +248,31 @@ class SurrogateAttacker(Attacker):
 
 @dataclass(frozen=True)
 class Fits:
-    """Mean ranks of links by fits, and whether matches stayed."""
+    """Mean ranks of links by fits, and the end of the matches."""
 
     ranks: Sequence[float]
-    stayed: bool
+    end: End
+
+    def ended(self) -> tuple[bool, str]:
+        """Whether the fits converged, and why they ended."""
+        fits = len(self.ranks) - 1
+        if not self.ranks[-1]:
+            return True, f"solved: all links were ranked first after {fits} fits"
+        if self.end == "few":
+            return False, f"too few mutual matches to fit: fewer than {FEWEST_PAIRS} after {fits} fits at most"
+        if self.end == "stayed":
+            return True, f"the matches stayed after {fits} fits at most"
+        if levelled(self.ranks):
+            return True, f"plateau: the last two thirds of {fits} fits brought no improvement beyond noise"
+        return False, f"the budget of {fits} fits ended first"
 
 
 @dataclass(frozen=True, eq=False)
 class Ended:
-    """Scores after the last fit, and whether their matches stayed."""
+    """Scores after the last fit, and the end of their matches."""
 
     scores: PairScores
-    stayed: bool
+    end: End
 
 
 def _trace_of(pairs: Pairs, sealed: Release) -> torch.Tensor:

@@ -103,7 +103,9 @@ def test_what_is_at_chance_on_keys_of_her_own_is_refined_all_the_same_and_stays_
     private = images()
     attacker = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0)
     assert len(asked) >= len(relational.BLENDS)
-    (curve,) = attacker.learning()
+    curve, *rejected = attacker.learning()
+    tried = {f"rejected blend {blend}" for blend in relational.BLENDS if blend != attacker.variant.blend}
+    assert {curve.part for curve in rejected} == tried
     # The mean of log2 over ranks 1 to n.
     assert curve.points[0][1] == pytest.approx(math.log2(len(private)) - 1 / math.log(2), abs=0.3)
 
@@ -114,11 +116,11 @@ def test_a_refinement_that_moves_at_chance_has_converged_and_one_that_improves_h
 
     def ended(ranks, **changed):
         variant = replace(attacker.variant, **{"blend": 0.3, "stayed": False, "ranks": ranks, **changed})
-        (curve,) = replace(attacker, variant=variant).learning()
+        curve = replace(attacker, variant=variant).learning()[0]
         return curve.converged, curve.reason
 
     at_chance = tuple(5.6 + 0.05 * (-1) ** number for number in range(21))
-    assert ended(at_chance) == (True, "plateau: the second half of 20 rounds brought no improvement beyond noise")
+    assert ended(at_chance) == (True, "plateau: the last two thirds of 20 rounds brought no improvement beyond noise")
     falling = tuple(5.6 - 0.1 * number for number in range(21))
     assert ended(falling) == (False, "the budget of 20 rounds ended first")
     assert ended(falling, stayed=True)[0]
@@ -126,10 +128,31 @@ def test_a_refinement_that_moves_at_chance_has_converged_and_one_that_improves_h
 
 def test_a_refined_matching_says_whether_it_stayed():
     private = images()
-    (curve,) = PLACES.fit(View(private, Layers(5), private, private), 0).learning()
+    curve, *others = PLACES.fit(View(private, Layers(5), private, private), 0).learning()
     assert curve.converged
+    assert not others  # held-out links are known: what was rejected does not matter
     assert curve.points[-1][1] < curve.points[0][1]
     assert "stayed after" in curve.reason
+
+
+def test_refinements_that_were_rejected_while_their_ranks_still_fell_have_not_converged():
+    private = images()
+    attacker = SMALL.fit(View(private, Noise().fit(private, 0), private, private), 0)
+    falling = tuple(5.6 - 0.1 * number for number in range(21))
+    other = replace(attacker.variant, blend=0.3, likelihood=-4.0, ranks=falling, stayed=False)
+    none = replace(attacker.variant, blend=None, likelihood=-3.9, ranks=(5.6,), rejected=(other,))
+
+    def ended(variant):
+        return [(curve.converged, curve.reason) for curve in replace(attacker, variant=variant).learning()]
+
+    assert ended(none) == [
+        (True, "closed form: no refinement made held-out links likelier"),
+        (False, "the budget of 20 rounds ended first"),
+    ]
+    assert all(converged for converged, _ in ended(replace(none, rejected=(replace(other, stayed=True),))))
+    assert ended(replace(none, likelihood=0.0)) == [
+        (True, "closed form: held-out links were known already, so that no refinement was tried")
+    ]
 
 
 def test_refinement_finds_rows_that_signatures_miss():

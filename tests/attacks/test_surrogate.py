@@ -112,16 +112,58 @@ def test_a_perfect_base_is_kept_and_its_notes_are_passed_on():
 def test_a_surrogate_says_that_its_matches_stayed_and_passes_on_the_curves_of_its_base():
     private = images(60)
     view = View(private, Noise().fit(private, 0), private, private)
-    base, own = (
+    curves = (
         Surrogate(base=Relational(keys=2, held_out=1, reading="places"), rounds=2, held_out=1).fit(view, 0).learning()
     )
-    assert base.part == "base"
-    assert own.part == "surrogate"
-    assert own.converged
+    names = [curve.part for curve in curves]
+    assert names[0] == "base"
+    assert names[-len(surrogate.VARIANTS) - 1 :] == [
+        "surrogate", *(f"rejected surrogate: {student}" for student in surrogate.VARIANTS)
+    ]  # fmt: skip
     scheme = Dauntless(patch_size=4).fit(images(), 0)
-    (curve,) = Surrogate(base=Lengths()).fit(View(images(), scheme, images(), images()), 0).learning()
+    curve = Surrogate(base=Lengths()).fit(View(images(), scheme, images(), images()), 0).learning()[0]
     assert curve.points[-1][1] < 0.1 < curve.points[0][1]
     assert curve.converged
+
+
+def test_surrogates_that_were_rejected_while_their_ranks_still_fell_have_not_converged():
+    private = images(60)
+    attacker = Surrogate(base=Exact(), rounds=2, held_out=1).fit(
+        View(private, Noise().fit(private, 0), private, private), 0
+    )
+    assert attacker.variant is None
+    own, *rejected = attacker.learning()
+    assert own.converged
+    moved = [fits.end == "moved" for student, fits in attacker.fits.items() if student is not None]
+    assert any(moved)
+    assert [curve.reason == "the budget of 2 fits ended first" for curve in rejected] == moved
+    assert not any(curve.converged for curve, still in zip(rejected, moved, strict=True) if still)
+
+
+def test_too_few_matches_to_fit_are_a_reason_of_their_own_and_no_convergence():
+    private = images(8)
+    attacker = Surrogate(base=Exact(), held_out=1).fit(View(private, Noise().fit(private, 0), private, private), 0)
+    _, *rejected = attacker.learning()
+    assert len(rejected) == len(surrogate.VARIANTS)
+    assert {(curve.converged, curve.reason) for curve in rejected} == {
+        (False, "too few mutual matches to fit: fewer than 10 after 0 fits at most")
+    }
+
+
+def test_a_perfect_base_leaves_nothing_to_learn_and_has_converged():
+    private = images(60)
+    (curve,) = Surrogate(base=Exact()).fit(View(private, Identity().fit(private, 0), private, private), 0).learning()
+    assert curve.converged
+    assert curve.reason == (
+        "closed form: the base ranked all links of Eve's own keys first, so that no surrogate was tried"
+    )
+
+
+def test_at_chance_the_usual_number_of_fits_can_converge():
+    private = images(60)
+    attack = Surrogate(base=Exact(), held_out=1)
+    curves = attack.fit(View(private, Noise().fit(private, 0), private, private), 0).learning()
+    assert any(curve.reason.startswith("plateau: the last two thirds of 20 fits") for curve in curves)
 
 
 def test_weak_matches_are_learned_from_where_no_more_are_first():

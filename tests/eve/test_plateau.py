@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from bench.eve.plateau import Plateau, levelled
@@ -62,8 +63,34 @@ def test_a_break_through_in_the_last_rounds_is_not_level():
     assert not any(levelled([7.8, *noisy([7.8] * 13 + [6.0] * 7, 0.05, seed)]) for seed in range(50))
 
 
-def test_a_single_round_says_nothing():
-    assert not levelled([7.8, 7.8])
+@pytest.mark.parametrize("rounds", [1, 8, 15])
+def test_too_few_rounds_are_never_level(rounds):
+    assert not levelled([7.8] * (rounds + 1))
+    assert levelled([7.8] * 17)
+
+
+@pytest.mark.parametrize(
+    "figures", [[8.0] * 7 + [7.5, 6.0], [8.0] * 8 + [7.0], [8.0] * 19 + [7.5, 6.0], [8.0] * 20 + [7.0]]
+)
+def test_a_fall_in_the_last_rounds_alone_is_not_level(figures):
+    assert not levelled(figures)
+
+
+def test_a_late_fall_under_noise_is_not_level():
+    falls = [[7.8, *noisy([7.8] * 18 + [7.6, 7.0], 0.1, seed)] for seed in range(200)]
+    assert sum(map(levelled, falls)) <= 10
+
+
+@pytest.mark.parametrize(("fall", "noise"), [(0.2, 0.5), (0.05, 0.2)])
+@pytest.mark.parametrize("rounds", [8, 20])
+def test_a_steady_fall_of_a_quarter_of_its_noise_a_round_is_rarely_level(fall, noise, rounds):
+    curves = [[8.0, *noisy([8.0 - fall * n for n in range(1, rounds + 1)], noise, seed)] for seed in range(200)]
+    assert sum(map(levelled, curves)) <= 20
+
+
+def test_rounds_that_fell_early_and_stayed_are_level():
+    curves = [[7.8, *noisy([7.8 - 0.5 * min(n, 5) for n in range(1, 21)], 0.1, seed)] for seed in range(200)]
+    assert sum(map(levelled, curves)) >= 180
 
 
 def test_the_curve_is_kept():
