@@ -369,6 +369,7 @@ class AuditEvidence:
         black_box: Calls of a weaker game, one run too, on the publication alone; None without such a game.
         reach: Bound that the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
         noise: "holds" if the noise follows the mechanism and no number is used twice; "unread" if it is hidden.
+        sided: False counts guesses of one side as those of both, as records did before they held `runs`.
     """
 
     claim: PrivacyClaim
@@ -381,6 +382,7 @@ class AuditEvidence:
     runs: int = 1
     black_box: Calls | None = None
     reach: float | None = None
+    sided: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -26,7 +25,7 @@ from bench.results.consistency import consistent
 from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord, Status
 from bench.types import Source
 from bench.workbench.inputs import COMMITMENT, drawn_people, is_code
-from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, verdict
+from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, left_out, verdict
 from leaderboard.entries import Column, Entry, columns, entry, interval, number, reason
 from leaderboard.names import digest, label, slug
 from leaderboard.panel import Panel, Standing, membership_panel, not_rated, panel, standing
@@ -274,12 +273,10 @@ def _audited(claim: ClaimRecord, audit: Record | None) -> Verdict:
     """The verdict of an audit's record on the claim."""
     if audit is None or METRIC not in audit.scores:
         return verdict(claim, None, None)
-    shown = sure = audit.scores[METRIC]
-    bounds = [bound for bound in (claim.epsilon, claim.derived) if bound is not None]
-    if bounds and shown.value > min(bounds):  # a figure below both bounds contradicts them at no confidence
-        with suppress(CountsError):  # then the figure alone counts
-            sure = at(audit, SURE)
-    return verdict(claim, shown, sure)
+    try:  # a figure below the claim needs its ceiling at that confidence, too
+        return verdict(claim, audit.scores[METRIC], at(audit, SURE), left_out(audit))
+    except CountsError as error:  # a figure that cannot be counted again at this confidence refutes nothing
+        return verdict(claim, None, None, str(error))
 
 
 def missing(board: Iterable[Row]) -> list[tuple[Row, Status, str, list[str]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from bench.evidence import AuditEvidence, Calls, CoinUse, Noise
@@ -38,6 +38,7 @@ class Verdict:
         most: The ceiling at `SURE`, which decides if the claim can be refuted at all; None without an audit.
         reach: What the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
         black_box: Bound and ceiling of a game on the publication alone, beside a white-box game; None without one.
+        remark: Reason why an audit's figure is not judged, or what of its record was left out; empty if nothing is.
     """
 
     claimed: float
@@ -51,6 +52,7 @@ class Verdict:
     most: float | None = None
     reach: float | None = None
     black_box: tuple[float, float] | None = None
+    remark: str = ""
 
     @property
     def word(self) -> Literal["violated", "noise fails", "cannot refute", "consistent", "not refuted", "not audited"]:
@@ -82,7 +84,7 @@ class Verdict:
     def sentence(self) -> str:
         """The verdict with its reason, and the limit of its trials."""
         if self.empirical is None or self.sure is None:
-            return "not audited"
+            return f"not audited: {self.remark}" if self.remark else "not audited"
         shown, claimed, derived = (_text(bound) for bound in (self.empirical, self.claimed, self.derived))
         if self.word == "violated":
             text = f"violated: ε of at least {shown} was shown, {claimed} is claimed"
@@ -98,7 +100,7 @@ class Verdict:
             text += f"; the derived bound of {derived} does not hold"
         elif self.doubt and self.derived != self.claimed:
             text += f"; above the derived bound of {derived}, as chance shows it of 1 true bound in 20 ({self.doubt})"
-        return text
+        return f"{text}; {self.remark}" if self.remark else text
 
     @property
     def _limits(self) -> str:
@@ -131,14 +133,14 @@ class Verdict:
         return f"consistent with {played}, and its noise is as stated"
 
 
-def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | None) -> Verdict:
+def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | None, remark: str = "") -> Verdict:
     """The verdict on a claim; `sure` is its figure at level `SURE`.
 
-    Both are None if there is no figure.
+    Both are None if there is no figure. `remark` is what to say of the record (`left_out`).
     """
     claimed, derived = _bounds(claim)
     if score is None or sure is None:
-        return Verdict(claimed, derived, None, None, None, 0)
+        return Verdict(claimed, derived, None, None, None, 0, remark=remark)
     parts, most = score.parts, sure.parts["ceiling"].value
     reach, weaker = parts.get("reach"), parts.get("black-box")
     games, noise = parts.get("games"), parts.get("noise checks")
@@ -146,7 +148,7 @@ def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | N
         claimed, derived, score.value, sure.value, parts["ceiling"].value, score.n,
         "" if games is None else games.note, None if noise is None else bool(noise.value), most,
         None if reach is None else reach.value,
-        None if weaker is None else (weaker.value, parts["black-box ceiling"].value),
+        None if weaker is None else (weaker.value, parts["black-box ceiling"].value), remark,
     )  # fmt: skip
 
 
@@ -165,7 +167,16 @@ def at(record: Record, confidence: float) -> ScoreRecord:
     try:
         return _recounted(record, confidence)
     except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-        raise CountsError(f"its counts do not give its figure ({error}): measure it again") from error
+        without = f"; {text}" if (text := left_out(record)) else ""
+        raise CountsError(f"its counts do not give its figure ({error}{without}): measure it again") from error
+
+
+def left_out(record: Record) -> str:
+    """Unreadable details of an audit, which are left out; else empty."""
+    try:
+        return "" if record.claim is None else _stated(record, record.claim)[1]
+    except (TypeError, ValueError):  # `at` says so
+        return ""
 
 
 def _recounted(record: Record, confidence: float) -> ScoreRecord:
@@ -175,16 +186,10 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
     if (trials := _count(details, "trials")) != score.n:
         raise ValueError(f"its figure is of {score.n:,} trials, got {trials:,}")
     calls = _calls(details)
-    claimed, derived = _bounds(claim)
-    privacy_claim = PrivacyClaim(
-        claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units,
-        family=cast("Literal['any', 'Gaussian']", details.get("family", "any")),
-        sampling_rate=cast("float | None", details.get("sampling_rate")),
-        steps=cast("int | None", details.get("steps")),
-    )  # fmt: skip
+    privacy_claim, _ = _stated(record, claim)
     games = tuple(str(name) for name in cast("list[object]", details["games"]))
     one_run, noise = bool(details["one_run"]), cast(Noise, details["noise"])
-    # Earlier records lack these: their coins replaced rows, in one game.
+    # Earlier records lack these: their coins replaced rows, in one game, and guesses of one side counted as any.
     coins = cast(CoinUse, details.get("coins", "replace"))
     weaker, reach = cast("Mapping[str, object] | None", details.get("black_box")), details.get("reach")
     black_box = None if weaker is None else _calls(weaker)
@@ -196,6 +201,7 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
         evidence = AuditEvidence(
             privacy_claim, calls, confidence, one_run=one_run, games=games, noise=noise, coins=coins,
             runs=_count(details, "runs") if "runs" in details else 1, black_box=black_box, reach=reach,
+            sided="runs" in details,
         )  # fmt: skip
         return score_record(metric(evidence), better=metric.better, unit=metric.unit)
 
@@ -203,6 +209,21 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
     if not _same(usual, score):  # parts are compared too, because the ceiling depends on trials and confidence alone
         raise ValueError(f"they give {usual.value:g}, and it is {score.value:g}")
     return figure(confidence)
+
+
+def _stated(record: Record, claim: ClaimRecord) -> tuple[PrivacyClaim, str]:
+    """The claim as audited, and its unreadable details."""
+    claimed, derived = _bounds(claim)
+    details = record.details
+    plain = PrivacyClaim(
+        claim.unit, claimed, claim.delta, claim.assumptions, claim.basis, derived, claim.neighbours, claim.units,
+        family=cast("Literal['any', 'Gaussian']", details.get("family", "any")),
+    )  # fmt: skip
+    rate, steps = cast("float | None", details.get("sampling_rate")), cast("int | None", details.get("steps"))
+    try:
+        return replace(plain, sampling_rate=rate, steps=steps), ""
+    except (TypeError, ValueError) as error:
+        return plain, f"its sampling rate and steps are left out ({error})"
 
 
 def _calls(details: Mapping[str, object]) -> Calls:

@@ -19,10 +19,15 @@ from typing import ClassVar, Literal
 
 from bench.evidence import AuditEvidence, Calls
 from bench.statistics.confidence_intervals import upper_proportion
-from bench.statistics.epsilon_bounds import family_of, gaussian_bound, lower_bound, one_run_bound
+from bench.statistics.epsilon_bounds import family_of, gaussian_bound, lower_bound, one_run_bound, unexplained
+from bench.statistics.sampled_gaussian import SampledGaussian
 from bench.types import Column, Metric, Score
 
 MOST = 60.0  # an exponent that is still finite
+RATE_REFUTED = (
+    "the stated sampling rate and steps are refuted, for no noise explains so many right guesses: this is the larger "
+    "of the bounds of any Gaussian mechanism and of a training as stated"
+)
 CHECKED = {"holds": 1.0, "fails": 0.0}
 
 
@@ -33,13 +38,28 @@ def shown(evidence: AuditEvidence, calls: Calls, runs: int = 1) -> float:
     # If neighbours differ by one row more or less, two inputs that replace each other are two steps apart.
     steps = 2 if claim.neighbours == "added" and evidence.coins == "replace" else 1
     if evidence.one_run:
+        sides = calls.sides if evidence.sided else "both"
         return one_run_bound(
             correct, guesses, trials, delta=claim.delta, confidence=confidence, steps=steps,
-            family=family_of(claim) if steps == 1 else claim.family, sides=calls.sides, runs=runs,
+            family=family_of(claim) if steps == 1 else claim.family, sides=sides, runs=runs,
         )  # fmt: skip
     # What group privacy makes of delta is taken at the claimed epsilon: the claim is what the bound is held against.
     delta = claim.delta if steps == 1 else min(1.0, claim.delta * (1 + math.exp(min(claim.epsilon, MOST))))
     return float(lower_bound(correct, guesses, trials, delta=delta, confidence=confidence)) / steps
+
+
+def rate_refuted(evidence: AuditEvidence) -> bool:
+    """True if no noise explains the guesses of a training as stated."""
+    family, calls = family_of(evidence.claim), evidence.calls
+    return (
+        isinstance(family, SampledGaussian)
+        and evidence.one_run
+        and evidence.coins == "include"
+        and unexplained(
+            family, calls.correct, calls.guesses, calls.trials, confidence=evidence.confidence, sides=calls.sides,
+            runs=evidence.runs,
+        )
+    )  # fmt: skip
 
 
 def _ceiling(evidence: AuditEvidence, trials: int) -> float:
@@ -90,6 +110,7 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
             "one test shows, not an upper bound on ε"
             + ("; none, for no guess was wrong" if high == math.inf else "")
             + ("; the bound is below 0 and stands at 0: nothing was shown" if bound < 0 else "")
+            + ("; " + RATE_REFUTED if rate_refuted(evidence) else "")
         )
         value = max(bound, 0.0)
         return Score(
@@ -99,11 +120,8 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
 
 def _parts(evidence: AuditEvidence) -> dict[str, Score]:
     calls, claim = evidence.calls, evidence.claim
-    parts = {
-        "ceiling": Score(
-            _ceiling(evidence, calls.trials), None, None, calls.trials, note="all guesses made, and correct"
-        )
-    }
+    ceiling = _ceiling(evidence, calls.trials)
+    parts = {"ceiling": Score(ceiling, None, None, calls.trials, note="all guesses made, and correct")}
     if evidence.reach is not None:
         note = "the bound that the best test is expected to show of a mechanism that has just the claimed epsilon"
         parts["reach"] = Score(max(evidence.reach, 0.0), None, None, calls.trials, note=note)

@@ -420,7 +420,7 @@ def audits(spec: RunSpec, place: Place, confidence: float) -> list[Audited]:
 
 def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
     from leaderboard.board import epsilon_text
-    from leaderboard.claims import SURE, CountsError, at, verdict
+    from leaderboard.claims import SURE, CountsError, at, left_out, verdict
     from leaderboard.entries import number, reason
 
     claim = record.claim
@@ -433,7 +433,7 @@ def _audit_row(method: str, record: Record, confidence: float) -> AuditRow:
         score, sure = (at(record, level) for level in (confidence, max(confidence, SURE)))
     except CountsError as error:
         return AuditRow(method, claimed, derived, verdict=str(error))
-    judgement, details = verdict(claim, score, sure), record.details
+    judgement, details = verdict(claim, score, sure, left_out(record)), record.details
     interval = f"\n({number(score.value, None)} – {'∞' if score.high is None else number(score.high, None)})"
     test = ""
     if "trials" in details:

@@ -60,7 +60,7 @@ class PrivacyClaim:
         family: "Gaussian" if the mechanism is a composition of Gaussian noise, which audits then bound more tightly;
             "any" says nothing of its trade-off function.
         sampling_rate, steps: Of a private training: every row is in each of its steps, `MOST_STEPS` at most, with this
-            probability in (0, 1], and the noise alone decides epsilon. None, the default, says nothing of either.
+            probability in [1e-6, 1], and the noise alone decides epsilon. None, the default, says nothing of either.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -81,6 +81,12 @@ class PrivacyClaim:
             raise ValueError(f"delta of a Gaussian mechanism must be between 0 and 1, got {self.delta}")
         if (self.sampling_rate is None) != (self.steps is None):
             raise ValueError(f"sampling_rate and steps belong together, got {self.sampling_rate} and {self.steps}")
+        if self.sampling_rate is not None and (
+            isinstance(self.sampling_rate, bool) or not isinstance(self.sampling_rate, int | float)
+        ):
+            raise TypeError(f"sampling_rate must be a number in [1e-6, 1], got {self.sampling_rate!r:.80}")
+        if self.steps is not None and (isinstance(self.steps, bool) or not isinstance(self.steps, int)):
+            raise TypeError(f"steps must be a whole number, got {self.steps!r:.80}")
         within(1e-6, 1, sampling_rate=self.sampling_rate)
         within(1, MOST_STEPS, steps=self.steps)
         if self.steps is not None and (self.family, self.neighbours) != ("Gaussian", "added"):

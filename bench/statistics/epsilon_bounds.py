@@ -90,7 +90,8 @@ def one_run_bound(
     Melis and Chaudhuri 2024, Auditing f-differential privacy in one run (algorithm 3, two inputs a coin).
 
     Family `SampledGaussian`: the same by the trade-off functions of a private training; epsilon at delta of the least
-    noise that is not refuted.
+    noise that is not refuted. Guesses that no noise explains (`unexplained`) refute the stated rate and steps: their
+    bound is that of family "Gaussian", if it is larger.
 
     With several runs, that recursion bounds the chance of every number of right guesses in one run. The sum over runs
     is then no larger than a sum of independent numbers of that distribution.
@@ -148,13 +149,9 @@ def _family_bound(
     steps: int, sides: Sides, runs: int,
 ) -> float:  # fmt: skip
     """Epsilon of the last member of a family that counts refute."""
-    correct, guesses, coins = counts
 
     def refuted(size: float) -> bool:
-        if runs == 1:
-            return _refuted(_least_wrong(family, size, sides), correct, guesses, coins, confidence)
-        chances = _chances(family, size, sides, guesses // runs, coins // runs)
-        return _sum_tail(np.array(chances), runs, correct) <= 1 - confidence
+        return _member_refuted(family, size, counts, confidence, sides, runs)
 
     if family == "Gaussian":
         mu = largest(refuted, most=MOST_MU)
@@ -164,7 +161,39 @@ def _family_bound(
     first = bisect.bisect_left(
         range(noises(family, delta)), True, key=lambda number: not refuted(noise_of(family, number))
     )
-    return family.epsilon(noise_of(family, first - 1), delta) if first else -math.inf
+    bound = min(family.epsilon(noise_of(family, first - 1), delta), MOST_EPSILON) if first else -math.inf
+    if not unexplained(family, *counts, confidence=confidence, sides=sides, runs=runs):
+        return bound
+    general = _family_bound(
+        "Gaussian", counts, delta=delta, confidence=confidence, steps=steps, sides=sides, runs=runs
+    )  # fmt: skip
+    return max(bound, general)
+
+
+def unexplained(
+    family: SampledGaussian, correct: int, guesses: int, coins: int, *, confidence: float, sides: Sides = "both",
+    runs: int = 1,
+) -> bool:  # fmt: skip
+    """True if guesses refute a training's rate and steps at any noise.
+
+    Even without noise a row that no step samples leaves no trace. Arguments as in `one_run_bound`.
+
+    >>> unexplained(SampledGaussian(1e-6, 9), 512, 512, 512, confidence=0.95)
+    True
+    """
+    return bool(guesses) and _member_refuted(family, 0.0, (correct, guesses, coins), confidence, sides, runs)
+
+
+def _member_refuted(
+    family: Literal["Gaussian"] | SampledGaussian, size: float, counts: tuple[int, int, int], confidence: float,
+    sides: Sides, runs: int,
+) -> bool:  # fmt: skip
+    """True if counts refute a family's member of this size or noise."""
+    correct, guesses, coins = counts
+    if runs == 1:
+        return _refuted(_least_wrong(family, size, sides), correct, guesses, coins, confidence)
+    chances = _chances(family, size, sides, guesses // runs, coins // runs)
+    return _sum_tail(np.array(chances), runs, correct) <= 1 - confidence
 
 
 def _least_wrong(family: Literal["Gaussian"] | SampledGaussian, size: float, sides: Sides) -> Callable[[float], float]:

@@ -54,7 +54,7 @@ class SampledGaussian:
         """Least share of wrong guesses, or a little less, by right ones.
 
         Args:
-            noise: The noise multiplier.
+            noise: The noise multiplier; 0 for the limit of ever less noise, which gives every sampled row away.
             sides: "first" if only included rows are guessed, "second" if only omitted ones are.
         """
         edges, slopes, offsets = _lines(self, noise, sides)
@@ -123,8 +123,8 @@ def _loss(points: Numbers, rate: float, noise: float) -> Numbers:
 
 def _point(losses: Numbers, rate: float, noise: float) -> Numbers:
     """Sums with these losses; minus infinity if none has."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # log((e^loss - 1 + q) / q), without overflow.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # log((e^loss - 1 + q) / q); a loss far below 0 overflows, and no sum has it.
         shrunk = losses + np.log1p(-(1 - rate) * np.exp(-losses)) - math.log(rate)
     return np.where(np.isnan(shrunk), -np.inf, 0.5 + noise**2 * shrunk)
 
@@ -156,13 +156,20 @@ def _lines(family: SampledGaussian, noise: float, sides: Sides) -> tuple[list[fl
     A share of right guesses r and of wrong ones w of either side have w >= e^-v (r - d(v) / 2), for half of the coins
     fall on either; sums of both sides have both halves.
     """
-    losses = _losses(family, noise)
-    values, most = losses.values, min(max(-losses.values[0], losses.values[-1]), MOST_EXPONENT / 2)
+    losses = _losses(family, noise) if noise else None
+    ends = MOST_EXPONENT / 2 if losses is None else max(-losses.values[0], losses.values[-1])
+    most = min(ends, MOST_EXPONENT / 2)
     slopes = np.unique(np.concatenate([np.linspace(-end, end, SLOPES) for end in (most, min(most, NEAR))]))
-    # Profiles are convex: a chord is above them.
-    profile = np.interp(slopes, values, _profile(values, losses.upper), left=1.0, right=0.0)
-    # Without the row, the loss is the negative one.
-    other = np.interp(slopes, -values[::-1], _profile(-values[::-1], losses.without[::-1]), left=1.0, right=0.0)
+    # A row that no step samples leaves no trace, whatever the noise.
+    sampled = -math.expm1(family.steps * math.log1p(-family.rate)) if family.rate < 1 else 1.0
+    profile = other = np.where(slopes < 0, 1 - np.exp(slopes) * (1 - sampled), sampled)
+    if losses is not None:
+        # Profiles are convex: a chord is above them.
+        values = losses.values
+        here = np.interp(slopes, values, _profile(values, losses.upper), left=1.0, right=0.0)
+        # Without the row, the loss is the negative one.
+        there = np.interp(slopes, -values[::-1], _profile(-values[::-1], losses.without[::-1]), left=1.0, right=0.0)
+        profile, other = np.minimum(here, profile), np.minimum(there, other)
     delta = LOST + {"first": profile, "second": other, "both": profile + other}[sides] / 2
     return _envelope(np.exp(-slopes[::-1]), (-np.exp(-slopes) * delta)[::-1])
 

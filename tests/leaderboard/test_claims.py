@@ -82,11 +82,65 @@ def test_a_row_is_judged_by_its_counts() -> None:
         ({"confidence": None}, "float"), ({"games": 3}, "not iterable"),
     ],
 )  # fmt: skip
-def test_counts_that_do_not_give_the_figure_leave_it_to_speak_alone(more: dict[str, Any], why: str) -> None:
+def test_counts_that_do_not_give_the_figure_refute_nothing(more: dict[str, Any], why: str) -> None:
     made = audit({**PLAYED, **more})
     with pytest.raises(CountsError, match=why):
         at(made, SURE)
-    assert word(made) == "violated"
+    (row,) = rows([made])
+    assert row.audited is not None
+    assert row.audited.word == "not audited"
+    assert "not audited: its counts do not give its figure" in row.audited.sentence
+
+
+def test_a_claim_between_the_ceilings_of_two_confidences_cannot_be_refuted_on_the_board() -> None:
+    few = {**PLAYED, "trials": 1000, "firsts": 500, "hits": 260, "false_alarms": 240, "misses": 240,
+           "rejections": 260}  # fmt: skip
+    made = audit(few, few)
+    assert made.scores[METRIC].parts["ceiling"].value > 5.5
+    assert word(made.model_copy(update={"claim": claim(5.5)})) == "cannot refute"
+    assert word(made.model_copy(update={"claim": claim(4.9)})) == "consistent"
+
+
+ONE_RUN = {**PLAYED, "trials": 1024, "firsts": 512, "hits": 50, "false_alarms": 14, "misses": 0, "rejections": 0,
+           "one_run": True, "family": "Gaussian", "coins": "include"}  # fmt: skip
+
+
+def one_run(details: Mapping[str, Any], epsilon: float, *, sided: bool) -> Record:
+    """A Gaussian audit's record of `ONE_RUN`, with these details."""
+    claimed = claim(epsilon).model_copy(update={"delta": 1e-5, "neighbours": "added"})
+    stated = PrivacyClaim(claimed.unit, epsilon, 1e-5, claimed.assumptions, claimed.basis, epsilon, "added",
+                          family="Gaussian")  # fmt: skip
+    evidence = AuditEvidence(stated, Calls(1024, 512, 50, 14, 0, 0), 0.95, one_run=True, games=("one", "other"),
+                             noise="holds", coins="include", sided=sided)  # fmt: skip
+    metric = EmpiricalEpsilon()
+    figure = score_record(metric(evidence), better=metric.better, unit=metric.unit)
+    return record("one", "audit", {METRIC: figure}, kind="audit", claim=claimed, details=dict(details))
+
+
+def test_guesses_of_one_side_count_as_they_did_when_their_record_was_made() -> None:
+    earlier, later = one_run(ONE_RUN, 1.0, sided=False), one_run({**ONE_RUN, "runs": 1}, 1.0, sided=True)
+    assert earlier.scores[METRIC].value == pytest.approx(1.017, abs=1e-3)
+    assert later.scores[METRIC].value == pytest.approx(1.124, abs=1e-3)
+    for made in (earlier, later):
+        assert at(made, SURE).value < 1
+        assert word(made) == "consistent"
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"sampling_rate": 0.25, "steps": 1000.0}, {"sampling_rate": True, "steps": True},
+        {"sampling_rate": 1.5, "steps": 9}, {"sampling_rate": 0.25, "steps": 10**9}, {"steps": 9},
+        {"sampling_rate": [0.25], "steps": {}},
+    ],
+)  # fmt: skip
+def test_a_training_that_cannot_be_read_is_left_out_and_the_verdict_says_so(training: dict[str, Any]) -> None:
+    made = one_run({**ONE_RUN, "runs": 1, **training}, 1.0, sided=True)
+    assert at(made, 0.95) == made.scores[METRIC]
+    (row,) = rows([made])
+    assert row.audited is not None
+    assert row.audited.word == "consistent"
+    assert "; its sampling rate and steps are left out (" in row.audited.sentence
 
 
 def test_other_counts_with_the_same_bound_are_told_by_what_stands_beside_it() -> None:

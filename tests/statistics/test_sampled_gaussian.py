@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+from bench.evidence import AuditEvidence, Calls
 from bench.nets.private_training import account
 from bench.statistics.confidence_intervals import lower_proportion
-from bench.statistics.epsilon_bounds import family_of, gaussian_epsilon, one_run_bound
+from bench.statistics.epsilon_bounds import family_of, gaussian_epsilon, one_run_bound, unexplained
 from bench.statistics.epsilon_reach import ceiling, ideal_bound
 from bench.statistics.sampled_gaussian import SampledGaussian
 from bench.types import PrivacyClaim
+from metrics.empirical_epsilon import EmpiricalEpsilon
 
 DELTA = 1e-5
 TRAINING, NOISE = SampledGaussian(0.25, 16), 1.5
@@ -116,3 +119,63 @@ def test_more_coins_reach_further_and_never_beyond_the_claim() -> None:
         ideal_bound(6.0, coins, delta=DELTA, confidence=0.95, family=TRAINING, each=64) for coins in (512, 4096)
     )
     assert few < many < 6.0
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(1e-6, 1), (1e-6, 9), (1e-5, 1)])
+def test_a_stated_rate_that_guesses_refute_does_not_switch_the_audit_off(rate: float, steps: int) -> None:
+    claim = PrivacyClaim("image", 1.0, DELTA, "none", "a test", neighbours="added", family="Gaussian")
+    small = replace(claim, sampling_rate=rate, steps=steps)
+    every, some, none = (Calls(512, 256, right, wrong, wrong, right) for right, wrong in ((256, 0), (180, 76), (0, 0)))
+    for calls in (every, some):
+        usual, found = (
+            EmpiricalEpsilon()(AuditEvidence(stated, calls, 0.95, one_run=True, coins="include"))
+            for stated in (claim, small)
+        )
+        assert found.value == usual.value > 1
+        assert found.parts["ceiling"].value == usual.parts["ceiling"].value > 11
+        assert "stated sampling rate and steps are refuted" in found.note
+        assert "refuted" not in usual.note
+    silent = EmpiricalEpsilon()(AuditEvidence(small, none, 0.95, one_run=True, coins="include"))
+    assert silent.value == 0
+    assert silent.parts["ceiling"].value > 11
+    assert "refuted" not in silent.note
+
+
+def test_more_right_guesses_show_no_less_if_they_refute_the_stated_rate() -> None:
+    for family in (SampledGaussian(2e-5, 1), SampledGaussian(1e-3, 10), SampledGaussian(0.04, 1)):
+        bounds = [
+            one_run_bound(correct, 512, 512, delta=DELTA, confidence=0.95, family=family) for correct in (300, 400, 512)
+        ]
+        assert bounds == sorted(bounds)
+        assert 11 < bounds[-1] <= 60
+
+
+def test_a_training_of_the_stated_rate_without_noise_does_not_refute_it() -> None:
+    counts = 500, 512, 512
+    assert not unexplained(TRAINING, *counts, confidence=0.95)
+    assert unexplained(SampledGaussian(0.01, 1), *counts, confidence=0.95)
+    lost = (1 - TRAINING.rate) ** TRAINING.steps
+    for sides in ("both", "first", "second"):
+        least = TRAINING.least_wrong(0.0, sides)  # type: ignore[arg-type]
+        assert [least(right) <= TRAINING.least_wrong(0.01, sides)(right) for right in (0.1, 0.4, 0.499)] == [True] * 3  # type: ignore[arg-type]
+    assert TRAINING.least_wrong(0.0, "second")(0.5) == pytest.approx(lost / 2)
+
+
+def test_small_rates_warn_of_no_overflow() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SampledGaussian(1e-6, 9).epsilon(1e-4, DELTA) == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"steps": 16.0}, "steps must be a whole number, got 16.0"), ({"steps": True}, "whole number, got True"),
+        ({"sampling_rate": True}, "sampling_rate must be a number .*, got True"),
+        ({"sampling_rate": "1"}, "sampling_rate must be a number .*, got '1'"),
+    ],
+)  # fmt: skip
+def test_rate_and_steps_are_numbers(wrong: dict[str, object], message: str) -> None:
+    claim = PrivacyClaim("image", 1.0, DELTA, "none", "a test", neighbours="added", family="Gaussian")
+    with pytest.raises(TypeError, match=message):
+        replace(replace(claim, sampling_rate=0.25, steps=16), **wrong)  # type: ignore[arg-type]
