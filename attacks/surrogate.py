@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import torch
 
@@ -47,8 +47,8 @@ FADING = 0.7
 MOVED = 0.01  # of the matches: fewer count as staying
 JUDGED = 1024
 SURE = 2.0  # standard errors of the mean over links
-End: TypeAlias = Literal["stayed", "moved", "few"]
-"""Matches stayed, moved to the last fit, or were too few to fit again."""
+End: TypeAlias = Literal["stayed", "moved", "spent", "few"]
+"""Matches stayed, moved to the last fit, became too few to fit again, or were too few for any fit."""
 BASE: Mapping[str, Parameter] = {"base": "relational"}
 
 
@@ -145,7 +145,7 @@ class Surrogate(Attack):
             most = max(map(len, by_fit))
             # A key whose matches stayed keeps its ranks.
             together = [torch.cat([curve[min(fit, len(curve) - 1)] for curve in by_fit]) for fit in range(most)]
-            end: End = "few" if "few" in ends else "moved" if "moved" in ends else "stayed"
+            end = max(ends, key=get_args(End).index)
             ranks[variant], fits[variant] = together[-1], Fits([float(each.mean()) for each in together], end)
             report("surrogate, variant", number, len(VARIANTS))
             if not ranks[variant].any():
@@ -196,7 +196,7 @@ class SurrogateAttacker(Attacker):
             pairs = self._pairs(scores, fold)
             trace = _trace_of(pairs, sealed)
             if len(trace) < FEWEST_PAIRS:
-                return Ended(scores, "few")
+                return Ended(scores, "spent" if before else "few")
             if any(_nearly_equal(trace, old) for old in before):
                 return Ended(scores, "stayed")
             before.append(trace)
@@ -259,11 +259,13 @@ class Fits:
         if not self.ranks[-1]:
             return True, f"solved: all links were ranked first after {fits} fits"
         if self.end == "few":
-            return False, f"too few mutual matches to fit: fewer than {FEWEST_PAIRS} after {fits} fits at most"
+            return False, f"too few mutual matches to fit: fewer than {FEWEST_PAIRS} under one of Eve's own keys"
         if self.end == "stayed":
             return True, f"the matches stayed after {fits} fits at most"
         if levelled(self.ranks):
             return True, f"plateau: the last two thirds of {fits} fits brought no improvement beyond noise"
+        if self.end == "spent":
+            return False, f"too few mutual matches to go on: fewer than {FEWEST_PAIRS} after {fits} fits at most"
         return False, f"the budget of {fits} fits ended first"
 
 

@@ -146,8 +146,15 @@ def test_too_few_matches_to_fit_are_a_reason_of_their_own_and_no_convergence():
     _, *rejected = attacker.learning()
     assert len(rejected) == len(surrogate.VARIANTS)
     assert {(curve.converged, curve.reason) for curve in rejected} == {
-        (False, "too few mutual matches to fit: fewer than 10 after 0 fits at most")
+        (False, "too few mutual matches to fit: fewer than 10 under one of Eve's own keys")
     }
+
+
+def test_matches_that_became_too_few_have_converged_only_on_a_plateau():
+    short, level = surrogate.Fits([5.9, 5.8], "spent"), surrogate.Fits([5.9, 5.8, 5.9, 5.85] * 5, "spent")
+    assert short.ended() == (False, "too few mutual matches to go on: fewer than 10 after 1 fits at most")
+    assert level.ended()[0]
+    assert not surrogate.Fits(level.ranks, "few").ended()[0]  # one of the keys had no fit at all
 
 
 def test_a_perfect_base_leaves_nothing_to_learn_and_has_converged():
