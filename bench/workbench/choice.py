@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the command line is laid out from this module, before anyth
     from bench.results.records import DatasetRecord
     from bench.types import Attack, Extractor, Method, Source
 
+LATER = frozenset({"eve"})
+"""Options that came later: at their defaults a collection is what it was before, and keeps its address."""
 NO_PUBLIC = "none"
 """The public set of a choice, and in a record, where there are no public rows."""
 
@@ -308,8 +310,12 @@ def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tupl
         choice: As `Record.choice`.
         data: What was opened; None where nothing was.
     """
-    known = options(Choice)
-    values = tuple((name, value) for name, value in settled(choice).items() if not known[name].draws)
+    known, usual = options(Choice), defaults(Choice)
+    values = tuple(
+        (name, value)
+        for name, value in settled(choice).items()
+        if not known[name].draws and (name not in LATER or value != usual[name])
+    )
     return values if data is None else (*values, *data.fingerprints)
 
 
