@@ -156,6 +156,7 @@ class Variant:
         sharpness: As in `bench.eve.gram_matching.log_posterior`.
         likelihood: Mean log-posterior of the links of held-out keys, in nats.
         ranks: Mean binary logarithm of the ranks of held-out links before the refinement and after each round.
+        links: The number of these links.
         stayed: Whether the matching of every held-out key stayed.
         rejected: Refined variants that made held-out links less likely than this one.
     """
@@ -166,17 +167,18 @@ class Variant:
     sharpness: float
     likelihood: float
     ranks: tuple[float, ...] = ()
+    links: int = 0
     stayed: bool = True
     rejected: tuple[Variant, ...] = ()
 
     def ended(self) -> tuple[bool, str]:
-        """Whether its refinement converged, and why it ended."""
+        """True if its refinement converged, and the reason why it ended."""
         rounds = len(self.ranks) - 1
         if self.stayed:
             return True, f"the matchings stayed after {rounds} rounds at most"
         if self.likelihood > ENOUGH:
             return True, f"solved: held-out links were known after {rounds} rounds"
-        if levelled(self.ranks):
+        if levelled(self.ranks, self.links):
             return True, f"plateau: the last two thirds of {rounds} rounds brought no improvement beyond noise"
         return False, f"the budget of {rounds} rounds ended first"
 
@@ -317,6 +319,7 @@ def _judged(
     raw = Variant(statistics, own, blend, 1.0, -math.inf)
     likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)
     curves: list[list[float]] = []
+    ranked = 0
     stayed = True
     for seen, links in shown:
         cols = None
@@ -328,6 +331,7 @@ def _judged(
         curve: list[float] = []
         refined = raw.refined(seen, cols, partial(_rank, links, curve))
         curves.append(curve)
+        ranked += len(links)
         stayed = stayed and refined.stayed
         for number, sharpness in enumerate(SHARPNESSES):
             likelihoods[number] += likelihood(refined.scores, links, sharpness) / len(shown)
@@ -336,7 +340,7 @@ def _judged(
     # A key whose matching stayed keeps its ranks.
     kept = [[*curve, *curve[-1:] * (rounds - len(curve))] for curve in curves]
     ranks = tuple(sum(of_round) / len(kept) for of_round in zip(*kept, strict=True))
-    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]), ranks, stayed)
+    return Variant(statistics, own, blend, SHARPNESSES[at], float(likelihoods[at]), ranks, ranked, stayed)
 
 
 def _rank(links: torch.Tensor, curve: list[float], scores: torch.Tensor) -> None:

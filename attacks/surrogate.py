@@ -146,7 +146,8 @@ class Surrogate(Attack):
             # A key whose matches stayed keeps its ranks.
             together = [torch.cat([curve[min(fit, len(curve) - 1)] for curve in by_fit]) for fit in range(most)]
             end = max(ends, key=get_args(End).index)
-            ranks[variant], fits[variant] = together[-1], Fits([float(each.mean()) for each in together], end)
+            ranks[variant] = together[-1]
+            fits[variant] = Fits([float(each.mean()) for each in together], end, len(together[-1]))
             report("surrogate, variant", number, len(VARIANTS))
             if not ranks[variant].any():
                 break
@@ -248,13 +249,14 @@ class SurrogateAttacker(Attacker):
 
 @dataclass(frozen=True)
 class Fits:
-    """Mean ranks of links by fits, and the end of the matches."""
+    """Mean ranks of links by fits, end of matches, number of links."""
 
     ranks: Sequence[float]
     end: End
+    links: int
 
     def ended(self) -> tuple[bool, str]:
-        """Whether the fits converged, and why they ended."""
+        """True if the fits converged, and the reason why they ended."""
         fits = len(self.ranks) - 1
         if not self.ranks[-1]:
             return True, f"solved: all links were ranked first after {fits} fits"
@@ -262,7 +264,7 @@ class Fits:
             return False, f"too few mutual matches to fit: fewer than {FEWEST_PAIRS} under one of Eve's own keys"
         if self.end == "stayed":
             return True, f"the matches stayed after {fits} fits at most"
-        if levelled(self.ranks):
+        if levelled(self.ranks, self.links):
             return True, f"plateau: the last two thirds of {fits} fits brought no improvement beyond noise"
         if self.end == "spent":
             return False, f"too few mutual matches to go on: fewer than {FEWEST_PAIRS} after {fits} fits at most"

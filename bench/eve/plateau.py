@@ -10,7 +10,9 @@ counts before a least number of steps.
 A few rounds with a figure each are judged by other tests (`levelled`), for means of the last rounds would hide a late
 fall, and a fall would count as noise. Over the last two thirds of the rounds there must be no falling line, by the
 error that residuals leave to its slope, and no last rounds below those before them, by the spread of those before.
-In 20 rounds of noise alone 3 % are called falling; of falls by a quarter of the noise a round, 7 % pass.
+In 20 rounds of noise alone 3 % are called falling; of falls by a quarter of the noise a round, 7 % pass. The same links
+are ranked in every round, so that their figure drifts smoothly: over these rounds it must fall by more than its own
+error over links.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ SMOOTHED, PART = 3, 4
 NOISE = 2.0  # standard errors of a difference
 TINY = 5e-4  # of the figure before the first step: no smaller improvement counts
 FEWEST = 16  # rounds: in fewer a slow fall does not show under its noise
+SPREAD = math.log2(math.e)  # standard deviation of the binary logarithm of a random rank
 SLOPE, DROP = 2.3, 3.5  # standard errors of a fall; many drops are tried, and one slope
 
 
@@ -66,7 +69,7 @@ class Plateau:
         return min(earlier, self.before) - later <= max(noise, TINY * self.before)
 
 
-def levelled(figures: Sequence[float]) -> bool:
+def levelled(figures: Sequence[float], links: int = 0) -> bool:
     """True if the last two thirds of rounds fell no more.
 
     >>> levelled([8.0, 7.9, 8.1, 7.95] * 5), levelled([8.0] * 20 + [7.0]), levelled([8.0, 7.9, 8.1, 7.95])
@@ -74,12 +77,14 @@ def levelled(figures: Sequence[float]) -> bool:
 
     Args:
         figures: Before the first round and after each, lower is better. Fewer than `FEWEST` rounds are never level.
+        links: Of mean binary logarithms of ranks, the number of links that they are means over: a fall below the error
+            of such a mean at chance is none. 0 for other figures.
     """
     rounds = len(figures) - 1
     if rounds < FEWEST:
         return False
     last = torch.tensor(figures[1 + rounds // 3 :], dtype=torch.float64)
-    many, tiny = len(last), TINY * abs(figures[0])
+    many, tiny = len(last), max(TINY * abs(figures[0]), SPREAD / math.sqrt(links) if links else 0.0)
     centred = torch.arange(many, dtype=torch.float64) - (many - 1) / 2
     slope = float(centred @ last / centred.square().sum())
     residuals = last - last.mean() - slope * centred

@@ -1,4 +1,4 @@
-"""Networks whose ImageNet weights travel as files of packages, for machines without a network.
+"""Networks with ImageNet weights from packages, for machines that are offline.
 
 Source: Sandler et al. 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks", in torchvision's form.
 
@@ -158,7 +158,7 @@ class PackagedFeatures(Embedding):
     batch: int
 
     def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """Images (n, 1 or 3, h, w) of any side to (n, d): means over places."""
+        """Means (n, d) over places of images (n, 1 or 3, h, w)."""
         if samples.ndim != 4 or samples.shape[1] not in (1, 3):
             raise NotApplicable(
                 f"package reads images of 1 or 3 channels, and these rows have shape {tuple(samples.shape[1:])}"

@@ -247,7 +247,7 @@ def _nested(by_key: Floats, resampled: Floats, trainings: Sequence[int]) -> Nest
 
 
 def fewest_trainings(a: Sequence[int], b: Sequence[int]) -> Sequence[int]:
-    """Of two groupings by training, that with fewer trainings, but with several if either has.
+    """Of two groupings by training, that with fewer, but several, trainings.
 
     >>> fewest_trainings([0, 0, 1, 1], []), fewest_trainings([0, 0, 1, 1], [0, 1, 2, 2])
     ([0, 0, 1, 1], [0, 0, 1, 1])

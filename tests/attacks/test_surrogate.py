@@ -151,10 +151,10 @@ def test_too_few_matches_to_fit_are_a_reason_of_their_own_and_no_convergence():
 
 
 def test_matches_that_became_too_few_have_converged_only_on_a_plateau():
-    short, level = surrogate.Fits([5.9, 5.8], "spent"), surrogate.Fits([5.9, 5.8, 5.9, 5.85] * 5, "spent")
+    short, level = surrogate.Fits([5.9, 5.8], "spent", 0), surrogate.Fits([5.9, 5.8, 5.9, 5.85] * 5, "spent", 0)
     assert short.ended() == (False, "too few mutual matches to go on: fewer than 10 after 1 fits at most")
     assert level.ended()[0]
-    assert not surrogate.Fits(level.ranks, "few").ended()[0]  # one of the keys had no fit at all
+    assert not surrogate.Fits(level.ranks, "few", 0).ended()[0]  # one of the keys had no fit at all
 
 
 def test_a_perfect_base_leaves_nothing_to_learn_and_has_converged():

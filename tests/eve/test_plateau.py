@@ -98,3 +98,9 @@ def test_the_curve_is_kept():
     watch.reached(25, 3.5)
     watch.reached(50, 3.0)
     assert watch.curve == [(25, 3.5), (50, 3.0)]
+
+
+@pytest.mark.parametrize(("fall", "links", "level"), [(0.004, 600, True), (0.05, 50, False), (0.05, 600, False)])
+def test_a_smooth_drift_counts_beyond_the_error_over_links(fall: float, links: int, *, level: bool) -> None:
+    assert levelled([7.8 - fall * n for n in range(21)], links) == level
+    assert not levelled([7.8 - fall * n for n in range(21)])
