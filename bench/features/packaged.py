@@ -158,7 +158,7 @@ class PackagedFeatures(Embedding):
     batch: int
 
     def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """Means (n, d) over places of images (n, 1 or 3, h, w)."""
+        """Means (n, d) over places of images (n, c, h, w)."""
         if samples.ndim != 4 or samples.shape[1] not in (1, 3):
             raise NotApplicable(
                 f"package reads images of 1 or 3 channels, and these rows have shape {tuple(samples.shape[1:])}"
