@@ -120,5 +120,5 @@ def test_data_without_people_of_several_images_say_so(folder: Path) -> None:
 
 
 def test_an_unknown_profile_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="unknown profile 'other-film'; did you mean 'other-study'"):
+    with pytest.raises(UsageError, match="unknown profile 'other-film'; Known: other-study, same-image"):
         choice(eve="other-film")
