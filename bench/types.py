@@ -8,7 +8,7 @@ from bench.contract.attack import Attack, Attacker, PairScores, View, learning_o
 from bench.contract.attributes import Attributes
 from bench.contract.dataset import Dataset, Generator, Release, paired
 from bench.contract.evaluator import Evaluator, Measurement, Picture
-from bench.contract.eve_profile import PROFILES, SAME_IMAGE, Profile, profile_of
+from bench.contract.eve_profile import Profile, profile_of
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
 from bench.contract.learning_curve import LEARNING, LearningCurve, curves_of
@@ -21,7 +21,7 @@ from bench.contract.source import DataError, Scan, Source
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at
 
 __all__ = [
-    "CAVEAT", "LEARNING", "PROFILES", "SAME_IMAGE", "SIMILARITY", "Attack", "Attacker", "Attributes", "Classifier",
+    "CAVEAT", "LEARNING", "SIMILARITY", "Attack", "Attacker", "Attributes", "Classifier",
     "Column", "DataError", "Dataset", "Embedding", "Evaluator", "Exchanges", "Extractor", "Generator", "Key",
     "Keyless", "KeylessKey", "KeylessScheme", "LearningCurve", "Measurement", "Mechanism", "Method", "Metric",
     "NotApplicable", "PairScores", "Parameter", "Picture", "Plugin", "PrivacyClaim", "PrivateStep", "Profile",

@@ -25,7 +25,6 @@ class Profile:
         pair: A correct pair, in words.
         same_image: True if a correct pair is an image and the row released of it; False if it is a person.
         everyone: True if she holds the released images, all of them and no other.
-        leads: Metrics that lead on pages, by name.
     """
 
     name: str
@@ -33,26 +32,24 @@ class Profile:
     pair: str
     same_image: bool
     everyone: bool
-    leads: tuple[str, ...]
 
 
 PROFILES: Mapping[str, Profile] = {
     SAME_IMAGE: Profile(
         SAME_IMAGE, "the very images that were released", "an image and the row released of it",
-        True, True, ("guesswork", "reid-auc"),
+        True, True,
     ),
     "other-study": Profile(
         "other-study", "one other image of each person, which was not released",
         "an image and a row released of another image of the same person", False, False,
-        ("patient-reid-auc", "top-1"),
     ),
     "superset": Profile(
         "superset", "the released images among as many of other people", "an image and the row released of it",
-        True, False, ("guesswork", "reid-auc"),
+        True, False,
     ),
     "subset": Profile(
         "subset", "the images of half of the released people", "an image and the row released of it",
-        True, False, ("guesswork", "reid-auc"),
+        True, False,
     ),
 }  # fmt: skip
 """Every profile by name."""
@@ -66,5 +63,5 @@ def profile_of(name: object) -> Profile:
     """
     if name is None:
         return PROFILES[SAME_IMAGE]
-    unknown = Profile("unknown", "images that this version does not know", "unknown", False, False, ("reid-auc",))
+    unknown = Profile("unknown", "images that this version does not know", "unknown", False, False)
     return PROFILES.get(str(name), unknown)

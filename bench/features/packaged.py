@@ -50,9 +50,8 @@ class Package:
     heads: tuple[str, ...]
     licence: str
 
-    @property
-    def path(self) -> Path:
-        """The file of weights.
+    def located(self) -> Path:
+        """The file of weights, of the known hash.
 
         Raises:
             DataError: It is not installed, or is another file.
@@ -130,7 +129,8 @@ class Packaged(Extractor):
     def stamp(self) -> str:
         """SHA-256 of the weights; DataError without the package."""
         known = PACKAGES[self.model]
-        return known.sha256 if known.path else ""
+        known.located()
+        return known.sha256
 
     def fit(self, public: Dataset, seed: int) -> PackagedFeatures:
         """The network with its weights; nothing is learned. Raises NotApplicable for tables."""
@@ -140,7 +140,7 @@ class Packaged(Extractor):
     def load(self, state: State) -> PackagedFeatures:
         """The network with weights from their file; DataError as `stamp`."""
         known = PACKAGES[self.model]
-        path = known.path
+        path = known.located()
         with seeded(0):  # every number drawn here is replaced
             network = known.make()
         load_checked(network, read_checkpoint(path), heads=(), what=path.name)

@@ -19,6 +19,8 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from bench.plugins.spec import is_required
+
 NARROWER = ("bool", "uint8", "int16", "float16", "int32", "float32")
 KINDS = frozenset({*NARROWER, "int8", "int64", "float64"})
 HEADER = "evidence"
@@ -198,7 +200,7 @@ class _Reader:
     def _dataclass(self, hint: type, node: Any, depth: int) -> Any:
         hints = _hints(hint)
         fields = [field for field in dataclasses.fields(cast(Any, hint)) if field.init]
-        names, needed = {field.name for field in fields}, {field.name for field in fields if _is_needed(field)}
+        names, needed = {field.name for field in fields}, {field.name for field in fields if is_required(field)}
         if not isinstance(node, dict) or not needed <= node.keys() <= names:
             raise EvidenceError(
                 f"{hint.__name__} must have the fields {', '.join(sorted(needed))}, and may have "
@@ -217,11 +219,6 @@ class _Reader:
         if was not in KINDS:
             raise EvidenceError(f"tensors of evidence must be of a plain kind, got {was}")
         return self.heap[name][start : start + length].to(getattr(torch, was)).reshape(shape).clone()
-
-
-def _is_needed(field: dataclasses.Field[Any]) -> bool:
-    """False for a field with a default, which may be absent."""
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 _NONE = object()
