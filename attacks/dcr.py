@@ -29,9 +29,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.rows.grouping import class_groups
 from bench.rows.row_sets import drawn
-from bench.statistics.nearest_rows import nearest, standardise
+from bench.statistics.nearest_rows import nearest_in_class, standardise
 from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
 from bench.validation import at_least
 
@@ -78,10 +77,7 @@ class DCRAttacker(Attacker):
         release = drawn(sealed, self.attack.draws, self.seed)
         rows, released = self._read(self.view.candidates.samples), self._read(release.samples)
         labels = self.view.candidates.labels if self.attack.labels else None
-        distances = torch.empty(len(rows), dtype=torch.float64)
-        for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
-            distances[own.cpu()] = nearest(rows[own], released[theirs])
-        return -distances
+        return -nearest_in_class(rows, released, labels, release.labels)
 
     def _read(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows as vectors, float64."""

@@ -31,18 +31,14 @@ from typing import ClassVar, Literal
 
 import torch
 
-from bench.eve.densities import InOut, density_in_parts
+from bench.eve.candidate_densities import CandidateDensities, described
+from bench.eve.densities import InOut
 from bench.eve.own_releases import own_rows, shadow_releases
 from bench.progress import report
-from bench.rows.grouping import class_groups
-from bench.rows.row_sets import drawn, joined
+from bench.rows.row_sets import joined
 from bench.seeds import derive
-from bench.statistics.nearest_rows import standardise
-from bench.types import Attack, Attacker, Dataset, Parameter, Release, View
+from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least
-
-BANDWIDTHS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 8.0)
-"""Bandwidths of the kernels, in units of the root mean square distance of two rows."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class LiRA(Attack):
         Raises:
             NotApplicable: Released rows have another shape than candidates, or the scheme cannot release a half.
         """
-        seer = _Seer(view.candidates, own_rows(view).samples, self.draws, derive(seed, "draws"))
+        seer = CandidateDensities(view.candidates, own_rows(view).samples, self.draws, derive(seed, "draws"))
         pool, n = joined(view.candidates, view.control), len(view.candidates)
         per_shadow, inside = [], []
         for rows, release in shadow_releases(view.scheme, pool, self.shadows, derive(seed, "shadows")):
@@ -97,35 +93,10 @@ class LiRA(Attack):
 
 
 @dataclass(frozen=True, eq=False)
-class _Seer:
-    """A release as each candidate sees it, in units of known rows."""
-
-    candidates: Dataset
-    known: torch.Tensor
-    draws: int
-    seed: int
-
-    def statistics(self, sealed: Release) -> torch.Tensor:
-        """Log densities (n, 2 len(BANDWIDTHS)) float64: by all, then same-class rows."""
-        release = drawn(sealed, self.draws, self.seed)
-        _, rows = standardise(self.known, self.candidates.samples)
-        known, released = standardise(self.known, release.samples)
-        unit = float(2 * known.square().sum(dim=1).mean()) ** 0.5 or 1.0
-        parts = []
-        for labels in (None, self.candidates.labels):
-            densities = rows.new_empty(len(rows), len(BANDWIDTHS))
-            for own, theirs in class_groups(labels, release.labels, len(rows), len(released)):
-                bandwidths = [unit * part for part in BANDWIDTHS]
-                densities[own] = density_in_parts(rows, own, released, theirs, bandwidths)
-            parts.append(densities)
-        return torch.cat(parts, dim=1)
-
-
-@dataclass(frozen=True, eq=False)
 class LiRAAttacker(Attacker):
     """The view of releases, the number of its statistic, and its densities."""
 
-    seer: _Seer
+    seer: CandidateDensities
     statistic: int
     learned: InOut
 
@@ -135,9 +106,4 @@ class LiRAAttacker(Attacker):
 
     def notes(self) -> Mapping[str, int | float | str]:
         """The chosen statistic, and its success at telling members of shadow releases."""
-        by_class, place = divmod(self.statistic, len(BANDWIDTHS))
-        return {
-            "bandwidth": BANDWIDTHS[place],
-            "density of": "the candidate's class" if by_class else "all released rows",
-            "AUC on shadow releases": self.learned.auc,
-        }
+        return {**described(self.statistic), "AUC on shadow releases": self.learned.auc}

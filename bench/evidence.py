@@ -213,6 +213,15 @@ class MembershipEvidence:
 
 
 @dataclass(frozen=True, eq=False)
+class CopyEvidence(MembershipEvidence):
+    """One release, scored at private and at held-out rows.
+
+    Members are the private rows, others the held-out ones; a score is higher the nearer a released row is, beside
+    other known rows.
+    """
+
+
+@dataclass(frozen=True, eq=False)
 class UtilityEvidence:
     """Bob's predictions for test rows in the real classes, by key.
 

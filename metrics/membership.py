@@ -12,13 +12,13 @@ from typing import ClassVar, Literal
 import scipy
 import torch
 
-from bench.evidence import MembershipEvidence
+from bench.evidence import CopyEvidence, MembershipEvidence
 from bench.seeds import derive
 from bench.statistics.bootstrap import central
 from bench.statistics.confidence_intervals import at_least_binomial, never_certain, with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates, unknown
 from bench.statistics.pair_statistics import MEANS, one_sided
-from bench.types import Column, Metric, Score
+from bench.types import Column, Metric, NotApplicable, Score
 
 MORE = 99_999
 """Exchanges drawn for a figure that none of the first `MEANS` reaches."""
@@ -278,3 +278,81 @@ def _tpr_score(
     return at_least_binomial(
         bounded, sum(int(members.sum()) for members in evidence.members), people=people.members.shape[1]
     )
+
+
+@dataclass(frozen=True)
+class PatientMembershipAUC(Metric[MembershipEvidence]):
+    """Area under the ROC curve of people in the release against others."""
+
+    name: ClassVar[str] = "patient-membership-auc"
+    unit: ClassVar[str] = "AUC"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Carlini et al. 2022, section III, by person"
+    column: ClassVar[Column] = Column(
+        title="Membership AUC by patient",
+        meaning="The probability that Eve scores a patient of the private data above another patient, each by the mean "
+        "rank of all images of theirs.",
+        group="Membership: weakest figure over the attacks that count",
+        digits=3,
+        chance="0.5",
+        order=7,
+    )
+
+    def __call__(self, evidence: MembershipEvidence) -> Score:
+        """`MembershipAUC` of people's mean ranks.
+
+        Raises:
+            NotApplicable: Subjects are unknown, or each has one row; there are no members, or no others.
+        """
+        return MembershipAUC()(by_person(evidence))
+
+
+def by_person(evidence: MembershipEvidence) -> MembershipEvidence:
+    """The game by person, by the mean mid-rank of their rows.
+
+    Ranks do not depend on the unit of an attack's scores, and one row far out does not count for all.
+
+    Raises:
+        NotApplicable: Subjects are unknown, or each has one row.
+    """
+    if evidence.subjects is None:
+        raise NotApplicable("a figure by patient needs subjects: this data set does not say who is who")
+    people = people_of(evidence)
+    sizes = torch.bincount(people.codes)
+    if int(sizes.amax()) == 1:
+        raise NotApplicable("each patient has one image: the figure by image is that by patient")
+    scores = [_centred_ranks(Ranking.of(scores), people) / sizes for scores in evidence.scores]
+    return replace(evidence, scores=scores, members=list(people.members), subjects=None)
+
+
+@dataclass(frozen=True)
+class CopiedShare(Metric[CopyEvidence]):
+    """Share of private rows that a release shows beyond held-out rows."""
+
+    name: ClassVar[str] = "copied-share"
+    unit: ClassVar[str] = "share"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Amin et al. 2026 (arXiv 2606.16952); Meehan, Chaudhuri and Dasgupta 2020"
+    column: ClassVar[Column] = Column(
+        title="Copied",
+        meaning="The share of private images that are nearer to a released row, beside images of other people, than 99 "
+        "in a hundred held-out images: what the release shows of them, beyond what looks like them by itself.",
+        group="Membership: one release and a hold-out",
+        digits=3,
+        chance="0.01",
+        order=5,
+    )
+    on_request: ClassVar[bool] = True
+    for_features: ClassVar[bool] = True
+
+    def __call__(self, evidence: CopyEvidence) -> Score:
+        """The share at 1 %, with the AUC as a part.
+
+        The interval is over people, for this release; null and p by people exchanged between both sides. Official test
+        rows may be of another kind than private ones; then both differ without any copy.
+
+        Raises:
+            NotApplicable: There are no private rows, or no held-out ones.
+        """
+        found = MembershipTPR()(evidence)
+        return replace(found, parts={"AUC": MembershipAUC()(evidence)})

@@ -13,6 +13,7 @@ import torch
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_reader import float32_is_float32
 from bench.pairs.sweep import split_evenly
+from bench.rows.grouping import class_groups
 from bench.rows.row_sets import distinct
 from bench.types import NotApplicable
 
@@ -157,6 +158,21 @@ def nearest(a: torch.Tensor, b: torch.Tensor, *, block: int = BLOCK) -> torch.Te
     for row in left.tolist():
         distances[row] = torch.linalg.vector_norm(b - a[row], dim=1).amin()
     return distances.cpu()
+
+
+def nearest_in_class(
+    a: torch.Tensor, b: torch.Tensor, labels: torch.Tensor | None, of_b: torch.Tensor | None
+) -> torch.Tensor:
+    """Distance (n,) of each row to its class's nearest row of b.
+
+    Args:
+        a, b: (n, d) and (m, d).
+        labels, of_b: Their labels as `bench.rows.grouping.class_groups` takes them.
+    """
+    distances = torch.empty(len(a), dtype=torch.float64)
+    for own, theirs in class_groups(labels, of_b, len(a), len(b)):
+        distances[own.cpu()] = nearest(a[own], b[theirs])
+    return distances
 
 
 def _candidates(

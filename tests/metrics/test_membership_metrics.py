@@ -14,15 +14,18 @@ from scipy.stats import binom, hypergeom
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from bench.evidence import MembershipEvidence
+from bench.evidence import CopyEvidence, MembershipEvidence
 from bench.statistics.confidence_intervals import with_interval
 from bench.statistics.identification_risk import People, Ranking, people_of, replicates
 from bench.statistics.pair_statistics import MEANS
 from bench.types import NotApplicable, Score
 from metrics.membership import (
     MORE,
+    CopiedShare,
     MembershipAUC,
     MembershipTPR,
+    PatientMembershipAUC,
+    by_person,
     exchange_p,
     membership_auc,
     membership_tpr,
@@ -351,3 +354,42 @@ def test_people_who_are_known_are_the_same_for_every_attack() -> None:
             names.append(found.people)
     assert names[0] == names[2] != ""
     assert names[1] == names[3] == ""
+
+
+def test_a_patient_is_known_by_all_images() -> None:
+    found = evidence(5, people=200, signal=1.0, keys=1)
+    by_image, by_patient = MembershipAUC()(found), PatientMembershipAUC()(found)
+    people = by_person(found)
+    ranks = found.scores[0].argsort().argsort().double()
+    assert found.subjects is not None
+    means = torch.stack([ranks[found.subjects == person].mean() for person in range(200)])
+    inside = torch.stack([found.members[0][found.subjects == person][0] for person in range(200)])
+    assert by_patient.value == pytest.approx(roc_auc_score(inside, means), abs=1e-12)
+    assert people.subjects is None
+    assert len(people.scores[0]) == 200
+    assert by_patient.value > by_image.value  # noise of single images averages out
+
+
+def test_patients_at_chance_have_a_calibrated_probability() -> None:
+    found = [PatientMembershipAUC()(evidence(seed, people=40, keys=2)).p for seed in range(100)]
+    small = sum(p is not None and p < 0.05 for p in found)
+    assert small <= binom.ppf(0.999, 100, 0.05)
+
+
+@pytest.mark.parametrize("subjects", [None, torch.arange(8)])
+def test_patients_need_several_images(subjects: Tensor | None) -> None:
+    members = torch.arange(8) < 4
+    game = MembershipEvidence([torch.arange(8).double()], [members], subjects, 0, 0)
+    with pytest.raises(NotApplicable, match=r"subjects|one image"):
+        PatientMembershipAUC()(game)
+
+
+def test_copies_are_counted_against_held_out_rows() -> None:
+    members = torch.arange(400) < 200
+    scores = torch.rand(400, generator=torch.Generator().manual_seed(0)).double()
+    scores[:50] += 1  # a quarter of the private rows stand out
+    found = CopiedShare()(CopyEvidence([scores], [members], None, 0, 0))
+    assert 0.25 <= found.value < 0.3
+    assert found.p is not None
+    assert found.p < 1e-4
+    assert found.parts["AUC"].value == pytest.approx(roc_auc_score(members, scores))

@@ -1,0 +1,145 @@
+"""Quantile regression: how far a candidate exceeds what outsiders like it reach.
+
+Source: Bertran et al. 2023, "Scalable membership inference attacks via quantile regression" (NeurIPS): a model learns
+the distribution of the attacked model's score of x, given x, on rows that are known to be outside; no reference model
+is trained. Here the Gaussian form (section 3): mean and deviation of the score as functions of x.
+
+Differences:
+- The score is minus the log distance from x to the nearest released row of its class, as `dcr` takes it.
+- Both functions are boosted trees (scikit-learn) of the row's place along principal axes and its distance to the
+  nearest known outsider: a row far from all others is far from released rows too. Errors of outsiders are out of fold.
+
+It makes no release of her own, so that it needs no scheme. With few outsiders the trees have one leaf, and it is `dcr`
+with another unit; `notes` gives the share of the score's variance among outsiders that the regression foresees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from bench.eve.channel import PrincipalSpace
+from bench.eve.own_releases import own_rows
+from bench.rows.row_sets import drawn, joined
+from bench.statistics.nearest_rows import nearest, nearest_in_class
+from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
+from bench.validation import at_least
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+FOLDS = 5
+FEWEST = 20
+CLOSEST = 1e-3
+"""Share of the median distance that is added to all, so that a copy has a finite score."""
+
+
+@dataclass(frozen=True)
+class QuantileRegression(Attack):
+    """Nearness to released rows, beyond what outsiders like the candidate have.
+
+    Args:
+        axes: Principal axes that describe a row, at most.
+        draws: Rows drawn from a published generator, as a multiple of the released rows; 0 draws none.
+    """
+
+    name: ClassVar[str] = "quantile-regression"
+    source: ClassVar[str] = "Bertran et al. 2023, section 3, the Gaussian form"
+    scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    knowledge: ClassVar[str] = (
+        "the candidates, the release (a generator where one is published), and rows of the same kind outside it"
+    )
+    needs_public: ClassVar[bool] = False
+    presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"draws": 1}}
+
+    axes: int = 8
+    draws: int = 10
+
+    def __post_init__(self) -> None:
+        at_least(1, axes=self.axes)
+        at_least(0, draws=self.draws)
+
+    def fit(self, view: View, seed: int) -> QuantileRegressionAttacker:
+        """Describe candidates and outsiders.
+
+        Raises:
+            NotApplicable: Fewer than `FEWEST` rows are known to be outside.
+        """
+        own = own_rows(view)
+        if len(own) < FEWEST:
+            raise NotApplicable(
+                f"a regression needs at least {FEWEST} rows known to be outside, and Eve has {len(own)}"
+            )
+        space = PrincipalSpace.of(own.samples, self.axes, whiten=True)
+        rows = joined(view.candidates, own)
+        outside = space.coordinates(own.samples)
+        places = space.coordinates(rows.samples)
+        apart = torch.cat((
+            nearest(places[: len(view.candidates)], outside),
+            torch.stack([
+                torch.linalg.vector_norm(torch.cat((outside[:row], outside[row + 1 :])) - outside[row], dim=1).amin()
+                for row in range(len(outside))
+            ]).cpu(),
+        ))  # fmt: skip
+        described = torch.cat((places.cpu(), apart[:, None].log1p()), dim=1).numpy()
+        return QuantileRegressionAttacker(rows, described, len(view.candidates), self.draws, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileRegressionAttacker(Attacker):
+    """Candidates and outsiders, and their descriptions.
+
+    Args:
+        rows: Both.
+        described: (n + outsiders, axes + 1) float64.
+        candidates: The first n.
+        draws: Of a published generator.
+        seed: Of the draws and the folds.
+    """
+
+    rows: Dataset
+    described: npt.NDArray[np.float64]
+    candidates: int
+    draws: int
+    seed: int
+    foreseen: list[float] = field(default_factory=list)
+
+    def membership(self, sealed: Release) -> torch.Tensor:
+        """Standardised excess (n,) float64. Raises NotApplicable for another shape."""
+        release = drawn(sealed, self.draws, self.seed)
+        if release.samples.shape[1:] != self.rows.samples.shape[1:]:
+            raise NotApplicable(
+                f"distances need one space: raw rows have shape {tuple(self.rows.samples.shape[1:])}, released rows "
+                f"{tuple(release.samples.shape[1:])}"
+            )
+        rows, released = (samples.flatten(1).double() for samples in (self.rows.samples, release.samples))
+        apart = nearest_in_class(rows, released, self.rows.labels, release.labels).numpy()
+        score = -np.log(apart + CLOSEST * (float(np.median(apart)) or 1.0))
+        known, row = self.described[self.candidates :], self.described[: self.candidates]
+        outside = score[self.candidates :]
+        mean, foreseen = self._regressed(known, outside, row)
+        errors = outside - foreseen
+        spread, _ = self._regressed(known, np.abs(errors), row)
+        variance = float(outside.var())
+        self.foreseen.append(1 - float(errors.var()) / variance if variance else 0.0)
+        least = float(np.abs(errors).mean()) / 10 or 1.0
+        return torch.from_numpy((score[: self.candidates] - mean) / np.maximum(spread, least))
+
+    def _regressed(
+        self, known: npt.NDArray[np.float64], values: npt.NDArray[np.float64], rows: npt.NDArray[np.float64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Values foreseen for rows, and out of fold for the known ones."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # takes a second to import
+        from sklearn.model_selection import KFold, cross_val_predict
+
+        trees = HistGradientBoostingRegressor(random_state=0, early_stopping=False, max_iter=50)
+        folds = KFold(FOLDS, shuffle=True, random_state=self.seed % 2**32)
+        return trees.fit(known, values).predict(rows), cross_val_predict(trees, known, values, cv=folds)
+
+    def notes(self) -> Mapping[str, int | float | str]:
+        """The share of variance that the regression foresaw under the last key."""
+        return {"share of variance foreseen": self.foreseen[-1]} if self.foreseen else {}
