@@ -47,8 +47,8 @@ FADING = 0.7
 MOVED = 0.01  # of the matches: fewer count as staying
 JUDGED = 1024
 SURE = 2.0  # standard errors of the mean over links
-End: TypeAlias = Literal["stayed", "moved", "spent", "few"]
-"""Matches stayed, moved to the last fit, became too few to fit again, or were too few for any fit."""
+End: TypeAlias = Literal["stayed", "moved", "few"]
+"""Matches stayed, moved to the last fit, or were too few for any fit."""
 BASE: Mapping[str, Parameter] = {"base": "relational"}
 
 
@@ -197,7 +197,7 @@ class SurrogateAttacker(Attacker):
             pairs = self._pairs(scores, fold)
             trace = _trace_of(pairs, sealed)
             if len(trace) < FEWEST_PAIRS:
-                return Ended(scores, "spent" if before else "few")
+                return Ended(scores, "few")
             if any(_nearly_equal(trace, old) for old in before):
                 return Ended(scores, "stayed")
             before.append(trace)
@@ -239,11 +239,15 @@ class SurrogateAttacker(Attacker):
         return {"surrogate": _named(self.variant), **by_variant, **base}
 
     def _pairs(self, scores: PairScores, fold: torch.Tensor) -> Pairs:
-        """Mutual matches with the largest lead, in the order of released rows."""
+        """Mutual matches with the largest lead, in the order of released rows.
+
+        Fewer than a fit needs are completed by the one-sided matches with the largest lead: learning goes on.
+        """
         matches = best(scores)
-        mutual = matches.mutual.nonzero()[:, 0]
-        leading = matches.lead[mutual].argsort(descending=True, stable=True)[: self.attack.most_pairs]
-        released = mutual[leading].sort().values
+        leading = matches.lead.argsort(descending=True, stable=True)
+        leading = leading[(~matches.mutual[leading]).long().argsort(stable=True)]
+        most = min(self.attack.most_pairs, max(FEWEST_PAIRS, int(matches.mutual.sum())))
+        released = leading[:most].sort().values
         return Pairs(matches.raw[released], released, fold)
 
 
@@ -261,13 +265,11 @@ class Fits:
         if not self.ranks[-1]:
             return True, f"solved: all links were ranked first after {fits} fits"
         if self.end == "few":
-            return False, f"too few mutual matches to fit: fewer than {FEWEST_PAIRS} under one of Eve's own keys"
+            return False, f"too few rows to fit: fewer than {FEWEST_PAIRS} in a release under Eve's own keys"
         if self.end == "stayed":
             return True, f"the matches stayed after {fits} fits at most"
         if levelled(self.ranks, self.links):
             return True, f"plateau: the last two thirds of {fits} fits brought no improvement beyond noise"
-        if self.end == "spent":
-            return False, f"too few mutual matches to go on: fewer than {FEWEST_PAIRS} after {fits} fits at most"
         return False, f"the budget of {fits} fits ended first"
 
 
