@@ -21,8 +21,8 @@ import psutil
 from bench.contract.source import DataError
 from bench.data.declared_size import PACKED, check_declared
 from bench.data.picture import PIXELS, enlarged
-from bench.data.raw_files import impostor
 from bench.data.sample_array import resize
+from bench.disk.file_kind import impostor
 
 if TYPE_CHECKING:
     from h5py import Dataset as Hdf5Dataset

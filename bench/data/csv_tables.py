@@ -14,8 +14,8 @@ import pandas as pd
 
 from bench.contract.source import DataError
 from bench.data.declared_size import open_gzip
-from bench.data.raw_files import impostor
 from bench.data.subjects import spelling
+from bench.disk.file_kind import impostor
 
 MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": nan, "-1": nan, "": nan}
 VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}

@@ -22,7 +22,7 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 from bench.contract.source import DataError
 from bench.data.declared_size import check_declared
 from bench.data.dicom import RefusedError, eight_bits, how_stored, is_dicom, read_dicom
-from bench.data.raw_files import impostor
+from bench.disk.file_kind import impostor
 
 PIXELS = 100_000_000  # most pixels of one file unless said otherwise: ten times a large radiograph
 _PIXELS = "an image, of one byte a pixel,"

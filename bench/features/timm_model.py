@@ -5,27 +5,23 @@ Source: Wightman 2019, PyTorch Image Models; Oquab et al. 2023 (DINOv2), as in D
 Differences from the usual evaluation of such models:
 - The whole image is resized to the model's side, where timm resizes to a little more and cuts the centre out. With
   `--features`, image files are prepared at that side; what is smaller (images of a fixed size, releases) is enlarged.
-- Images stay float32 between resizing and normalising, neither rounded to 8 bits nor clipped to [0, 1]. Interpolation
-other than bilinear and bicubic is replaced by bicubic; all of it is antialiased. - A grey image becomes three equal
-channels.
+- Interpolation other than bilinear and bicubic is replaced by bicubic. For the rest of the input see
+  `bench.backbones.image_network`.
 """
 
 from __future__ import annotations
 
 import difflib
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 
-from bench.contract.extractor import Embedding, Extractor, check_images
-from bench.features.weights import Loaded, load_checked, read_checkpoint, weights_file
+from bench.backbones.image_network import ImageNetwork, file_sha256
+from bench.backbones.weights import Loaded, load_checked, read_checkpoint, weights_file
+from bench.contract.extractor import Extractor, check_images
 from bench.nets.training import seeded
-from bench.types import Dataset, NotApplicable, State
+from bench.types import Dataset, State
 from bench.validation import at_least
 
 
@@ -73,16 +69,14 @@ class Timm(Extractor):
 
     def stamp(self) -> str:
         """SHA-256 of the weights."""
-        path = weights_file(self.model, self.weights)
-        status = path.stat()
-        return _sha256(path, status.st_size, status.st_mtime_ns)
+        return file_sha256(weights_file(self.model, self.weights))
 
-    def fit(self, public: Dataset, seed: int) -> PretrainedFeatures:
+    def fit(self, public: Dataset, seed: int) -> ImageNetwork:
         """The model with its weights; nothing is learned. Raises NotApplicable for tables."""
         check_images(public, self.name)
         return self.load({})
 
-    def load(self, state: State) -> PretrainedFeatures:
+    def load(self, state: State) -> ImageNetwork:
         """The model with weights from their file; DataError as `Extractor.stamp`."""
         import timm
         from timm.data.config import resolve_model_data_config
@@ -100,65 +94,19 @@ class Timm(Extractor):
             network, read_checkpoint(path), heads=(heads,) if isinstance(heads, str) else tuple(heads), what=path.name
         )
         channels, height, across = data["input_size"]
-        return PretrainedFeatures(
-            network=network.eval().requires_grad_(False),
-            channels=channels,
-            side=(self.size, self.size) if self.size else (height, across),
-            mode=data["interpolation"] if data["interpolation"] in ("bilinear", "bicubic") else "bicubic",
-            mean=torch.tensor(data["mean"]).view(-1, 1, 1),
-            std=torch.tensor(data["std"]).view(-1, 1, 1),
-            loaded=loaded,
-            batch=self.batch,
-        )
+        mode: Literal["bilinear", "bicubic"] = "bilinear" if data["interpolation"] == "bilinear" else "bicubic"
+        return ImageNetwork(
+            "timm", network.eval().requires_grad_(False), channels,
+            (self.size, self.size) if self.size else (height, across), tuple(data["mean"]), tuple(data["std"]),
+            self.batch, mode, _told(loaded),
+        )  # fmt: skip
 
 
-@lru_cache(maxsize=4)
-def _sha256(path: Path, size: int, changed: int) -> str:
-    """SHA-256 of a file, cached, since some hold gigabytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@dataclass(frozen=True, eq=False)
-class PretrainedFeatures(Embedding):
-    """A timm model without its classifier, and how its input is prepared."""
-
-    network: torch.nn.Module
-    channels: int
-    side: tuple[int, int]
-    mode: str
-    mean: torch.Tensor
-    std: torch.Tensor
-    loaded: Loaded
-    batch: int
-
-    def embed(self, samples: torch.Tensor) -> torch.Tensor:
-        """Images (n, c, h, w) of any side to (n, d)."""
-        if samples.ndim != 4 or samples.shape[1] not in (1, self.channels):
-            raise NotApplicable(
-                f"timm models read images of 1 or {self.channels} channels, and these rows have shape "
-                f"{tuple(samples.shape[1:])}"
-            )
-        device = samples.device
-        self.network.to(device)
-        images = samples
-        if tuple(images.shape[2:]) != self.side:
-            images = torch.nn.functional.interpolate(
-                images, size=self.side, mode=self.mode, antialias=True, align_corners=False
-            )
-        normal = (images.expand(-1, self.channels, -1, -1) - self.mean.to(device)) / self.std.to(device)
-        vectors: torch.Tensor = self.network(normal)
-        return vectors.flatten(1)
-
-    def state(self) -> State:
-        """Empty: weights are read again from their file."""
-        return {}
-
-    def notes(self) -> Mapping[str, int | float | str]:
-        """The input side, and changes to the weights."""
-        notes: dict[str, int | float | str] = {"input side": self.side[0]}
-        if self.loaded.converted:
-            notes["weights"] = "converted by timm to its names, or to another grid of positions"
-        if self.loaded.zero:
-            notes["weights that are zero throughout"] = self.loaded.zero
-        return notes
+def _told(loaded: Loaded) -> dict[str, int | float | str]:
+    """Notes on changes to the weights."""
+    notes: dict[str, int | float | str] = {}
+    if loaded.converted:
+        notes["weights"] = "converted by timm to its names, or to another grid of positions"
+    if loaded.zero:
+        notes["weights that are zero throughout"] = loaded.zero
+    return notes

@@ -17,13 +17,13 @@ import pytest
 import torch
 from PIL import Image
 
+from bench.backbones.weights import read_checkpoint
 from bench.contract.source import DataError
 from bench.data import declared_size
 from bench.data.array_files import hdf5_images, read_member
 from bench.data.csv_tables import read_table
 from bench.data.declared_size import check_declared
 from bench.data.picture import Reading, decode
-from bench.features.weights import read_checkpoint
 
 N = 4
 READING = Reading(size=8, channels=1)

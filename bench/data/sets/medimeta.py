@@ -24,9 +24,10 @@ import pandas as pd
 from bench.contract.source import PARTS, DataError, Scan, Source
 from bench.data.array_files import Stored, hdf5_images, read_array
 from bench.data.csv_tables import read_list, read_table, refuse
-from bench.data.raw_files import impostor, locate, stamp_files, stamp_images
+from bench.data.raw_files import locate, stamp_files, stamp_images
 from bench.data.subjects import UNKNOWN
 from bench.data.yaml_text import read_yaml
+from bench.disk.file_kind import impostor
 
 _TASKS = {"skinl_derm": "Diagnosis grouped", "organs_axial": "organ label"}  # those of the CVAE paper
 _ORIGINS = {

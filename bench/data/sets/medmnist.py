@@ -25,8 +25,9 @@ import numpy as np
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
 from bench.data.array_files import read_member
 from bench.data.csv_tables import read_list
-from bench.data.raw_files import downloading, impostor, locate, stamp_files
+from bench.data.raw_files import downloading, locate, stamp_files
 from bench.data.verification import near_identical
+from bench.disk.file_kind import impostor
 
 _SIZES = (28, 64, 128, 224)
 _ORIGINS = {

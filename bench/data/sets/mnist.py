@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import DataError, Official, Scan
-from bench.data.raw_files import impostor
 from bench.data.sets.torchvision_sets import TorchvisionSource
+from bench.disk.file_kind import impostor
 
 _PARTS = (("train", 60_000), ("t10k", 10_000))
 _LARGEST = 2**30  # bytes of an idx file; the largest official one has 47 million

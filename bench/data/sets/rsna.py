@@ -21,8 +21,9 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_table, refuse
-from bench.data.raw_files import FileSource, impostor, of_row, present
+from bench.data.raw_files import FileSource, of_row, present
 from bench.data.subjects import UNKNOWN
+from bench.disk.file_kind import impostor
 from bench.validation import one_of
 
 _BOXES, _CLASSES = "stage_2_train_labels.csv", "stage_2_detailed_class_info.csv"

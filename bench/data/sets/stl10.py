@@ -15,8 +15,8 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import read_list
-from bench.data.raw_files import impostor
 from bench.data.sets.torchvision_sets import NOTE, TorchvisionSource
+from bench.disk.file_kind import impostor
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import torch
 from safetensors import SafetensorError
 
 from bench.contract.source import DataError
-from bench.data.raw_files import impostor
+from bench.disk.file_kind import impostor
 from bench.progress import stage
 
 SECONDS = 5.0
