@@ -23,18 +23,16 @@ from typing import ClassVar
 import torch
 
 from bench.eve.own_releases import own_release
-from bench.nets.patches import cut, fitting_patch
+from bench.eve.row_statistics import statistics
 from bench.pair_distances import pair_distances
 from bench.pairs.score_matrices import PosteriorScores
 from bench.seeds import derive
 from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 RIDGE = 1e-10  # of the rows: it keeps the equations soluble and an exact relation exact
 EXACT = 1e-16  # least variance of an error, in units of the statistic's own: that of float32, and less
 TINY = 1e-30
-ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -119,27 +117,3 @@ class InvariantsAttacker(Attacker):
     def notes(self) -> Mapping[str, int | float | str]:
         """The error of the best combination of statistics."""
         return {"least error": self.least}
-
-
-def statistics(samples: torch.Tensor) -> torch.Tensor:
-    """(n, q) float64: the statistics of rows (n, ...)."""
-    return torch.cat([_statistics(part) for part in torch.split(samples, ROWS_AT_ONCE)])
-
-
-def _statistics(samples: torch.Tensor) -> torch.Tensor:
-    rows = samples.flatten(1).double()
-    sizes = rows.abs()
-    powers = torch.stack([sizes.pow(power).mean(dim=1).pow(1 / power) for power in (1, 2, 4)], dim=1)
-    deviation = rows.std(dim=1, correction=0)[:, None]
-    quantiles = torch.quantile(rows, rows.new_tensor(QUANTILES), dim=1).T
-    ends = torch.stack((rows.amin(dim=1), rows.amax(dim=1), rows.mean(dim=1)), dim=1)
-    sized = torch.cat((powers, deviation), dim=1)
-    columns = [ends, sized, sized.square(), sized.clamp_min(TINY).log(), quantiles]
-    if samples.ndim == 4:
-        images = samples.double()
-        steps = [images.diff(dim=axis).abs().flatten(1).sum(dim=1) for axis in (2, 3)]
-        columns.append(torch.stack(steps, dim=1))
-        size = fitting_patch(samples.shape[2], samples.shape[3])
-        if size is not None:
-            columns.append(cut(samples, size).double().square().mean(dim=2).sqrt().sort(dim=1).values)
-    return torch.cat(columns, dim=1)

@@ -302,6 +302,32 @@ class ProbeEvidence:
 
 
 @dataclass(frozen=True, eq=False)
+class AttributeEvidence:
+    """Guesses at attributes of released people, by a model of Eve's own releases.
+
+    By attribute: scores (n, g) for its g groups beside the truth (n, g), for the same n raw rows in all. Of two groups
+    one is scored.
+
+    Args:
+        released: From released rows alone, by key.
+        original: From the raw rows, by as many trainings as keys or one.
+        labels: From released labels alone, by key; empty if none are released.
+    """
+
+    released: Mapping[str, UtilityEvidence]
+    original: Mapping[str, UtilityEvidence]
+    labels: Mapping[str, UtilityEvidence] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = {len(part.labels) for part in self.released.values()}
+        if len(rows) != 1 or set(self.original) != set(self.released) or set(self.labels) - set(self.released):
+            raise ValueError(
+                f"expected the same attributes of the same rows, one at least, got {sorted(self.released)} of "
+                f"{sorted(rows)} rows, {sorted(self.original)} of raw rows and {sorted(self.labels)} of labels"
+            )
+
+
+@dataclass(frozen=True, eq=False)
 class AnonymityEvidence:
     """Anonymity set sizes: raw rows that share a released form.
 

@@ -59,6 +59,16 @@ class Attributes:
         """Those of the given rows (int64 indices)."""
         return replace(self, codes=self.codes[rows])
 
+    def named_as(self, other: Attributes) -> Attributes:
+        """These rows with the names and groups of another set; unknown if not here."""
+        codes = torch.full((len(self), len(other.names)), UNKNOWN_GROUP, dtype=torch.int64)
+        for column, (name, groups) in enumerate(zip(other.names, other.groups, strict=True)):
+            if name in self.names:
+                own = self.names.index(name)
+                places = [groups.index(group) if group in groups else UNKNOWN_GROUP for group in self.groups[own]]
+                codes[:, column] = torch.tensor([*places, UNKNOWN_GROUP])[self.codes[:, own].cpu()]
+        return Attributes(other.names, other.groups, codes)
+
     def followed_by(self, other: Attributes) -> Attributes:
         """Those of these rows, then of the others.
 

@@ -47,7 +47,8 @@ class Splits:
         rows: For each part its (rows,) int64 indices, sorted, in the prepared data set it comes from.
         public_removed: Public rows left out because the private data set holds an identical image.
         natural: (n, k) labels of the private rows before a surplus was withheld; None if none was withheld.
-        attributes: For each part but the public one what is known of its rows; empty if the data say nothing.
+        attributes: For each part what is known of its rows, of public rows in the groups of the private ones; empty if
+            the private data say nothing.
         notes: Notes on the splits for the record.
         candidates: Eve's; None if she holds the private rows themselves.
     """
@@ -120,12 +121,23 @@ def split(
     _check_filled(prepared, rows, caps, removed, meant_empty=() if public is not None or aside else ("public",))
     of = {part: public or prepared if part == "public" else prepared for part in caps}
     parts: dict[str, Any] = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
-    attributes = prepared.attributes
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,
         notes=notes,
-        attributes={p: attributes.take(torch.from_numpy(rows[p])) for p in SHARES} if attributes is not None else {},
+        attributes=_attributes(prepared, public, rows),
     )  # fmt: skip
+
+
+def _attributes(prepared: Prepared, public: Prepared | None, rows: Mapping[str, np.ndarray]) -> dict[str, Attributes]:
+    """Attributes of each part's rows; a public set that names none has no part."""
+    own = prepared.attributes
+    if own is None:
+        return {}
+    known = {part: own.take(torch.from_numpy(rows[part])) for part in SHARES}
+    theirs = own if public is None else public.attributes
+    if theirs is not None:
+        known["public"] = theirs.named_as(own).take(torch.from_numpy(rows["public"]))
+    return known
 
 
 def cut(groups: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:

@@ -95,8 +95,9 @@ class Workbench:
     `finding` names the finding whose balanced rows `private` holds; None where it holds the whole private set. `space`
     is that of `Choice.scored_in`; None without one. `natural` holds the labels of the whole private set before a
     surplus was withheld; None where none was. `run_secret` is the cell's own, from which all that Eve must not know is
-    derived. `attributes` holds, on the CPU, what is known of the rows of `private`, `control` and `test`, under these
-    names; it is empty where nothing is known. No data set carries it, so that no method and no attack is given it.
+    derived. `attributes` holds, on the CPU, what is known of the rows of `public`, `private`, `control` and `test`,
+    under these names; it is empty where nothing is known. No data set carries it, so that no method and no attack is
+    given it.
     `withheld` says what became of labels where the method asks for equal classes; empty where nothing did.
     `candidates` are the raw images that Eve holds; None if she holds the private rows themselves.
     """

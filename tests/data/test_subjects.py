@@ -162,7 +162,7 @@ def test_what_is_known_of_rows_stays_with_the_judge(tmp_path: Path) -> None:
     made = prepare(SynthCXR(images=60), roots=[], cache=tmp_path, size=32)
     splits = split(made, None, seed=0, limit=None, public_limit=None)
     assert made.attributes is not None
-    assert set(splits.attributes) == {"private", "control", "test"}
+    assert set(splits.attributes) == {"public", "private", "control", "test"}
     for part, told in splits.attributes.items():
         assert torch.equal(told.codes, made.attributes.codes[splits.rows[part]])
     # What a plug-in is given are data sets, and no data set carries it, in whatever process the plug-in works.
@@ -179,6 +179,19 @@ def test_attributes_of_other_groups_are_not_joined() -> None:
     assert len(north.followed_by(north)) == 4
     with pytest.raises(ValueError, match="expected the attributes"):
         north.followed_by(south)
+
+
+def test_attributes_are_read_in_the_names_of_another_set() -> None:
+    here = Attributes(("sex", "site"), (("female", "male"), ("n",)), torch.tensor([[1, 0], [0, -1]]))
+    there = Attributes(("age", "sex"), (("0-17",), ("male", "other")), torch.zeros(0, 2, dtype=torch.int64))
+    assert here.named_as(there).named() == there.named()
+    assert here.named_as(there).codes.tolist() == [[-1, 0], [-1, -1]]
+
+
+def test_public_people_of_another_set_are_known_by_the_groups_of_the_private() -> None:
+    theirs = Attributes(("sex",), (("female", "male"),), torch.tensor([[1], [0]]))
+    own = Attributes(("sex",), (("male",),), torch.tensor([[0], [-1]]))
+    assert theirs.named_as(own).codes.tolist() == [[0], [-1]]
 
 
 def test_codes_without_a_group_are_refused() -> None:
