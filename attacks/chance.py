@@ -23,6 +23,7 @@ class Chance(Attack):
     source: ClassVar[str] = "reference row: random scores"
     knowledge: ClassVar[str] = "nothing"
     needs_public: ClassVar[bool] = False
+    relinks: ClassVar[bool] = True
 
     def fit(self, view: View, seed: int) -> ChanceAttacker:
         """Nothing to learn."""

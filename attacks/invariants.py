@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.eve.own_releases import own_release
+from bench.eve.own_releases import own_release, own_releases
 from bench.eve.row_statistics import statistics
 from bench.pair_distances import pair_distances
 from bench.pairs.score_matrices import PosteriorScores
@@ -50,6 +50,7 @@ class Invariants(Attack):
     )
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
+    relinks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"keys": 4}}
 
     keys: int = 8
@@ -60,7 +61,8 @@ class Invariants(Attack):
 
     def fit(self, view: View, seed: int) -> InvariantsAttacker:
         """Measure on Eve's own keys. Raises NotApplicable for releases without links."""
-        output = (own_release(view, self.rows, derive(seed, number), self.name) for number in range(self.keys))
+        simulated = own_releases if view.relinks else own_release
+        output = (simulated(view, self.rows, derive(seed, number), self.name) for number in range(self.keys))
         pairs = [(statistics(rows.samples), statistics(release.samples)) for rows, release in output]
         raw = Scale.of(torch.cat([own for own, _ in pairs]))
         released = Scale.of(torch.cat([output for _, output in pairs]))

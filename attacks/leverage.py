@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 
 from bench.eve.gram_matching import log_rank
 from bench.eve.outliers import tamed
-from bench.eve.own_releases import some_released, true_links
+from bench.eve.own_releases import own_rows, some_released, true_links
 from bench.eve.tokens import Layout, layouts
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
@@ -59,6 +59,7 @@ class Leverage(Attack):
     source: ClassVar[str] = "leverage scores (Hoaglin and Welsch 1978), invariant under invertible linear maps"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
+    relinks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"keys": 3},
         "standard": {"keys": 16},
@@ -76,8 +77,14 @@ class Leverage(Attack):
         """Choose a layout and simulate keys. Raises NotApplicable for releases without links."""
         if len(view.candidates) < 2:
             raise NotApplicable(f"leverage compares rows: needs at least 2 candidates, got {len(view.candidates)}")
-        layout, rank = _choose(self, view.scheme, view.candidates, seed)
-        expected = _expect(self, view.scheme, view.candidates, layout, keys=self.keys, seed=derive(seed, "expected"))
+        raw = own_rows(view) if view.relinks else view.candidates
+        layout, rank = _choose(self, view.scheme, raw, seed)
+        expected = _expect(self, view.scheme, raw, layout, keys=self.keys, seed=derive(seed, "expected"))
+        if view.relinks:  # the earlier release says what to expect; Eve's own rows, how far each score may be trusted
+            angles = _angles(view.candidates.samples, layout, self.tolerance)
+            if angles.shape[1] != len(expected.weight):
+                raise NotApplicable(f"leverage needs more than {len(raw)} rows of Eve's own to weigh scores by")
+            expected = replace(expected, cosine=angles.cos(), sine=angles.sin())
         return LeverageAttacker(self, layout, expected, rank)
 
 

@@ -48,6 +48,7 @@ class NearestNeighbour(Attack):
     name: ClassVar[str] = "nearest-neighbour"
     source: ClassVar[str] = "cosine of centred pixels or features"
     knowledge: ClassVar[str] = "the raw rows and the release; features: also the public images with their labels"
+    relinks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"steps": 20, "width": 16},
         "quick": {"steps": 150, "width": 32},
@@ -75,6 +76,10 @@ class NearestNeighbour(Attack):
         """Train any network. Raises NotApplicable for tables' features or without public labels."""
         samples = view.candidates.samples
         if self.space == "features":
+            if samples.ndim != 4 or samples.shape[1] != view.public.samples.shape[1]:
+                raise NotApplicable(
+                    f"space=features reads images like the public ones: got rows of shape {tuple(samples.shape[1:])}"
+                )
             return NearestNeighbourAttacker(samples, self._features(view.public, seed), None)
         return NearestNeighbourAttacker(samples, None, smaller_sides(tuple(samples.shape), PRODUCTS))
 

@@ -45,10 +45,11 @@ from bench.eve.gram_matching import (
     likelihood,
     log_posterior,
     log_ranks,
+    of_one,
     refine,
     standardise,
 )
-from bench.eve.own_releases import some_released, true_links
+from bench.eve.own_releases import own_rows, some_released, true_links
 from bench.eve.plateau import levelled
 from bench.eve.tokens import READINGS
 from bench.nets.patches import fitting_patch
@@ -67,6 +68,7 @@ from bench.types import (
     Release,
     Scheme,
     View,
+    paired,
 )
 from bench.validation import at_least, one_of
 
@@ -99,6 +101,7 @@ class Relational(Attack):
     source: ClassVar[str] = "this project: graph matching by Gram matrices of simulated releases"
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
+    relinks: ClassVar[bool] = True
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"keys": 4, "held_out": 1},
         "first-look": {"keys": 8},
@@ -120,16 +123,18 @@ class Relational(Attack):
 
     def fit(self, view: View, seed: int) -> RelationalAttacker:
         """Simulate keys. Raises NotApplicable without links or with fewer than 3 rows."""
-        n = len(view.candidates)
+        raw = own_rows(view) if view.relinks else view.candidates
+        n = min(len(raw), len(view.candidates))
         if n < 3:
             raise NotApplicable(f"relational matching compares rows with each other: needs at least 3, got {n}")
-        simulate = partial(_simulate, view.scheme, view.candidates, seed)
-        few = _some(view.scheme, view.candidates, derive(seed, "tried on"))
+        n = len(raw)
+        simulate = partial(_simulate, view.scheme, raw, seed)
+        few = _some(view.scheme, raw, derive(seed, "tried on"))
         trial, held = (partial(_simulate, view.scheme, few, seed, name) for name in ("trial", "held-out"))
         related, most = n <= self.refine_up_to, max(1, min(GRAM_BYTES // (4 * n * n), MATCHED // n**3))
         signed = None if n <= REFERENCE_ROWS else max(1, SORTED // (n * REFERENCE_ROWS))
         looks = [
-            Look(reading, _locations(view.candidates.samples), related, derive(seed, "reference"), most, signed)
+            Look(reading, _locations(raw.samples), related, derive(seed, "reference"), most, signed)
             for reading in READINGS
             if self.reading in ("auto", reading)
         ]
@@ -141,7 +146,12 @@ class Relational(Attack):
                 tried.append(_calibrate(learn(look, trial, TRIAL_KEYS, len(few)), held, 1, TRIAL_BLENDS))
         chosen = max(tried, key=lambda variant: variant.likelihood).statistics.look if tried else looks[0]
         statistics = learn(chosen, partial(simulate, "key"), self.keys, n)
+        if view.relinks:  # one release takes the place of the mean over keys
+            statistics = of_one(statistics, simulate("earlier", 0), n)
         fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
+        if view.relinks:
+            earlier = paired(view.candidates.samples, None)
+            fitted = replace(fitted, statistics=of_one(fitted.statistics, earlier, len(earlier)))
         return RelationalAttacker(fitted, self.keys, len(few) if tried else n)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING or __name__ != "__main__":
 else:
     contract = module_of(os.path.join(os.path.dirname(os.path.abspath(__file__)), "room_types.py"), "bench_room")
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Rises when calls change: an environment with another number in its own copy of this project is refused."""
 HEAD = 4
 MESSAGE_BYTES = 1 << 24
@@ -61,6 +61,7 @@ HOSTS = {
 KINDS = {
     "hold": "Dataset", "load": "Scheme", "sample_key": "Key", "load_key": "Key", "load_generator": "Generator",
     "mechanism": "Mechanism", "classifier": "Classifier", "release": "Release", "score": "PairScores",
+    "score_knowing": "PairScores",
 }  # fmt: skip
 """Calls whose results stay here, and what they are."""
 OWN = ("query", "decode", "classifier", "log_density", "noise", "stopped")

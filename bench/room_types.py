@@ -275,6 +275,8 @@ class View:
     control: Dataset
     trained: int = 0
     profile: str = "same-image"
+    known: Optional[Dataset] = None
+    queries: int = 0
 
 
 class Attack(Plugin):
@@ -297,6 +299,15 @@ class LearningCurve:
 
 class Attacker:
     """A trained attack: `score(release)` gives `PairScores`, or `membership(release)` scores (n,)."""
+
+    def score_knowing(self, release: Release, raw: Dataset, released: Release) -> PairScores:
+        """Scores of an Eve who knows pairs under this key. Default: as if she knew none."""
+        scores: PairScores = getattr(self, "score")(release)  # noqa: B009  (the plug-in's)
+        return scores
+
+    def queries(self, budget: int) -> Optional[Array]:
+        """Images to encode under each key. Default: None, for the first control rows."""
+        return None
 
     def notes(self) -> Mapping[str, Any]:
         """Notes for the record. Default: none."""

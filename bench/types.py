@@ -8,7 +8,7 @@ from bench.contract.attack import Attack, Attacker, PairScores, View, learning_o
 from bench.contract.attributes import Attributes
 from bench.contract.dataset import Dataset, Generator, Release, paired
 from bench.contract.evaluator import Evaluator, Measurement, Picture
-from bench.contract.eve_profile import Profile, profile_of
+from bench.contract.eve_profile import Profile
 from bench.contract.extractor import Embedding, Extractor
 from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
 from bench.contract.learning_curve import LEARNING, LearningCurve, curves_of
@@ -26,5 +26,5 @@ __all__ = [
     "Keyless", "KeylessKey", "KeylessScheme", "LearningCurve", "Measurement", "Mechanism", "Method", "Metric",
     "NotApplicable", "PairScores", "Parameter", "Picture", "Plugin", "PrivacyClaim", "PrivateStep", "Profile",
     "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score", "Source", "State", "View", "by_blocks",
-    "by_even_blocks", "column_of", "curves_of", "evidence_type", "learning_of", "paired", "profile_of", "rows_at",
+    "by_even_blocks", "column_of", "curves_of", "evidence_type", "learning_of", "paired", "rows_at",
 ]  # fmt: skip

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 import numpy as np
 
 from bench.plugins import registry
+from bench.plugins.profile_spec import profile_of
 from bench.plugins.spec import UsageError
 from bench.results.records import Record, ScoreRecord
 from bench.results.verdict import FLOOR
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 from bench.statistics.upper_limits import upper_limit
-from bench.types import LearningCurve, Profile, curves_of, profile_of
+from bench.types import LearningCurve, Profile, curves_of
 from leaderboard.entries import number, short
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
     return Bound(
         name, "person" if name == BY_PERSON else "image", max(area for _, area, _ in known),
         max(firsts) if len(firsts) == len(known) else None, len(known), min(record.keys for record, _, _ in known),
-        profile(counting[0]).name, tuple(name for name in CORE if _idles(attacks, name)),
+        str(profile(counting[0])), tuple(name for name in CORE if _idles(attacks, name)),
     )  # fmt: skip
 
 

@@ -292,7 +292,9 @@ def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: La
     dataset = record.dataset.name if record.dataset else ""
     controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
     rungs = (
-        () if ladder is None or not profile(record).everyone else ladder.reach(record.attack, record.preset, dataset)
+        ()
+        if ladder is None or not profile(record).same_image
+        else ladder.reach(record.attack, record.preset, dataset, str(profile(record)))
     )
     found = idle(record, *CONTROLLED[MEMBERSHIP][:1] if record.kind == MEMBERSHIP else ()) if record.scores else ""
     return Member(record.evaluator, controls, tuple(rungs), found)

@@ -18,11 +18,12 @@ import yaml
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from bench.plugins import registry
+from bench.plugins.profile_spec import profile_of
 from bench.plugins.spec import UsageError, parameters, parse
 from bench.results.records import PluginRecord, Record, ScoreRecord, Status
-from bench.types import profile_of
 from leaderboard.entries import beats_chance
 
+SAME_IMAGE = str(profile_of(None))
 PAIRS, MEMBERSHIP = "reidentification", "membership"  # the evaluators of attacks that a panel judges
 BROKEN = 5.0  # guesses until the first correct pair
 SOONER = 20  # times sooner than by chance: the line among few images
@@ -38,7 +39,7 @@ Condition = Literal["broken", "leaks", "nothing shown", "not applicable", "faile
 class Step(BaseModel):
     """One attack on one encoder: what of its record the reach needs.
 
-    `optimal` says that the attack worked with the noise's own density, as the scheme states it.
+    `optimal` says that the attack worked with the noise's own density, as the scheme states it; `eve` is her profile.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -56,6 +57,7 @@ class Step(BaseModel):
     processor: str
     created: str
     optimal: bool = False
+    eve: str = SAME_IMAGE
 
 
 @dataclass(frozen=True)
@@ -100,14 +102,15 @@ def step(record: Record) -> Step | None:
     """The step of an attack's record; None without data or attack."""
     if record.kind != PAIRS or record.attack is None or record.dataset is None:
         return None
-    if not profile_of(record.choice.get("eve")).same_image:  # other images are never found in a few guesses
+    eve = profile_of(record.choice.get("eve"))
+    if not eve.same_image:  # other images are never found in a few guesses
         return None
     return Step(
         attack=record.attack, method=record.method, status=record.status, preset=record.preset, seed=record.seed,
         dataset=record.dataset.name, images=record.dataset.rows.get("private", 0), keys=record.keys,
         scores={name: _bare(record.scores[name]) for name in FIGURES if name in record.scores},
         seconds=record.seconds.get("attack", 0.0), processor=str(record.hardware.get("processor", "")),
-        created=record.created, optimal=record.details.get("density") == "stated",
+        created=record.created, optimal=record.details.get("density") == "stated", eve=str(eve),
     )  # fmt: skip
 
 
@@ -143,10 +146,11 @@ def dumps(known: Sequence[Step]) -> str:
     order = sorted(
         known, key=lambda step: (step.attack.name, step.method.name, str(step.method.parameters), step.preset)
     )
-    return json.dumps([step.model_dump(mode="json") for step in order], indent=1, sort_keys=True) + "\n"
+    content = [step.model_dump(mode="json", exclude={"eve"} if step.eve == SAME_IMAGE else None) for step in order]
+    return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
-def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]) -> list[Rung]:
+def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step], eve: str = SAME_IMAGE) -> list[Rung]:
     """An attack's outcome on each rung, on the same data if measured.
 
     Args:
@@ -154,7 +158,9 @@ def reach(attack: PluginRecord, preset: str, dataset: str, known: Sequence[Step]
         preset: Of the steps that count.
         dataset: Whose steps come first.
         known: From the same results, then `shipped()`.
+        eve: The profile under which steps were measured.
     """
+    known = [step for step in known if step.eve == eve]
     steps_of_attack = [step for step in known if _same(step.attack, attack) and step.preset == preset]
     outcomes = []
     for rung in rungs():
@@ -183,11 +189,11 @@ class Ladder:
         self._known = distinct(list(known))
         self._rungs: dict[tuple[str, ...], list[Rung]] = {}
 
-    def reach(self, attack: PluginRecord, preset: str, dataset: str) -> list[Rung]:
+    def reach(self, attack: PluginRecord, preset: str, dataset: str, eve: str = SAME_IMAGE) -> list[Rung]:
         """As the function of that name."""
-        question = (attack.name, json.dumps(attack.parameters, sort_keys=True), attack.code, preset, dataset)
+        question = (attack.name, json.dumps(attack.parameters, sort_keys=True), attack.code, preset, dataset, eve)
         if question not in self._rungs:
-            self._rungs[question] = reach(attack, preset, dataset, self._known)
+            self._rungs[question] = reach(attack, preset, dataset, self._known, eve)
         return self._rungs[question]
 
 
@@ -196,7 +202,7 @@ def distinct(known: Sequence[Step]) -> list[Step]:
     first: dict[tuple[object, ...], Step] = {}
     for place, one in enumerate(known):
         number = place if one.attack.name == OPTIMAL else 0  # all are kept, because `possible` takes their minimum
-        identity = (one.attack.written, one.attack.code, one.method.written, one.preset, one.dataset, number)
+        identity = (one.attack.written, one.attack.code, one.method.written, one.preset, one.dataset, one.eve, number)
         parameters = (str(one.attack.parameters), str(one.method.parameters))
         first.setdefault((*identity, *parameters), one)
     return list(first.values())

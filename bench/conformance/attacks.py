@@ -21,6 +21,8 @@ from bench.randomness import Secret
 from bench.statistics.confidence_intervals import RARE
 from bench.types import Attack, Attacker, Dataset, Key, Metric, PairScores, Release, Scheme, View, paired
 
+PAIRS = 5
+
 
 class _PlainScheme(Scheme):
     def sample_key(self, secret: Secret) -> Key:
@@ -46,7 +48,15 @@ def _pairs(device: torch.device, spec: PluginSpec) -> tuple[Attack, View, Releas
     candidates = replace(private, subjects=None, labels=private.labels if attack.uses_labels else None)
     public, control = sample_data(seed=1).to(device), replace(sample_data(seed=3), subjects=None).to(device)
     sealed = seal(_PlainKey().release(private), Secret.of_seed(5)).release
-    return attack, View(public, _PlainScheme(), candidates, control), sealed
+    known = replace(sample_data(seed=4), subjects=None, labels=None).take(torch.arange(PAIRS)).to(device)
+    view = View(public, _PlainScheme(), candidates, control, profile=f"known-pairs[k={PAIRS}]", known=known)
+    return attack, view, sealed
+
+
+def _score(attacker: Attacker, view: View, sealed: Release) -> PairScores:
+    """Scores of a release of the scheme, which shows known rows as they are."""
+    assert view.known is not None
+    return attacker.score_knowing(sealed, view.known, Release(view.known.samples.clone(), None, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +95,7 @@ def _attacker(attack: Attack, view: View) -> Attacker:
 
 def _prints(view: View, sealed: Release | None = None) -> list[str]:
     """Fingerprints that show if an attack wrote into its inputs."""
-    parts = [view.candidates, view.public, view.control]
+    parts = [view.candidates, view.public, view.control, *([] if view.known is None else [view.known])]
     if sealed is not None:
         parts.append(replace(view.candidates, samples=sealed.samples, labels=sealed.labels, subjects=None))
     return [fingerprint(data) for data in parts]
@@ -97,7 +107,7 @@ def _scored(attacker: Attacker, view: View, sealed: Release) -> torch.Tensor:
         require(type(attacker).score is not Attacker.score, _undefined(attacker, "score"))
     with blaming(type(attacker).score):
         before = _prints(view, sealed)
-        scores = attacker.score(sealed)
+        scores = _score(attacker, view, sealed)
         require(isinstance(scores, PairScores), f"score must return PairScores, got {type(scores).__name__}")
         shape = tuple(scores.shape)
         require(shape == (ROWS, ROWS), f"scores must have shape {(ROWS, ROWS)}, got {shape}")
@@ -175,7 +185,7 @@ def _does_without_public_rows(spec: PluginSpec, device: torch.device) -> None:
         raise Skip("it needs public rows")
     if _attack(spec).scores == "pairs":
         attack, view, sealed = _pairs(device, spec)
-        scores = attack.fit(_bare(view), 1).score(sealed).block(slice(0, ROWS), slice(0, ROWS))
+        scores = _score(attack.fit(_bare(view), 1), view, sealed).block(slice(0, ROWS), slice(0, ROWS))
     else:
         case = _membership(device, spec)
         scores = case.attack.fit(_bare(case.view), 1).membership(case.sealed)

@@ -11,7 +11,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.dataset import Dataset, Release
-from bench.contract.eve_profile import SAME_IMAGE
+from bench.contract.eve_profile import SAME_IMAGE, TwoReleases
 from bench.contract.learning_curve import LearningCurve
 from bench.contract.method import Scheme
 from bench.contract.plugin import NotApplicable, Plugin
@@ -31,7 +31,12 @@ class View:
             among as many others as there are, in random order.
         control: Rows of the same kind that are known not to be in the release, and not among the candidates.
         trained: Gradient steps of the method's own training, 0 if it names none: a learned attack takes as many.
-        profile: Which raw images the candidates are, by its name in `bench.contract.eve_profile.PROFILES`.
+        profile: What Eve holds, as `bench.contract.eve_profile.Profile` writes itself. Under `two-releases` the
+            candidates are rows of an earlier release, and no raw images; under `public-only` there are none.
+        known: Raw rows whose released rows come with each release (`Attacker.score_knowing`), and which are no
+            candidates; None for none.
+        queries: Images that she may choose, and whose encodings come with each release (`Attacker.queries`); 0 for
+            none.
     """
 
     public: Dataset
@@ -40,6 +45,13 @@ class View:
     control: Dataset
     trained: int = 0
     profile: str = SAME_IMAGE
+    known: Dataset | None = None
+    queries: int = 0
+
+    @property
+    def relinks(self) -> bool:
+        """True if the candidates are rows of an earlier release, to be linked to those of another."""
+        return self.profile == TwoReleases.name
 
 
 class PairScores(ABC):
@@ -72,6 +84,25 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         """Scores of all (candidate, released) pairs for a shuffled release without links."""
         raise NotApplicable(f"{type(self).__name__} does not score pairs")
 
+    def score_knowing(self, sealed: Release, raw: Dataset, released: Release) -> PairScores:
+        """Scores as `score` gives them, of an Eve who knows pairs under the key of the release.
+
+        Default: `score`, as if she knew none.
+
+        Args:
+            sealed: The release, without the rows that she knows.
+            raw: (k, ...) rows that she knows, without labels.
+            released: (k, ...) the row released of each, or its encoding.
+        """
+        return self.score(sealed)
+
+    def queries(self, budget: int) -> torch.Tensor | None:
+        """Images (q, ...) that she has encoded under each key, q at most `budget`.
+
+        Default: None, for the first control rows.
+        """
+        return None
+
     def membership(self, sealed: Release) -> torch.Tensor:
         """Membership scores (n,), float32 or float64; higher means likelier a member."""
         raise NotApplicable(f"{type(self).__name__} does not score membership")
@@ -98,6 +129,8 @@ class Attack(Plugin):
     `uses_labels` asks for raw and released labels (membership attacks always get them). `learns` says that it trains a
     model by steps: its attackers then give the curve of each training, and a bound rests on it only if it converged.
     `trainings` counts trainings with a seed each, to which keys are dealt: intervals then hold over trainings too.
+    `relinks` says that it can link rows of two releases: its candidates are then released rows (`two-releases`), and it
+    is fitted anew for each key.
     """
 
     scores: ClassVar[Literal["pairs", "membership"]] = "pairs"
@@ -105,6 +138,7 @@ class Attack(Plugin):
     uses_labels: ClassVar[bool] = False
     learns: ClassVar[bool] = False
     trainings: ClassVar[int] = 1
+    relinks: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, view: View, seed: int) -> Attacker:

@@ -1,8 +1,9 @@
-"""Profiles of Eve: the raw images that she holds.
+"""Profiles of Eve: her raw images, and what else of a release she knows.
 
 The medical literature attacks by another image of a person (Packhäuser et al. 2022, "Deep learning-based patient
 re-identification is able to exploit the biometric nature of medical chest X-ray data"); the papers of keyed encoders by
-the very image that was released (Yala et al. 2022, "Syfer", section 5). Both are measured, and never mixed.
+the very image that was released (Yala et al. 2022, "Syfer", section 5). Cryptography also grants known and chosen
+plaintexts (Katz and Lindell, "Introduction to Modern Cryptography", section 1.4). Each is measured, and never mixed.
 """
 
 from __future__ import annotations
@@ -10,58 +11,196 @@ from __future__ import annotations
 __figures__ = True
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import ClassVar, Literal
+
+from bench.validation import at_least
 
 SAME_IMAGE = "same-image"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One Eve.
+    """One Eve; its fields are what a user may choose, None standing for a plain profile.
+
+    `same_image` is True if a correct pair is an image and the row released of it; False if it is a person. `everyone`
+    says that she holds the released images, all of them and no other, and nothing else of the release; `images` that
+    she holds raw images at all; `relinks` that two releases of the same people are linked, and she holds no image.
+    """
+
+    name: ClassVar[str] = "unknown"
+    same_image: ClassVar[bool] = False
+    everyone: ClassVar[bool] = False
+    images: ClassVar[bool] = True
+    relinks: ClassVar[bool] = False
+
+    @property
+    def holds(self) -> str:
+        """Her knowledge, in words that end a sentence "Eve holds ..."."""
+        return "images that this version does not know"
+
+    @property
+    def pair(self) -> str:
+        """A correct pair, in words."""
+        return "an image and the row released of it" if self.same_image else "unknown"
+
+    def __str__(self) -> str:
+        """The profile as the command line and records write it: in one way only."""
+        chosen = ((field.name, getattr(self, field.name)) for field in fields(self))
+        inside = ",".join(f"{name}={value}" for name, value in chosen if value is not None)
+        return f"{self.name}[{inside}]" if inside else self.name
+
+
+@dataclass(frozen=True)
+class SameImage(Profile):
+    """Eve holds the released images: the worst case, and the game of the papers of keyed encoders."""
+
+    name: ClassVar[str] = SAME_IMAGE
+    same_image: ClassVar[bool] = True
+    everyone: ClassVar[bool] = True
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        return "the very images that were released"
+
+
+Sameness = Literal["view", "finding", "view+finding"]
+
+
+@dataclass(frozen=True)
+class OtherStudy(Profile):
+    """Eve holds another image of each person.
 
     Args:
-        name: As records and the command line write it.
-        holds: Her raw images, in words that end a sentence "Eve holds ...".
-        pair: A correct pair, in words.
-        same_image: True if a correct pair is an image and the row released of it; False if it is a person.
-        everyone: True if she holds the released images, all of them and no other.
+        same: All images, hers and the released ones, are of one view, of one finding or of both, so that neither names
+            people. None takes all images.
     """
 
-    name: str
-    holds: str
-    pair: str
-    same_image: bool
-    everyone: bool
+    name: ClassVar[str] = "other-study"
+    same: Sameness | None = None
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        alike = "" if self.same is None else f"; all images are of the same {self.same.replace('+', ' and ')}"
+        return f"one other image of each person, which was not released{alike}"
+
+    @property
+    def pair(self) -> str:
+        """Two images of a person."""
+        return "an image and a row released of another image of the same person"
 
 
-PROFILES: Mapping[str, Profile] = {
-    SAME_IMAGE: Profile(
-        SAME_IMAGE, "the very images that were released", "an image and the row released of it",
-        True, True,
-    ),
-    "other-study": Profile(
-        "other-study", "one other image of each person, which was not released",
-        "an image and a row released of another image of the same person", False, False,
-    ),
-    "superset": Profile(
-        "superset", "the released images among as many of other people", "an image and the row released of it",
-        True, False,
-    ),
-    "subset": Profile(
-        "subset", "the images of half of the released people", "an image and the row released of it",
-        True, False,
-    ),
+@dataclass(frozen=True)
+class Superset(Profile):
+    """Eve holds the released images among as many of other people."""
+
+    name: ClassVar[str] = "superset"
+    same_image: ClassVar[bool] = True
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        return "the released images among as many of other people"
+
+
+@dataclass(frozen=True)
+class Subset(Profile):
+    """Eve holds the images of half of the released people."""
+
+    name: ClassVar[str] = "subset"
+    same_image: ClassVar[bool] = True
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        return "the images of half of the released people"
+
+
+@dataclass(frozen=True)
+class KnownPairs(Profile):
+    """Eve knows the released rows of some people, under the key that she attacks.
+
+    Args:
+        k: How many people she knows, one image of each. They are drawn by a secret, and scored in no figure.
+    """
+
+    name: ClassVar[str] = "known-pairs"
+    same_image: ClassVar[bool] = True
+    k: int = 5
+
+    def __post_init__(self) -> None:
+        at_least(1, k=self.k)
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        many = "one person" if self.k == 1 else f"{self.k} people"
+        return f"the released images, and knows the released row of an image of {many}, who are not scored"
+
+
+@dataclass(frozen=True)
+class Oracle(Profile):
+    """Eve has images of her choice encoded under the key that she attacks.
+
+    Args:
+        queries: How many images, for each key.
+    """
+
+    name: ClassVar[str] = "oracle"
+    same_image: ClassVar[bool] = True
+    queries: int = 100
+
+    def __post_init__(self) -> None:
+        at_least(1, queries=self.queries)
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        return f"the released images, and has {self.queries} images of her choice encoded under each key (`Key.query`)"
+
+
+@dataclass(frozen=True)
+class TwoReleases(Profile):
+    """Eve links two releases of the same rows, under two keys of one method; she holds no raw image of them."""
+
+    name: ClassVar[str] = "two-releases"
+    same_image: ClassVar[bool] = True
+    images: ClassVar[bool] = False
+    relinks: ClassVar[bool] = True
+
+    @property
+    def holds(self) -> str:
+        """Her rows."""
+        return "another release of the same rows, under another key, and no raw image of them"
+
+    @property
+    def pair(self) -> str:
+        """Two released rows."""
+        return "the two rows released of an image"
+
+
+@dataclass(frozen=True)
+class PublicOnly(Profile):
+    """Eve holds public and control rows of the same kind, and no image of the released people."""
+
+    name: ClassVar[str] = "public-only"
+    images: ClassVar[bool] = False
+
+    @property
+    def holds(self) -> str:
+        """Her images."""
+        return "images of other people only"
+
+    @property
+    def pair(self) -> str:
+        """There is none."""
+        return "none: no person can be named"
+
+
+PROFILES: Mapping[str, type[Profile]] = {
+    cls.name: cls
+    for cls in (SameImage, OtherStudy, Superset, Subset, KnownPairs, Oracle, TwoReleases, PublicOnly)
 }  # fmt: skip
 """Every profile by name."""
-
-
-def profile_of(name: object) -> Profile:
-    """The profile of that name; an unknown one has no correct image.
-
-    >>> profile_of(None).name, profile_of("other-study").same_image, profile_of("x").same_image
-    ('same-image', False, False)
-    """
-    if name is None:
-        return PROFILES[SAME_IMAGE]
-    unknown = Profile("unknown", "images that this version does not know", "unknown", False, False)
-    return PROFILES.get(str(name), unknown)

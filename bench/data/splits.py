@@ -28,11 +28,13 @@ class Candidates:
         rows: n images.
         pairs: (p, 2) int64: the correct pairs of a candidate and a row of the owner.
         attributes: Of the candidates; None if unknown.
+        known: (k,) int64, rows of the owner whose released rows Eve knows, and who are no candidates; None for none.
     """
 
     rows: Dataset
     pairs: torch.Tensor
     attributes: Attributes | None = None
+    known: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

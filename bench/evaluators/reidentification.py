@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -18,8 +18,10 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import JsonValue
 
+from bench.contract.eve_profile import Oracle
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, seal
+from bench.evaluators.predictions import queried
 from bench.evidence import (
     EVES_FORM,
     OWNERS_FORM,
@@ -37,7 +39,7 @@ from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.rows.grouping import persons_of
-from bench.rows.row_sets import distinct, renumbered
+from bench.rows.row_sets import distinct, joined, renumbered
 from bench.seeds import generator
 from bench.statistics.bootstrap import half_samples, name_of
 from bench.statistics.people_named import Named, found_people, owned_rows, told_apart
@@ -47,14 +49,17 @@ from bench.types import (
     Attacker,
     Dataset,
     Evaluator,
+    Key,
     Measurement,
     NotApplicable,
     PairScores,
+    Release,
     Role,
     Scheme,
     View,
     curves_of,
     learning_of,
+    rows_at,
 )
 from bench.workbench.workbench import Workbench
 
@@ -88,7 +93,11 @@ class Reidentification(Evaluator[Workbench]):
 
     def measure(self, bench: Workbench) -> Measurement:
         """Attack every key's release, once per finding if labels are read."""
-        attack = self.attack
+        attack, eve = self.attack, bench.eve
+        if eve.relinks and not attack.relinks:
+            raise NotApplicable(f"{attack.name} compares released rows with raw ones, and under {eve} Eve has none")
+        if not eve.images and not eve.relinks:
+            raise NotApplicable(f"re-identification names images that Eve holds, and under {eve} she holds none")
         scheme = bench.scheme()
         if attack.uses_labels:
             parts = {str(part.finding): part for part in bench.findings_apart()}
@@ -190,11 +199,18 @@ def _attack_once(
     labelled = attack.uses_labels or bench.method.uses_labels or bench.method.needs_labels
     hidden = replace(candidates.nameless(), labels=candidates.labels if labelled else None)
     guarded = replace(bench, private=candidates)
+    eve = bench.eve
     if owners_form:
-        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden, bench.trained, bench.eve.name)
+        view = View(_as_public(hidden, bench.public), scheme, hidden, hidden, bench.trained, str(eve))
     else:
-        control = bench.control.nameless()
-        view = View(bench.public, bench.for_eve(scheme), hidden, control, bench.trained, bench.eve.name)
+        known = None if held.known is None else bench.private.take(held.known.to(bench.device)).nameless()
+        if known is not None and not len(known):
+            raise NotApplicable(f"none of the pairs that Eve knows under {eve} is among the rows of {name}")
+        view = View(
+            bench.public, bench.for_eve(scheme), hidden, bench.control.nameless(), bench.trained, str(eve),
+            known if known is None or labelled else replace(known, labels=None),
+            eve.queries if isinstance(eve, Oracle) else 0,
+        )  # fmt: skip
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     trainings = min(attack.trainings, bench.preset.keys)
     # Keys are dealt to trainings with a seed each, one after the other.
@@ -222,19 +238,27 @@ def _attack_once(
     turned: bool = False
     sign_notes: dict[str, int | float | str] = {}
     for number in range(bench.preset.keys):
-        if dealt.index(dealt[number]) == number:
+        if dealt.index(dealt[number]) == number or eve.relinks:
+            if eve.relinks:
+                view = replace(view, candidates=bench.earlier(scheme, number).take(order.to(bench.device)).nameless())
+                guarded = replace(bench, private=view.candidates)
             stage("attack")
             start, seed = time.perf_counter(), bench.seed("attack", *names, *([dealt[number]] if dealt[number] else []))
             attacker = guarded.untouched(attack.name, partial(attack.fit, view, seed))
             seconds += time.perf_counter() - start
             training = f"training {dealt[number] + 1}" if trainings > 1 else ""
-            if not bench.outside:  # another author's method could answer Eve so that her attack turns to the wrong side
+            # Another author's method could answer Eve so that her attack turns to the wrong side; and of an earlier
+            # release she cannot make another.
+            if not bench.outside and not eve.relinks:
                 turned, notes = _wrong_sign(guarded, attack, attacker, view, exchange)
                 sign_notes |= {f"{training} {note}".strip(): value for note, value in notes.items()}
-        sealed = _of_candidates(bench.sealed(scheme, number), pairs)
+        told = _told(
+            bench, view, bench.sealed(scheme, number), held.known, pairs, partial(bench.key, scheme, number), attacker
+        )
+        sealed = _of_candidates(told.sealed, pairs)
         stage("score")
         sealed_rows = sealed.release if labelled else replace(sealed.release, labels=None)
-        scores = guarded.untouched(attack.name, partial(attacker.score, sealed_rows))
+        scores = guarded.untouched(attack.name, partial(told.score, attacker, sealed_rows))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
         scores = TurnedScores(scores) if turned else scores
@@ -265,10 +289,11 @@ def _attack_once(
         owned = owned_rows(all_links["images"], identities)
         named = guarded.untouched(attack.name, partial(first_guesses, scores, identities, owned))
         guesses.append(told_apart(Named(named, owned), distinct(sealed.release.samples.flatten(1))[1]))
-        if number + 1 == bench.preset.keys or dealt[number + 1] != dealt[number]:
+        if number + 1 == bench.preset.keys or dealt[number + 1] != dealt[number] or eve.relinks:
             learning += learning_of(attack, attacker, f"{name} {training}".strip())
         del scores  # frees what the attacker holds of this release
         report("score", number + 1, bench.preset.keys)
+    first = _known_apart(first, held.known, pairs[:, 1])[0]
     links = _links(_of_candidates(first, pairs), torch.arange(n), subjects)
     # If one key leaves no people to exchange, all keys go without.
     exchanged = {notion: by_key for notion, by_key in exchanged.items() if len(by_key) == bench.preset.keys}
@@ -356,11 +381,19 @@ def _wrong_sign(
     information: its scores are turned for every key of the owner.
     """
     secret = Secret.of_seed(bench.seed("attack", attack.name, bench.finding or ""), "sign")
-    own = seal(view.scheme.sample_key(secret.derive("key")).release(view.candidates), secret.derive("seal"))
+    key, candidates = view.scheme.sample_key(secret.derive("key")), torch.arange(len(view.candidates))
+    known, released = None, view.candidates
+    if view.known is not None:
+        known, released = len(candidates) + torch.arange(len(view.known)), joined(released, view.known)
+    own = seal(key.release(released), secret.derive("seal"))
     if own.links is None:
         return False, {}
+    pairs = torch.stack((candidates, candidates), dim=1)
+    told = _told(bench, view, own, known, pairs, lambda: key, attacker)
+    own = _of_candidates(told.sealed, pairs)
+    assert own.links is not None
     rows = own.release if view.candidates.labels is not None else replace(own.release, labels=None)
-    scores = bench.untouched(attack.name, partial(attacker.score, rows))
+    scores = bench.untouched(attack.name, partial(told.score, attacker, rows))
     areas = exchange.areas(scores, own.links.cpu(), bench.seed("ranked pairs"))
     if areas is None:
         return False, {}
@@ -370,6 +403,110 @@ def _wrong_sign(
     if p < WRONG:
         notes["sign"] = "turned, for the attack is surely worse than chance on a key of Eve's own"
     return p < WRONG, notes
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """A release as Eve gets it, and pairs that she knows under its key.
+
+    Args:
+        sealed: The release without the rows that she knows.
+        raw, released: (k, ...) the pairs; None if her profile grants none.
+    """
+
+    sealed: Sealed
+    raw: Dataset | None = None
+    released: Release | None = None
+
+    def score(self, attacker: Attacker, rows: Release) -> PairScores:
+        """The attacker's scores of `rows`, the release as she may read it."""
+        if self.raw is None or self.released is None:
+            return attacker.score(rows)
+        return attacker.score_knowing(rows, self.raw, self.released)
+
+
+def _told(
+    bench: Workbench, view: View, sealed: Sealed, known: torch.Tensor | None, pairs: torch.Tensor,
+    key: Callable[[], Key], attacker: Attacker,
+) -> Told:  # fmt: skip
+    """A release with the pairs that Eve's profile grants.
+
+    Args:
+        bench: The cell.
+        view: Eve's.
+        sealed: The release, with links to the rows that were released.
+        known: (k,) of these rows, those that she knows.
+        pairs: (p, 2) candidates and released rows, as in `bench.data.splits.Candidates`.
+        key: Makes that of the release.
+        attacker: She chooses her queries.
+    """
+    if known is not None:
+        assert view.known is not None
+        kept, rows, released = _known_apart(sealed, known, pairs[:, 1])
+        if not len(rows):
+            raise NotApplicable(f"{bench.method.name} shows none of the {len(known)} people whom Eve knows")
+        return Told(kept, view.known.take(rows.to(bench.device)), released)
+    if not view.queries:
+        return Told(sealed)
+    chosen = attacker.queries(view.queries)
+    chosen = view.control.samples[: view.queries] if chosen is None else chosen
+    _check_queries(chosen, view)
+    asked = Dataset("queries", chosen, None, None, (), False, view.control.shareable)
+    asked_of = key()
+    bench.require_queries(asked_of)
+    answers = queried(bench, bench.completing(asked_of), asked)
+    return Told(sealed, asked, Release(answers, None, None))
+
+
+def _check_queries(chosen: torch.Tensor, view: View) -> None:
+    """Raise ContractError unless they are images within the budget."""
+    shape, wanted = tuple(chosen.shape), tuple(view.candidates.samples.shape[1:])
+    if shape[1:] != wanted or not 0 < len(chosen) <= view.queries or chosen.dtype != torch.float32:
+        raise ContractError(
+            f"an attacker may ask for 1 to {view.queries} float32 images of shape {wanted}, got {shape} {chosen.dtype}"
+        )
+    if not bool(chosen.isfinite().all()):
+        raise ContractError("images that an attacker has encoded must be finite")
+
+
+def _known_apart(
+    sealed: Sealed, known: torch.Tensor | None, scored: torch.Tensor
+) -> tuple[Sealed, torch.Tensor, Release]:
+    """The release without rows of known people alone; places in `known` and released rows of the known pairs.
+
+    Args:
+        sealed: With links to the rows that were released.
+        known: (k,) of these, those that Eve knows; None leaves the release as it is.
+        scored: Those in figures.
+    """
+    links = sealed.links
+    if known is None or links is None:
+        return sealed, torch.arange(0), Release(sealed.release.samples[:0], None, None)
+    links = links.cpu()
+    primary = torch.ones(len(links)).bool() if sealed.primary is None else sealed.primary.cpu()
+    of_known = torch.isin(links[:, 0], known) & primary
+    order = known.argsort()
+    rows = order[torch.searchsorted(known[order], links[of_known, 0].contiguous())]
+    rows, nth = rows.sort(stable=True)  # in Eve's order
+    samples = sealed.release.samples
+    told = Release(rows_at(samples, links[of_known, 1][nth].to(samples.device)), None, None)
+    kept = torch.ones(len(sealed.release), dtype=torch.bool)
+    kept[links[:, 1]] = False
+    kept[links[torch.isin(links[:, 0], scored), 1]] = True
+    columns, inside = kept.nonzero()[:, 0], kept[links[:, 1]]
+    place = kept.cumsum(0) - 1
+    labels = sealed.release.labels
+    release = replace(
+        sealed.release,
+        samples=rows_at(samples, columns.to(samples.device)),
+        labels=None if labels is None else labels[columns.to(labels.device)],
+    )
+    primary = primary[inside]
+    return (
+        Sealed(release, renumbered(links[inside], released=place), None if sealed.primary is None else primary),
+        rows,
+        told,
+    )
 
 
 def _halves(bench: Workbench) -> list[torch.Tensor]:
@@ -433,8 +570,12 @@ def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) ->
     )  # fmt: skip
     return {
         "eve": attack.knowledge,
-        "profile": f"{bench.eve.name}: Eve holds {bench.eve.holds}; a correct pair is {bench.eve.pair}",
-        "candidates": f"the {many} of the release (worst case)" if bench.eve.everyone else many,
+        "profile": f"{bench.eve}: Eve holds {bench.eve.holds}; a correct pair is {bench.eve.pair}",
+        "candidates": f"the {many} of the release (worst case)"
+        if bench.eve.everyone
+        else many
+        if bench.eve.images
+        else f"{rows[0]} rows of another release",
         "public": bench.public_rows,
         "control": f"{len(bench.control)} rows known not to be released",
         "scheme": "known; she draws her own keys from it",

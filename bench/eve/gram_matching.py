@@ -7,7 +7,7 @@ attacker who knows the inputs, and so are functions of the Gram matrix that foll
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import scipy
@@ -319,6 +319,12 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
         grams += last
         grams /= grams.square().mean(dim=(1, 2), keepdim=True).sqrt().clamp_min(TINY)
     return KeyStatistics(look, mean / spread, spread, covariance, grams, weights, of)
+
+
+def of_one(statistics: KeyStatistics, release: Release, n: int) -> KeyStatistics:
+    """The statistics with the n rows of one release in place of the mean over keys."""
+    signatures, grams, of = _averaged(statistics.look, release, n)
+    return replace(statistics, signatures=signatures / statistics.spread, grams=grams, of=of)
 
 
 def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:

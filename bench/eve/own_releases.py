@@ -95,6 +95,32 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
     return taken.take(links[:, 0]), Release(release.samples[links[:, 1]], labels, None)
 
 
+def own_releases(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset, Release]:
+    """Rows of one release of Eve's own rows, and beside each the row of another made of the same raw row.
+
+    Args:
+        view: Eve's view of two releases.
+        rows: Raw rows at most, drawn at random; more if the method does not release so few.
+        seed: Draws the rows and both keys.
+        attack: Its name, for the message.
+
+    Raises:
+        NotApplicable: No raw row stands in a row of both releases.
+    """
+    mine = own_rows(view)
+    chosen = torch.randperm(len(mine), generator=generator(derive(seed, "rows")))[:rows]
+    taken, first = some_released(view.scheme, mine, chosen.to(mine.samples.device), seed, "earlier key")
+    second = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(taken)
+    before, after = (true_links(release, f"{attack} learns from links") for release in (first, second))
+    place = torch.full((len(taken),), -1, device=before.device)
+    place[before[:, 0]] = before[:, 1]
+    after = after[place[after[:, 0]] >= 0]
+    if not len(after):
+        raise NotApplicable(f"{attack} learns from links: no raw row stands in a row of both releases")
+    earlier = replace(taken, samples=first.samples, labels=None, subjects=None)
+    return earlier.take(place[after[:, 0]]), Release(second.samples[after[:, 1]], None, None)
+
+
 def shadow_releases(scheme: Scheme, pool: Dataset, count: int, seed: int) -> Iterator[tuple[torch.Tensor, Release]]:
     """`count` (even) releases under keys of their own, and memberships (n,) bool.
 

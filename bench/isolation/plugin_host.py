@@ -118,11 +118,11 @@ class PluginHost:
         if target is None:
             plugin = _plugin(self._group, self._spec, self._preset)
             if isinstance(plugin, Attack):
-                public, learned, candidates, control, seed, trained, profile = values
+                public, learned, candidates, control, seed, trained, profile, known, queries = values
                 scheme = self._scheme(cast(Learned, learned))
                 view = View(
                     cast(Dataset, public), scheme, cast(Dataset, candidates), cast(Dataset, control),
-                    cast(int, trained), cast(str, profile),
+                    cast(int, trained), cast(str, profile), cast("Dataset | None", known), cast(int, queries),
                 )  # fmt: skip
                 return plugin.fit(view, cast(int, seed))
             callee: object = to_fit(plugin) if name == "fit" else plugin

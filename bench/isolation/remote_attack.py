@@ -16,9 +16,11 @@ from bench.isolation.rpc_codec import Handle, Learned, Value, notes, tensor
 from bench.isolation.tenant import Tenant
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_blocks import all_products
-from bench.types import Attack, Attacker, LearningCurve, PairScores, Release, View
+from bench.types import Attack, Attacker, Dataset, LearningCurve, PairScores, Release, View
 
-SAID = ("name", "source", "requires", "presets", "scores", "knowledge", "uses_labels", "learns", "trainings")
+SAID = (
+    "name", "source", "requires", "presets", "scores", "knowledge", "uses_labels", "learns", "trainings", "relinks",
+)  # fmt: skip
 
 
 class RemoteAttack(Attack):
@@ -64,7 +66,8 @@ class RemoteAttack(Attack):
             MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
         )
         known = view.public, learned, view.candidates, view.control
-        result = self.room.ask(None, "fit", *known, seed, view.trained, view.profile)
+        more = seed, view.trained, view.profile, view.known, view.queries
+        result = self.room.ask(None, "fit", *known, *more)
         if not isinstance(result, Handle) or result.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")
         return RemoteAttacker(self.room, result, self._proxy)
@@ -78,10 +81,22 @@ class RemoteAttacker(Attacker):
 
     def score(self, sealed: Release) -> RemoteScores:
         """Scores in Eve's process; blocks are fetched when read."""
-        result = self._room.ask(self._handle, "score", replace(sealed, links=None, primary=None))
+        return self._scores("score", sealed)
+
+    def score_knowing(self, sealed: Release, raw: Dataset, released: Release) -> RemoteScores:
+        """Scores in Eve's process, which gets the known pairs."""
+        return self._scores("score_knowing", sealed, raw, replace(released, links=None, primary=None))
+
+    def _scores(self, what: str, sealed: Release, *known: Value) -> RemoteScores:
+        result = self._room.ask(self._handle, what, replace(sealed, links=None, primary=None), *known)
         if not isinstance(result, Handle) or result.kind != "PairScores":
             raise ContractError("an attacker must give PairScores")
         return RemoteScores(self._room, result)
+
+    def queries(self, budget: int) -> torch.Tensor | None:
+        """As the attacker chooses."""
+        result = self._room.ask(self._handle, "queries", budget)
+        return None if result is None else tensor(result, "queries")
 
     def membership(self, sealed: Release) -> torch.Tensor:
         """As the attacker scores them."""

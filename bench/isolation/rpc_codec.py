@@ -56,7 +56,7 @@ ASKED: Mapping[str, tuple[str, ...]] = {
         "own",
     ),
     "Attack": ("fit",),
-    "Attacker": ("score", "membership", "notes", "learning"),
+    "Attacker": ("score", "score_knowing", "queries", "membership", "notes", "learning"),
     "PairScores": ("shape", "block", "factors"),
     "Classifier": ("call",),
     "Release": ("fetch",),

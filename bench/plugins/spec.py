@@ -313,6 +313,7 @@ class Option:
         confidential: What is written never enters a record, a page or a log.
         draws: It sizes or draws the rows: rows that differ in nothing else come from one collection.
         words: Values that name no plug-in, where others do.
+        later: It was added after boards were published: at its default, a collection's address goes without it.
         covered: What it does to released rows is in their fingerprints or counts, or it does nothing to them. What an
             option is set to that is not covered is part of every content key.
     """
@@ -328,6 +329,7 @@ class Option:
     draws: bool = False
     covered: bool = False
     words: tuple[str, ...] = ()
+    later: bool = False
 
 
 def option(kind: Any, help: str, *, default: Any = MISSING, **rest: Any) -> Any:

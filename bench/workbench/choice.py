@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from bench.contract.eve_profile import PROFILES
+from bench.contract.eve_profile import PROFILES, SAME_IMAGE
 from bench.contract.preset import PRESETS, Preset
 from bench.plugins.spec import Count, Value, defaults, option, options
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:  # the command line is laid out from this module, before anyth
     from bench.results.records import DatasetRecord
     from bench.types import Attack, Extractor, Method, Source
 
-LATER = frozenset({"eve"})
-"""Options that came later: at their defaults a collection is what it was before, and keeps its address."""
 NO_PUBLIC = "none"
 """The public set of a choice, and in a record, where there are no public rows."""
 
@@ -47,7 +45,8 @@ class Choice:
         weights: The extractor's stamp (`Extractor.stamp`) of the weights in the file that its parameters name,
             independent of the file's path. None if they name no file.
         splits: "own" cuts rows anew by person; "official" keeps the official test rows and cuts the others.
-        eve: The raw images that Eve holds: a name of `bench.contract.eve_profile.PROFILES`.
+        eve: What Eve holds: a profile of `bench.contract.eve_profile` with its parameters, as it writes itself
+            (`known-pairs[k=5]`).
         balance: True withholds a random surplus of labels, so that each finding is as often yes as no (Syfer).
             None stands for the default: True for images, False for features.
     """
@@ -97,9 +96,8 @@ class Choice:
         "own: split all rows by person; official: keep the official test rows (default: own)", default="own",
     )  # fmt: skip
     eve: str = option(
-        Literal["same-image", "other-study", "superset", "subset"],
-        "the raw images that Eve holds: same-image, other-study, superset or subset (default: same-image)",
-        default="same-image", metavar="PROFILE",
+        str, f"what Eve holds: {', '.join(PROFILES)} (default: {SAME_IMAGE})", default=SAME_IMAGE, metavar="PROFILE",
+        later=True,
     )  # fmt: skip
     balance: bool | None = option(
         bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None
@@ -193,10 +191,10 @@ class Choice:
             UsageError: A wrong name or value.
         """
         from bench.plugins.configured import configure
+        from bench.plugins.profile_spec import read_profile
 
         preset = str(values.get("preset") or cls.preset)
         _check(preset, "preset", PRESETS)
-        _check(str(values.get("eve") or cls.eve), "profile", PROFILES)
         _check_keys(values.get("keys"), preset)
         arguments: dict[str, Any] = {}
         for name, known in options(cls).items():
@@ -204,7 +202,7 @@ class Choice:
             if value is not None:
                 plain = known.group is None or value in known.words
                 arguments[name] = value if plain else configure(cast(Any, known.group), str(value), preset)
-        return cls(**arguments)
+        return cls(**arguments | {"eve": str(read_profile(str(values.get("eve") or cls.eve)))})
 
     @classmethod
     def written(cls, values: Mapping[str, Any]) -> Self:
@@ -314,7 +312,7 @@ def collection(choice: Mapping[str, object], data: DatasetRecord | None) -> tupl
     values = tuple(
         (name, value)
         for name, value in settled(choice).items()
-        if not known[name].draws and (name not in LATER or value != usual[name])
+        if not known[name].draws and not (known[name].later and value == usual[name])
     )
     return values if data is None else (*values, *data.fingerprints)
 

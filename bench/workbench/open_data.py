@@ -15,6 +15,7 @@ from bench.data.prepare import Prepared, prepare
 from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
 from bench.features.feature_space import Space, digest, open_space, read_splits
+from bench.plugins.profile_spec import read_profile
 from bench.plugins.spec import parameters
 from bench.progress import report, stage
 from bench.results.records import DatasetRecord
@@ -33,14 +34,17 @@ def open_data(
     `scored_in`, None without one. Private rows are those that the choice's `eve` leaves to the owner.
     """
     splits, record, space = _opened(choice, place, device, workers)
-    splits, notes = seen_by(choice.eve, splits, derive(choice.seed, "data"))
-    if splits.candidates is None:
+    profile = read_profile(choice.eve)
+    if profile.everyone:
         return splits, record, space
-    parts = {"private": splits.private, "candidates": splits.candidates.rows}
+    splits, notes = seen_by(profile, splits, derive(choice.seed, "data"))
+    parts = {"private": splits.private}
+    if splits.candidates is not None and len(splits.candidates.rows):
+        parts["candidates"] = splits.candidates.rows
     rows = {name: len(part) for name, part in parts.items()}
     people = {name: len(torch.unique(part.subjects)) for name, part in parts.items() if part.subjects is not None}
     changed = {
-        "name": f"{record.name} under {choice.eve}",
+        "name": f"{record.name} under {profile}",
         "rows": record.rows | rows,
         "subjects": record.subjects | people,
         "notes": [*record.notes, *notes],

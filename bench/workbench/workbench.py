@@ -16,9 +16,10 @@ import torch
 from pydantic import JsonValue
 
 from bench.checkpoint import save_checkpoints, training_seconds
-from bench.contract.eve_profile import PROFILES, Profile
+from bench.contract.eve_profile import KnownPairs
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
+from bench.data.candidates import with_known
 from bench.data.scorable import balance, balanced_rows, of_equal_classes
 from bench.data.splits import Candidates
 from bench.determinism import exact
@@ -35,6 +36,7 @@ from bench.isolation import (
 )
 from bench.plugins.code_digest import plugin_digest
 from bench.plugins.configured import to_fit
+from bench.plugins.profile_spec import read_profile
 from bench.plugins.spec import parameters
 from bench.plugins.third_party import StandIn, is_outside
 from bench.progress import stage
@@ -42,11 +44,23 @@ from bench.randomness import Secret
 from bench.results.records import DatasetRecord
 from bench.results.results import Results
 from bench.results.store import Artefact, Inputs, Store
-from bench.rows.grouping import labelled
+from bench.rows.grouping import labelled, persons_of
 from bench.rows.row_sets import renumbered
 from bench.sandbox import Isolation
 from bench.seeds import derive
-from bench.types import Attacker, Attributes, Dataset, Key, Method, NotApplicable, Release, Scheme, State
+from bench.types import (
+    Attacker,
+    Attributes,
+    Dataset,
+    Key,
+    Method,
+    NotApplicable,
+    Profile,
+    Release,
+    Scheme,
+    State,
+    rows_at,
+)
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import cell_secret, fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
@@ -63,7 +77,7 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
     They can be made again from the scheme.
     """
     commitment = cell_secret(results, cell, data).commitment()
-    for number in range(keys):
+    for number in range(2 * keys if read_profile(cell.choice.eve).relinks else keys):
         for drawn in (False, True):
             results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, drawn=drawn))
     if is_outside("methods", cell.method.spec):
@@ -128,7 +142,7 @@ class Workbench:
         withheld = ""
         if cell.method.plugin.equal_classes and cell.choice.balanced:
             splits, withheld = of_equal_classes(splits, derive(cell.choice.seed, "data"))
-        return cls(
+        bench = cls(
             cell=cell, preset=cell.choice.sizes, method=_apart(cell, place, isolation, secret),
             public=splits.public.to(device), private=splits.private.to(device),
             control=splits.control.to(device), test=splits.test.to(device), record=record,
@@ -140,11 +154,16 @@ class Workbench:
             if splits.candidates is None
             else replace(splits.candidates, rows=splits.candidates.rows.to(device)),
         )  # fmt: skip
+        if not isinstance(bench.eve, KnownPairs):
+            return bench
+        # A method that could tell whom Eve knows would treat these people in another way.
+        order = bench.secret("known people").stream().permutation(int(persons_of(bench.private).max()) + 1)
+        return replace(bench, candidates=with_known(bench.private, bench.attributes.get("private"), bench.eve, order))
 
     @property
     def eve(self) -> Profile:
-        """The profile that says which raw images Eve holds."""
-        return PROFILES[self.cell.choice.eve]
+        """The profile that says what Eve holds."""
+        return read_profile(self.cell.choice.eve)
 
     @property
     def held(self) -> Candidates:
@@ -163,6 +182,19 @@ class Workbench:
         """Raise NotApplicable without public rows; `what` names their use."""
         if not len(self.public):
             raise NotApplicable(f"{what}, and there are no public rows (--public none)")
+
+    def require_queries(self, key: Key) -> None:
+        """Raise NotApplicable if the key does not encode new rows as it encodes released ones."""
+        own = key.own("query") if isinstance(key, RemoteKey) else ["query"] * (type(key).query is not Key.query)
+        if "query" not in own:
+            raise NotApplicable(
+                f"an oracle answers by Key.query, and {self.method.name} has none of its own: new images reach Bob as "
+                f"they are"
+            )
+        if self.method.uses_labels:
+            raise NotApplicable(
+                f"released rows of {self.method.name} depend on their labels, and a query has none to be encoded by"
+            )
 
     @property
     def apart(self) -> bool:
@@ -274,6 +306,27 @@ class Workbench:
         """True if the attacker has asked another author's method for releases."""
         return isinstance(attacker, RemoteAttacker) and attacker.asked
 
+    def earlier(self, scheme: Scheme, number: int) -> Dataset:
+        """The rows of another release, in the place of the raw rows of `held` that they were made of.
+
+        The key is none of those that are scored.
+
+        Raises:
+            NotApplicable: A raw row stands in no row of that release.
+        """
+        sealed, rows = self.sealed(scheme, self.preset.keys + number), self.held.rows
+        links = sealed.links
+        if links is None:
+            raise NotApplicable(f"two releases are linked row by row, and {self.method.name} links no row to a raw one")
+        links = links.cpu() if sealed.primary is None else links[sealed.primary].cpu()
+        place = torch.full((len(rows),), len(sealed.release)).scatter_reduce(0, links[:, 0], links[:, 1], "amin")
+        if bool((place == len(sealed.release)).any()):
+            raise NotApplicable(
+                f"two releases are linked row by row, and {self.method.name} releases no row of some raw rows"
+            )
+        samples = rows_at(sealed.release.samples, place.to(sealed.release.samples.device))
+        return replace(rows, samples=samples, labels=None)
+
     def completing(self, key: Key) -> Key:
         """The key with its calls completed as Eve's are."""
         return replace(key, scheme=self.for_eve(key.scheme)) if isinstance(key, RemoteKey) else key
@@ -316,8 +369,11 @@ class Workbench:
         for place, stay in zip(places, (kept.cpu(), rows.cpu()), strict=True):
             place[stay] = torch.arange(len(stay))
         pairs = renumbered(self.candidates.pairs, raw=places[0], released=places[1])
-        told = self.candidates.attributes
-        return Candidates(part, pairs[(pairs >= 0).all(dim=1)], None if told is None else told.take(kept.cpu()))
+        told, known = self.candidates.attributes, self.candidates.known
+        if known is not None:
+            known = places[1][known]
+            known = known[known >= 0]
+        return Candidates(part, pairs[(pairs >= 0).all(dim=1)], None if told is None else told.take(kept.cpu()), known)
 
     def key(self, scheme: Scheme, number: int) -> Key:
         """The data owner's key of that number, for this method and parameters.

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 import torch
+from made.board_records import dataset as dataset_record
 from made.cells import choice, opened
 from torch import Tensor
 
+from attacks.anchors import Anchors
+from attacks.invariants import Invariants
+from attacks.leverage import Leverage
 from attacks.nearest_neighbour import NearestNeighbour
-from bench.contract.eve_profile import PROFILES
+from attacks.relational import Relational
+from bench.contract.eve_profile import PROFILES, OtherStudy
+from bench.contract.seal import ContractError
 from bench.contract.source import DataError
+from bench.data.candidates import seen_by
+from bench.data.splits import Splits
 from bench.evaluators.reidentification import Reidentification
 from bench.plugins.spec import UsageError
 from bench.runs.judge import judge
+from bench.seeds import generator
+from bench.types import Attack, Attacker, Attributes, Dataset, NotApplicable, PairScores, Release, View
+from bench.workbench.choice import collection
 from bench.workbench.workbench import Workbench
+from leaderboard.reach import reach, shipped
 from metrics.pair_roc import PatientReidAUC, ReidAUC
+from metrics.ranks import Top1
 
-OTHERS = [name for name, profile in PROFILES.items() if not profile.everyone]
+OTHERS = ["other-study", "superset", "subset"]
+"""Profiles that cut the private rows."""
+KNOWING = ["known-pairs[k=1]", "known-pairs[k=5]", "known-pairs[k=20]", "oracle[queries=20]"]
 
 
 @pytest.fixture(scope="module")
@@ -120,5 +137,252 @@ def test_data_without_people_of_several_images_say_so(folder: Path) -> None:
 
 
 def test_an_unknown_profile_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="unknown profile 'other-film'; Known: other-study, same-image"):
+    with pytest.raises(UsageError, match="unknown profile 'other-film'; Known: known-pairs, oracle, other-study"):
         choice(eve="other-film")
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("known-pairs[k=0]", "k must be at least 1, got 0"),
+        ("known-pairs[k=1,5,20]", "cannot read parameter '5'"),
+        ("known-pairs[k=few]", r"known-pairs\[k\] must be int, got 'few'"),
+        ("known-pairs[pairs=3]", "known-pairs has no parameter 'pairs'"),
+        ("oracle[queries=0]", "queries must be at least 1, got 0"),
+        ("other-study[same=age]", r"other-study\[same\] must be 'view' or 'finding' or 'view\+finding' or none"),
+        ("same-image[k=3]", "same-image has no parameter 'k'"),
+        ("two-releases:3", "two-releases takes no argument"),
+    ],
+)
+def test_a_wrong_parameter_of_a_profile_is_a_usage_error(written: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        choice(eve=written)
+
+
+def test_two_spellings_of_a_profile_are_one_choice_and_one_address() -> None:
+    assert choice(eve="known-pairs") == choice(eve="known-pairs[k=5]") == choice(eve="known-pairs:5")
+    assert choice(eve="other-study[same=none]").eve == "other-study"
+    data = dataset_record("digits")
+    assert collection(choice().shown(), data) == collection({"dataset": "digits", "preset": "smoke"}, data)
+    assert collection(choice(eve="oracle").shown(), data) != collection(choice().shown(), data)
+
+
+def test_more_pairs_than_a_release_has_people_are_refused(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"known-pairs\[k=400\] needs at least 410 people, of whom 10 are scored"):
+        opened(folder, eve="known-pairs[k=400]")
+
+
+def test_known_people_are_of_the_release_secret_and_scored_in_no_figure(folder: Path) -> None:
+    bench, other = (films(folder, "known-pairs[k=5]", method) for method in ("identity", "noise"))
+    held, known = bench.held, bench.held.known
+    assert known is not None
+    assert other.held.known is not None
+    assert not torch.equal(known, other.held.known)  # drawn by the secret of a row
+    people = bench.private.subjects
+    assert people is not None
+    assert held.rows.subjects is not None
+    assert len(torch.unique(people[known])) == len(known) == 5
+    assert not torch.isin(people[known], held.rows.subjects).any()
+    assert torch.equal(held.rows.samples, bench.private.samples[held.pairs[:, 1]])
+    assert bench.record.rows["candidates"] == len(held.rows) == len(other.held.rows) < bench.record.rows["private"]
+    assert len(bench.private) == len(films(folder, "same-image").private)  # they are released
+
+
+@pytest.mark.parametrize("eve", KNOWING)
+def test_eve_names_raw_images_by_pairs_that_she_knows_and_noise_never(folder: Path, eve: str) -> None:
+    for method in ("identity", "noise", "hidden-control"):
+        found = Reidentification(Anchors(keys=2)).measure(films(folder, eve, method))
+        area, first = judge(cast(Any, PatientReidAUC()), found.evidence), judge(cast(Any, Top1()), found.evidence)
+        assert found.threat_model["profile"].startswith(eve)
+        assert area.p is not None
+        assert (area.p < 0.001) == (method == "identity")
+        assert (first.value > 0.95) == (method == "identity")
+
+
+def test_anchors_read_no_release_without_pairs(folder: Path) -> None:
+    with pytest.raises(NotApplicable, match="the profile same-image grants none"):
+        Reidentification(Anchors(keys=2)).measure(films(folder, "same-image"))
+
+
+@dataclass(frozen=True)
+class Watching(NearestNeighbour):
+    """Notes the views and pairs that it is given, and may ask for images of its own."""
+
+    name: ClassVar[str] = "watching"
+    seen: ClassVar[list[tuple[View, Release, Dataset | None, Release | None]]] = []
+    asks: ClassVar[Callable[[View], Tensor | None]] = lambda view: None
+
+    def fit(self, view: View, seed: int) -> Attacker:
+        plain, asked = super().fit(view, seed), type(self).asks(view)
+
+        class Watcher(Attacker):
+            def score(self, sealed: Release) -> PairScores:
+                Watching.seen.append((view, sealed, None, None))
+                return plain.score(sealed)
+
+            def score_knowing(self, sealed: Release, raw: Dataset, released: Release) -> PairScores:
+                Watching.seen.append((view, sealed, raw, released))
+                return plain.score(sealed)
+
+            def queries(self, budget: int) -> Tensor | None:
+                return asked
+
+        return Watcher()
+
+
+@pytest.fixture
+def watching() -> Watching:
+    Watching.seen.clear()
+    Watching.asks = lambda view: None
+    return Watching()
+
+
+@pytest.mark.parametrize("method", ["identity", "dauntless"])
+def test_known_pairs_are_of_each_key_and_the_rest_of_the_release_is_without_them(
+    folder: Path, watching: Watching, method: str
+) -> None:
+    bench = films(folder, "known-pairs[k=5]", method)
+    Reidentification(watching).measure(bench)
+    assert len(Watching.seen) == 1 + bench.preset.keys  # a key of Eve's own first
+    for view, sealed, raw, released in Watching.seen[1:]:
+        assert raw is not None
+        assert released is not None
+        assert view.known is not None
+        assert torch.equal(raw.samples, view.known.samples)
+        assert raw.subjects is None
+        assert raw.labels is None
+        assert not {*rows_of(released.samples)} & {*rows_of(sealed.samples)}
+        assert len(sealed) == len(view.candidates)
+    for number, (_, _, raw, released) in enumerate(Watching.seen[1:]):
+        assert raw is not None
+        assert released is not None
+        key = bench.key(bench.scheme(), number)
+        assert torch.equal(key.release(replace(raw, labels=None)).samples, released.samples)
+
+
+def test_an_oracle_answers_under_each_key_within_its_budget(folder: Path, watching: Watching) -> None:
+    bench = films(folder, "oracle[queries=7]", "dauntless")
+    Reidentification(watching).measure(bench)
+    for number, (view, _, raw, released) in enumerate(Watching.seen[1:]):
+        assert raw is not None
+        assert released is not None
+        assert torch.equal(raw.samples, view.control.samples[:7])
+        assert torch.allclose(bench.key(bench.scheme(), number).query(raw.samples), released.samples)
+
+
+@pytest.mark.parametrize(
+    ("asks", "message"),
+    [
+        (lambda view: view.control.samples[:8], "may ask for 1 to 7 float32 images"),
+        (lambda view: view.control.samples[:0], "may ask for 1 to 7 float32 images"),
+        (lambda view: view.control.samples[:7].double(), "may ask for 1 to 7 float32 images"),
+        (lambda view: view.control.samples[:7].flatten(1), "may ask for 1 to 7 float32 images"),
+        (lambda view: view.control.samples[:7] / 0, "must be finite"),
+    ],
+)
+def test_an_attacker_cannot_ask_for_more_or_other_than_images(
+    folder: Path, watching: Watching, asks: Callable[[View], Tensor], message: str
+) -> None:
+    Watching.asks = asks
+    with pytest.raises(ContractError, match=message):
+        Reidentification(watching).measure(films(folder, "oracle[queries=7]", "dauntless"))
+
+
+def test_a_method_without_queries_has_no_oracle(folder: Path) -> None:
+    with pytest.raises(NotApplicable, match=r"an oracle answers by Key\.query, and k-same has none of its own"):
+        Reidentification(Anchors(keys=2)).measure(opened(folder, "k-same", eve="oracle"))
+
+
+@pytest.mark.parametrize(
+    "attack", [NearestNeighbour(), Relational(keys=2, held_out=1), Leverage(keys=2), Invariants(keys=2)]
+)
+def test_two_releases_of_raw_images_are_linked_and_of_noise_are_not(folder: Path, attack: Attack) -> None:
+    for method in ("identity", "noise"):
+        bench = opened(folder, method, eve="two-releases")
+        found = Reidentification(attack).measure(bench)
+        area = judge(cast(Any, ReidAUC()), found.evidence)
+        assert found.threat_model["candidates"] == f"{len(bench.private)} rows of another release"
+        assert area.p is not None
+        assert (area.p < 0.001) == (method == "identity")
+
+
+def test_two_releases_are_under_two_keys_and_no_raw_image_is_shown(folder: Path, watching: Watching) -> None:
+    bench = films(folder, "two-releases", "dauntless")
+    with pytest.raises(NotApplicable, match="under two-releases Eve has none"):
+        Reidentification(watching_without_relinks()).measure(bench)
+    Reidentification(watching).measure(bench)
+    assert len(Watching.seen) == bench.preset.keys
+    earlier = [view.candidates.samples for view, _, _, _ in Watching.seen]
+    assert not torch.equal(*earlier)
+    for view, sealed, _, _ in Watching.seen:
+        assert view.relinks
+        assert view.candidates.samples.shape == sealed.samples.shape
+        assert view.candidates.subjects is None
+        assert not {*rows_of(view.candidates.samples)} & {*rows_of(sealed.samples)}
+
+
+def watching_without_relinks() -> Attack:
+    class Blind(Watching):
+        name: ClassVar[str] = "blind"
+        relinks: ClassVar[bool] = False
+
+    return Blind()
+
+
+def test_a_profile_without_images_names_people_in_no_release(folder: Path) -> None:
+    bench = films(folder, "public-only")
+    assert len(bench.held.rows) == len(bench.held.pairs) == 0
+    assert "candidates" not in bench.record.rows
+    with pytest.raises(NotApplicable, match="under public-only she holds none"):
+        Reidentification(NearestNeighbour()).measure(bench)
+
+
+@pytest.mark.parametrize("same", ["view", "finding", "view+finding"])
+def test_a_harder_cut_has_one_view_and_one_finding(same: str) -> None:
+    splits = several_views()
+    cut, notes = seen_by(OtherStudy(cast(Any, same)), splits, 0)
+    candidates = cut.candidates
+    assert candidates is not None
+    assert candidates.attributes is not None
+    for rows, told in ((cut.private, cut.attributes["private"]), (candidates.rows, candidates.attributes)):
+        assert rows.labels is not None
+        assert (len(torch.unique(told.codes)) == 1) == ("view" in same)
+        assert (len(torch.unique(rows.labels)) == 1) == ("finding" in same)
+    assert candidates.rows.subjects is not None
+    people = candidates.rows.subjects
+    assert len(torch.unique(people)) == len(people) >= 10
+    assert notes[1].startswith("all images are alike (")
+    assert notes[2].startswith(f"{60 - len(people)} people with fewer than two such private images are left out")
+
+
+def test_a_harder_cut_needs_views_and_findings(folder: Path) -> None:
+    splits = several_views()
+    with pytest.raises(DataError, match="compares views, and made names none"):
+        seen_by(OtherStudy("view"), replace(splits, attributes={}), 0)
+    bare = replace(splits.private, labels=None, findings=())
+    with pytest.raises(DataError, match="compares findings, and made has none"):
+        seen_by(OtherStudy("finding"), replace(splits, private=bare), 0)
+    unknown = Attributes(("view",), (("AP", "PA"),), torch.full((len(bare), 1), -1))
+    with pytest.raises(DataError, match="has 0 of them among its private rows"):
+        seen_by(OtherStudy("view"), replace(splits, attributes={"private": unknown}), 0)
+
+
+def several_views() -> Splits:
+    """60 people with six images each, of two views and one finding."""
+    rows, random = 360, generator(0)
+    codes = torch.randint(2, (rows, 1), generator=random)
+    labels = torch.randint(2, (rows, 1), generator=random).float()
+    images = torch.rand(rows, 1, 4, 4, generator=random)
+    private = Dataset("made", images, labels, torch.arange(rows) // 6, ("yes",), False, True)
+    told = Attributes(("view",), (("AP", "PA"),), codes)
+    places = {"private": torch.arange(rows).numpy()}
+    return Splits(private, private, private, private, places, 0, attributes={"private": told})
+
+
+def test_the_reach_under_a_profile_counts_no_step_of_another() -> None:
+    first = shipped()[0]
+    known = [first, first.model_copy(update={"eve": "oracle[queries=9]"})]
+    for eve in ("same-image", "oracle[queries=9]", "two-releases"):
+        rungs = reach(first.attack, first.preset, first.dataset, known, eve)
+        measured = [rung.step.eve for rung in rungs if rung.step is not None]
+        assert measured == ([] if eve == "two-releases" else [eve])
