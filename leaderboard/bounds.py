@@ -39,6 +39,8 @@ CORE = (
 """The attacks that a bound needs; one that does not apply to the release is no gap, but for `LEARNED`."""
 LEARNED = frozenset({"relational", "contrastive", "moments", "surrogate"})
 """Attacks of the core list that apply to every release with links."""
+KNOWING = ("anchors",)
+"""The attacks that a bound needs besides under profiles in which Eve knows pairs: others do not read these."""
 POWER = 0.8
 TRAINING = re.compile(r"\btraining [1-9][0-9]*")
 """Names a training in the part of its learning curve."""
@@ -241,7 +243,7 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
     counting = [record for record in certified if not idle(record) and not random(record)]
     gaps = _gaps(counting, certified, attacks)
     if gaps:
-        return f"a bound needs the {len(CORE)} attacks of the core list: {'; '.join(gaps)}"
+        return f"a bound needs the {len(_needed(attacks))} attacks of the core list: {'; '.join(gaps)}"
     limits = [_limits(record) for record in counting]
     known = [(record, *found) for record, found in zip(counting, limits, strict=True) if found is not None]
     if len(known) < len(counting):
@@ -254,7 +256,7 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
     return Bound(
         name, "person" if name == BY_PERSON else "image", max(area for _, area, _ in known),
         max(firsts) if len(firsts) == len(known) else None, len(known), min(record.keys for record, _, _ in known),
-        str(profile(counting[0])), tuple(name for name in CORE if _idles(attacks, name)),
+        str(profile(counting[0])), tuple(name for name in _needed(attacks) if _idles(attacks, name)),
     )  # fmt: skip
 
 
@@ -263,11 +265,16 @@ def random(record: Record) -> bool:
     return record.attack is not None and record.attack.name == FLOOR
 
 
+def _needed(attacks: Sequence[Record]) -> tuple[str, ...]:
+    """The core list under the profile of these attacks."""
+    return (*CORE, *KNOWING) if any(profile(record).knows for record in attacks) else CORE
+
+
 def _gaps(counting: Collection[Record], certified: Collection[Record], attacks: Sequence[Record]) -> list[str]:
     """Attacks of the core list that support no bound, and why."""
     there = {short(record.evaluator) for record in counting}
     gaps = []
-    for name in CORE:
+    for name in _needed(attacks):
         # Under its bare name an attack has the preset's own sizes: a variant could stop early and claim a plateau.
         mine = [record for record in attacks if short(record.evaluator) == name]
         if name in there or (_idles(attacks, name) and name not in LEARNED):

@@ -25,13 +25,15 @@ class Profile:
 
     `same_image` is True if a correct pair is an image and the row released of it; False if it is a person. `everyone`
     says that she holds the released images, all of them and no other, and nothing else of the release; `images` that
-    she holds raw images at all; `relinks` that two releases of the same people are linked, and she holds no image.
+    she holds raw images at all; `knows` that she knows pairs under the key that she attacks; `relinks` that two releases
+    of the same people are linked, and she holds no image.
     """
 
     name: ClassVar[str] = "unknown"
     same_image: ClassVar[bool] = False
     everyone: ClassVar[bool] = False
     images: ClassVar[bool] = True
+    knows: ClassVar[bool] = False
     relinks: ClassVar[bool] = False
 
     @property
@@ -128,6 +130,7 @@ class KnownPairs(Profile):
 
     name: ClassVar[str] = "known-pairs"
     same_image: ClassVar[bool] = True
+    knows: ClassVar[bool] = True
     k: int = 5
 
     def __post_init__(self) -> None:
@@ -150,6 +153,7 @@ class Oracle(Profile):
 
     name: ClassVar[str] = "oracle"
     same_image: ClassVar[bool] = True
+    knows: ClassVar[bool] = True
     queries: int = 100
 
     def __post_init__(self) -> None:

@@ -454,8 +454,17 @@ def _told(
     asked = Dataset("queries", chosen, None, None, (), False, view.control.shareable)
     asked_of = key()
     bench.require_queries(asked_of)
-    answers = queried(bench, bench.completing(asked_of), asked)
+    answers = _answers(bench, bench.completing(asked_of), chosen)
     return Told(sealed, asked, Release(answers, None, None))
+
+
+def _answers(bench: Workbench, key: Key, chosen: torch.Tensor) -> torch.Tensor:
+    """Encodings of images, asked for among Bob's and as many at a time, so that a key cannot tell them apart."""
+    test, answers = bench.test, []
+    for part in torch.split(chosen, len(test)):
+        among = replace(test, samples=torch.cat((part, test.samples[len(part) :])))
+        answers.append(queried(bench, key, among)[: len(part)])
+    return torch.cat(answers)
 
 
 def _check_queries(chosen: torch.Tensor, view: View) -> None:
