@@ -1,4 +1,4 @@
-"""Anchors: rows are named by their products with rows that Eve knows in both forms.
+"""Anchors: released rows are compared with released rows that Eve knows.
 
 Source: landmarks of multidimensional scaling (de Silva and Tenenbaum 2004, "Sparse multidimensional scaling using
 landmark points"), and kernel regression from known to all rows (Rasmussen and Williams 2006, "Gaussian processes for
@@ -63,7 +63,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Anchors(Attack):
-    """Compares the products of rows with those that Eve knows in both forms.
+    """Compares inner products with the pairs that Eve knows.
 
     Args:
         keys: Keys that Eve simulates for what she expects.
@@ -88,7 +88,10 @@ class Anchors(Attack):
         one_of(("candidates", "control"), ask=self.ask)
 
     def fit(self, view: View, seed: int) -> AnchorsAttacker:
-        """Choose a reading and a metric. Raises NotApplicable without pairs, links or a second candidate."""
+        """Choose a reading and a metric.
+
+        Raises NotApplicable without pairs, links or a second candidate.
+        """
         n = len(view.candidates)
         if view.known is None and not view.queries:
             raise NotApplicable(f"anchors reads pairs that Eve knows, and the profile {view.profile} grants none")
@@ -110,7 +113,7 @@ class Anchors(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """Expected products of candidates with anchors, a matrix for each part of a row.
+    """Expected products of candidates with anchors, part by part.
 
     Args:
         reading: The reading of rows.
@@ -146,7 +149,7 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class AnchorsAttacker(Attacker):
-    """The expected products, the metric, its rank on Eve's own keys, and her queries."""
+    """Expected products, metric, its rank on own keys, and queries."""
 
     expected: Expected
     ridge: float | None
@@ -159,7 +162,10 @@ class AnchorsAttacker(Attacker):
         raise NotApplicable("anchors reads pairs that Eve knows, and none came with the release")
 
     def score_knowing(self, sealed: Release, raw: Dataset, released: Release) -> CosineScores:
-        """Cosines of products. Raises NotApplicable for pairs of another number or form than expected."""
+        """Cosines of products.
+
+        Raises NotApplicable for pairs of another number or form than expected.
+        """
         k = self.expected.anchors.shape[1]
         if len(released) != k or released.samples.shape[1:] != sealed.samples.shape[1:]:
             raise NotApplicable(
@@ -173,7 +179,7 @@ class AnchorsAttacker(Attacker):
         return self.chosen
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """The reading and the metric, and how they did on Eve's own keys."""
+        """The reading, the metric, and their ranks on own keys."""
         return {
             "reading": self.expected.reading,
             "metric": "each product by itself" if self.ridge is None else f"regression, ridge {self.ridge}",
@@ -252,7 +258,7 @@ def _chosen(attack: Anchors, view: View, seed: int) -> Dataset | None:
 def _products(
     released: torch.Tensor, known: torch.Tensor, reading: Reading, locations: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Products (p, m, k) of released rows with anchors, and (p, k, k) of these, at mean square one."""
+    """Products (p, m, k) with anchors, and (p, k, k) among anchors."""
     m, k = len(released), len(known)
     if isinstance(released, Rows):
         raise NotApplicable("anchors holds a release in memory, and this one does not fit: choose fewer rows")

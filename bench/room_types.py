@@ -301,12 +301,12 @@ class Attacker:
     """A trained attack: `score(release)` gives `PairScores`, or `membership(release)` scores (n,)."""
 
     def score_knowing(self, release: Release, raw: Dataset, released: Release) -> PairScores:
-        """Scores of an Eve who knows pairs under this key. Default: as if she knew none."""
+        """Scores of an Eve who knows pairs; by default `score`."""
         scores: PairScores = getattr(self, "score")(release)  # noqa: B009  (the plug-in's)
         return scores
 
     def queries(self, budget: int) -> Optional[Array]:
-        """Images to encode under each key. Default: None, for the first control rows."""
+        """Images to encode; by default None, for control rows."""
         return None
 
     def notes(self) -> Mapping[str, Any]:

@@ -54,7 +54,7 @@ def _pairs(device: torch.device, spec: PluginSpec) -> tuple[Attack, View, Releas
 
 
 def _score(attacker: Attacker, view: View, sealed: Release) -> PairScores:
-    """Scores of a release of the scheme, which shows known rows as they are."""
+    """Scores of a release, with known rows as they are."""
     assert view.known is not None
     return attacker.score_knowing(sealed, view.known, Release(view.known.samples.clone(), None, None))
 

@@ -50,7 +50,7 @@ class View:
 
     @property
     def relinks(self) -> bool:
-        """True if the candidates are rows of an earlier release, to be linked to those of another."""
+        """True if the candidates are rows of an earlier release."""
         return self.profile == TwoReleases.name
 
 
@@ -85,7 +85,7 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         raise NotApplicable(f"{type(self).__name__} does not score pairs")
 
     def score_knowing(self, sealed: Release, raw: Dataset, released: Release) -> PairScores:
-        """Scores as `score` gives them, of an Eve who knows pairs under the key of the release.
+        """Scores of an Eve who knows pairs under the release's key.
 
         Default: `score`, as if she knew none.
 
@@ -97,9 +97,9 @@ class Attacker(ABC):  # noqa: B024  (an attacker overrides whichever of the two 
         return self.score(sealed)
 
     def queries(self, budget: int) -> torch.Tensor | None:
-        """Images (q, ...) that she has encoded under each key, q at most `budget`.
+        """Images (q, ...) that she has encoded under each key.
 
-        Default: None, for the first control rows.
+        q is at most `budget`. Default: None, for the first control rows.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Profiles of Eve: her raw images, and what else of a release she knows.
+"""Profiles of Eve: her raw images, and further knowledge.
 
 The medical literature attacks by another image of a person (Packhäuser et al. 2022, "Deep learning-based patient
 re-identification is able to exploit the biometric nature of medical chest X-ray data"); the papers of keyed encoders by
@@ -21,12 +21,14 @@ SAME_IMAGE = "same-image"
 
 @dataclass(frozen=True)
 class Profile:
-    """One Eve; its fields are what a user may choose, None standing for a plain profile.
+    """One Eve.
+
+    Its fields are a user's choices, which None leaves out.
 
     `same_image` is True if a correct pair is an image and the row released of it; False if it is a person. `everyone`
     says that she holds the released images, all of them and no other, and nothing else of the release; `images` that
-    she holds raw images at all; `knows` that she knows pairs under the key that she attacks; `relinks` that two releases
-    of the same people are linked, and she holds no image.
+    she holds raw images at all; `knows` that she knows pairs under the key that she attacks; `relinks` that two
+    releases of the same people are linked, and she holds no image.
     """
 
     name: ClassVar[str] = "unknown"
@@ -47,7 +49,7 @@ class Profile:
         return "an image and the row released of it" if self.same_image else "unknown"
 
     def __str__(self) -> str:
-        """The profile as the command line and records write it: in one way only."""
+        """The profile's one spelling, on the command line and in records."""
         chosen = ((field.name, getattr(self, field.name)) for field in fields(self))
         inside = ",".join(f"{name}={value}" for name, value in chosen if value is not None)
         return f"{self.name}[{inside}]" if inside else self.name
@@ -55,7 +57,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class SameImage(Profile):
-    """Eve holds the released images: the worst case, and the game of the papers of keyed encoders."""
+    """Eve holds the released images: the worst case."""
 
     name: ClassVar[str] = SAME_IMAGE
     same_image: ClassVar[bool] = True
@@ -122,7 +124,7 @@ class Subset(Profile):
 
 @dataclass(frozen=True)
 class KnownPairs(Profile):
-    """Eve knows the released rows of some people, under the key that she attacks.
+    """Eve knows the released rows of some people.
 
     Args:
         k: How many people she knows, one image of each. They are drawn by a secret, and scored in no figure.
@@ -145,7 +147,7 @@ class KnownPairs(Profile):
 
 @dataclass(frozen=True)
 class Oracle(Profile):
-    """Eve has images of her choice encoded under the key that she attacks.
+    """Eve has images of her choice encoded under each key.
 
     Args:
         queries: How many images, for each key.
@@ -167,7 +169,10 @@ class Oracle(Profile):
 
 @dataclass(frozen=True)
 class TwoReleases(Profile):
-    """Eve links two releases of the same rows, under two keys of one method; she holds no raw image of them."""
+    """Eve links two releases of the same rows, without raw images.
+
+    They are under two keys of one method.
+    """
 
     name: ClassVar[str] = "two-releases"
     same_image: ClassVar[bool] = True
@@ -187,7 +192,10 @@ class TwoReleases(Profile):
 
 @dataclass(frozen=True)
 class PublicOnly(Profile):
-    """Eve holds public and control rows of the same kind, and no image of the released people."""
+    """Eve holds no image of the released people.
+
+    Public and control rows are of the same kind.
+    """
 
     name: ClassVar[str] = "public-only"
     images: ClassVar[bool] = False

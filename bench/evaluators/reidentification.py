@@ -407,7 +407,7 @@ def _wrong_sign(
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """A release as Eve gets it, and pairs that she knows under its key.
+    """A release as Eve gets it, and pairs that she knows.
 
     Args:
         sealed: The release without the rows that she knows.
@@ -481,7 +481,9 @@ def _check_queries(chosen: torch.Tensor, view: View) -> None:
 def _known_apart(
     sealed: Sealed, known: torch.Tensor | None, scored: torch.Tensor
 ) -> tuple[Sealed, torch.Tensor, Release]:
-    """The release without rows of known people alone; places in `known` and released rows of the known pairs.
+    """The release without known people's rows; places and rows of known pairs.
+
+    Places are in `known`. A row that mixes known people with others stays.
 
     Args:
         sealed: With links to the rows that were released.

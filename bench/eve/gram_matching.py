@@ -322,7 +322,7 @@ def learn(look: Look, simulate: Callable[[int], Release], keys: int, n: int) -> 
 
 
 def of_one(statistics: KeyStatistics, release: Release, n: int) -> KeyStatistics:
-    """The statistics with the n rows of one release in place of the mean over keys."""
+    """The statistics, with one release in place of the mean."""
     signatures, grams, of = _averaged(statistics.look, release, n)
     return replace(statistics, signatures=signatures / statistics.spread, grams=grams, of=of)
 

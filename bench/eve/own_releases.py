@@ -96,7 +96,9 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
 
 
 def own_releases(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset, Release]:
-    """Rows of one release of Eve's own rows, and beside each the row of another made of the same raw row.
+    """Released rows of Eve's own, and beside each its row of another release.
+
+    Both were made of one raw row.
 
     Args:
         view: Eve's view of two releases.

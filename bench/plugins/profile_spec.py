@@ -25,7 +25,9 @@ def read_profile(text: str) -> Profile:
 
 
 def profile_of(text: object) -> Profile:
-    """The profile of a record's text; one of a later version has no correct image.
+    """The profile of a record's text.
+
+    One of a later version has no correct image.
 
     >>> profile_of(None).name, profile_of("other-study").same_image, profile_of("x").same_image
     ('same-image', False, False)

@@ -184,7 +184,7 @@ class Workbench:
             raise NotApplicable(f"{what}, and there are no public rows (--public none)")
 
     def require_queries(self, key: Key) -> None:
-        """Raise NotApplicable if the key does not encode new rows as it encodes released ones."""
+        """Raise NotApplicable if the key encodes no new rows."""
         own = key.own("query") if isinstance(key, RemoteKey) else ["query"] * (type(key).query is not Key.query)
         if "query" not in own:
             raise NotApplicable(
@@ -307,9 +307,9 @@ class Workbench:
         return isinstance(attacker, RemoteAttacker) and attacker.asked
 
     def earlier(self, scheme: Scheme, number: int) -> Dataset:
-        """The rows of another release, in the place of the raw rows of `held` that they were made of.
+        """The rows of another release, in the order of `held`.
 
-        The key is none of those that are scored.
+        Row i was made of raw row i. The key is none of those that are scored.
 
         Raises:
             NotApplicable: A raw row stands in no row of that release.
