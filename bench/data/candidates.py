@@ -137,9 +137,9 @@ def _other_images(
 
 
 def _alike(splits: Splits, person: torch.Tensor, profile: OtherStudy) -> tuple[torch.Tensor, str]:
-    """Rows (n,) bool of the view and finding most often repeated; its name.
+    """Rows (n,) bool of the commonest view and finding; its name.
 
-    Most people have two images of it.
+    The most people have two images of it.
 
     Raises:
         DataError: The data set names no view, or no finding.

@@ -66,7 +66,9 @@ class Membership(Evaluator[Workbench]):
 
     def measure(self, bench: Workbench) -> Measurement:
         """Fit the attack on Eve's view; score candidates for every key."""
-        attack = self.attack
+        attack, profile = self.attack, bench.eve
+        if not profile.images and not profile.relinks:
+            raise NotApplicable(f"membership asks of images that Eve holds, and under {profile} she holds none")
         scheme = bench.scheme()
         candidates, attributes = pooled(bench)
         members = [drawn_members(bench, candidates, number) for number in range(bench.preset.keys)]

@@ -459,7 +459,10 @@ def _told(
 
 
 def _answers(bench: Workbench, key: Key, chosen: torch.Tensor) -> torch.Tensor:
-    """Encodings of images, asked for among Bob's and as many at a time, so that a key cannot tell them apart."""
+    """Encodings of images, asked for among Bob's.
+
+    They are as many at a time, so that a key cannot tell them from Bob's by their number.
+    """
     test, answers = bench.test, []
     for part in torch.split(chosen, len(test)):
         among = replace(test, samples=torch.cat((part, test.samples[len(part) :])))

@@ -96,7 +96,7 @@ def own_release(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset,
 
 
 def own_releases(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset, Release]:
-    """Released rows of Eve's own, and beside each its row of another release.
+    """Eve's own released rows, and beside each that of another release.
 
     Both were made of one raw row.
 

@@ -14,6 +14,7 @@ from made.cells import choice, opened
 from torch import Tensor
 
 from attacks.anchors import Anchors
+from attacks.dcr import DCR
 from attacks.invariants import Invariants
 from attacks.leverage import Leverage
 from attacks.nearest_neighbour import NearestNeighbour
@@ -23,6 +24,7 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.data.candidates import seen_by
 from bench.data.splits import Splits
+from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.plugins.spec import UsageError
 from bench.runs.judge import judge
@@ -335,6 +337,8 @@ def test_a_profile_without_images_names_people_in_no_release(folder: Path) -> No
     assert "candidates" not in bench.record.rows
     with pytest.raises(NotApplicable, match="under public-only she holds none"):
         Reidentification(NearestNeighbour()).measure(bench)
+    with pytest.raises(NotApplicable, match="membership asks of images that Eve holds"):
+        Membership(DCR()).measure(bench)
 
 
 @pytest.mark.parametrize("same", ["view", "finding", "view+finding"])

@@ -175,6 +175,18 @@ def test_an_attack_that_does_not_apply_is_no_gap() -> None:
     assert found.sentence.endswith("; without likelihood, which cannot read this release")
 
 
+def test_a_bound_on_an_eve_who_knows_pairs_needs_the_attack_that_reads_them() -> None:
+    records = [
+        one.model_copy(update={"choice": {**one.choice, "eve": "known-pairs[k=5]"}})
+        for one in (*panel_of(), attack("anchors"))
+    ]
+    found = bound(records[:-1], records[:-1])
+    assert found == f"a bound needs the {len(CORE) + 1} attacks of the core list: anchors did not run"
+    found = bound(records, records)
+    assert isinstance(found, Bound)
+    assert f"by {len(CORE) + 1} attacks that converged, profile known-pairs[k=5], 5 keys" in found.sentence
+
+
 def test_a_learned_attack_applies_wherever_another_does() -> None:
     records = panel_of(moments=attack("moments", status="not-applicable"))
     assert str(bound([one for one in records if one.status == "ok"], records)).endswith("moments not applicable")
