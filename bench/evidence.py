@@ -439,6 +439,47 @@ class DecodingEvidence:
     seed: int
 
 
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """Likeness of n raw images to K reconstructions and to two guesses, higher is more alike.
+
+    Args:
+        rebuilt: (K, n) float64, by key.
+        mean: (n,) of the mean image of Eve's people.
+        nearest: (n,) of the public image that is nearest to the raw image.
+        exchanged: (S,) mean over rows and keys with reconstructions exchanged between people.
+    """
+
+    rebuilt: torch.Tensor
+    mean: torch.Tensor
+    nearest: torch.Tensor
+    exchanged: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class ReconstructionEvidence:
+    """Images that Eve rebuilds from released rows, compared with the raw ones.
+
+    Args:
+        likeness: By figure: "SSIM", "MS-SSIM", "PSNR".
+        scales: Of MS-SSIM.
+        places: (K, n) float64 in [0, 1]: the share of other raw images that are farther from a reconstruction than its
+            own, ties one half: the mean is a ReID AUC by row.
+        first: (K, n) float64: the probability that its own raw image is the nearest, ties at random.
+        exchanged: (1 + S,) means of `places`, the true ones first, then with people exchanged.
+        subjects: (n,) int64 or None.
+        seed: For the bootstrap.
+    """
+
+    likeness: Mapping[str, Likeness]
+    scales: int
+    places: torch.Tensor
+    first: torch.Tensor
+    exchanged: torch.Tensor
+    subjects: torch.Tensor | None
+    seed: int
+
+
 PROMISES: Mapping[str, str] = {
     "pairs": "undeclared links",
     "labels": "rows hidden in labels",

@@ -28,7 +28,6 @@ import torch
 from pydantic import JsonValue
 
 from bench.bob import linear_models, recipes
-from bench.contract.seal import check
 from bench.evaluators.predictions import sample_predictions
 from bench.eve.row_statistics import geometry, statistics
 from bench.evidence import AttributeEvidence, UtilityEvidence
@@ -38,20 +37,18 @@ from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.results.store import Artefact
 from bench.rows.grouping import FEWEST, hold_out, persons_of
-from bench.rows.row_sets import joined
-from bench.seeds import generator
 from bench.statistics.classification_scores import aucs
 from bench.types import (
     LEARNING,
     Attributes,
     Dataset,
     Evaluator,
-    Key,
     LearningCurve,
     Measurement,
     NotApplicable,
     Scheme,
 )
+from bench.workbench.other_people import other_people, released
 from bench.workbench.workbench import Workbench, detector
 
 FEWEST_KEYS, MOST_KEYS = 4, 8
@@ -120,7 +117,9 @@ class AttributeReading(Evaluator[Workbench]):
             )
         private = bench.private if bench.natural is None else replace(bench.private, labels=bench.natural)
         findings = first.release.labels is None
-        people, attributes = _eves_people(bench)
+        people, attributes = other_people(
+            bench, "attributes", most=MOST_ROWS if bench.outside else round(MOST_ROWS / (1 - CHOOSING)), described=True
+        )
         wanted = _truth(private, bench.attributes.get("private"), private.findings, findings=findings)
         known = _truth(people, attributes, private.findings, findings=findings)
         truth, left_out = _judged(wanted, private, known, people)
@@ -186,55 +185,6 @@ class AttributeReading(Evaluator[Workbench]):
         yield AttributeEvidence(two, two, {"sex": guesses.single})
 
 
-def _eves_people(bench: Workbench) -> tuple[Dataset, Attributes | None]:
-    """Rows of other people whom Eve knows, and their attributes.
-
-    People of different parts are different. Labels come in the columns of the private rows, unknown if a part has none.
-    """
-    names = ("control", "test") if bench.outside else ("public", "control")
-    whole: Dataset | None = None
-    told: list[Attributes] = []
-    for name in names:
-        part: Dataset = getattr(bench, name)
-        known = bench.attributes.get(name)
-        if not len(part) or part.samples.shape[1:] != bench.private.samples.shape[1:]:
-            continue
-        if bench.attributes and known is None:  # another collection, which names no attributes
-            continue
-        if known is not None:
-            told.append(known)
-        part = _as_private(part, bench.private)
-        if whole is not None:
-            assert whole.subjects is not None
-            assert part.subjects is not None
-            part = replace(part, subjects=part.subjects + int(whole.subjects.max()) + 1)
-        whole = part if whole is None else joined(whole, part)
-    if whole is None:
-        raise NotApplicable("Eve learns attributes from public and control people, and there are none")
-    attributes = told[0].followed_by(told[1]) if len(told) > 1 else told[0] if told else None
-    most = min(MOST_ROWS, len(bench.private)) if bench.outside else round(MOST_ROWS / (1 - CHOOSING))
-    if len(whole) > most:
-        chosen = torch.randperm(len(whole), generator=generator(bench.seed("attributes", "rows")))[:most].sort().values
-        whole = whole.take(chosen.to(bench.device))
-        attributes = None if attributes is None else attributes.take(chosen)
-    return bench.as_owned(whole, "attributes"), attributes
-
-
-def _as_private(part: Dataset, private: Dataset) -> Dataset:
-    """The rows with the private rows' name and label columns, and a number a person."""
-    labels = None
-    if private.labels is not None:
-        labels = part.samples.new_full((len(part), len(private.findings)), torch.nan)
-        for column, name in enumerate(private.findings):
-            if part.labels is not None and name in part.findings:
-                labels[:, column] = part.labels[:, part.findings.index(name)]
-    subjects = persons_of(part).to(part.samples.device)
-    return replace(
-        part, name=private.name, labels=labels, subjects=subjects, findings=private.findings,
-        exclusive=private.exclusive, shareable=private.shareable,
-    )  # fmt: skip
-
-
 def _truth(data: Dataset, attributes: Attributes | None, names: tuple[str, ...], *, findings: bool) -> Truth:
     """All columns of attributes, and of findings if they are attributes."""
     columns: list[torch.Tensor] = []
@@ -292,25 +242,12 @@ def _keys(learning: Dataset) -> int:
 def _own_releases(bench: Workbench, scheme: Scheme, sides: Sequence[tuple[Dataset, torch.Tensor]]) -> list[Lesson]:
     """Released rows under Eve's own keys: of learning people, and last of those who choose."""
     learning, choosing = sides
-    lessons = []
-    for number, (rows, truth) in enumerate([learning] * _keys(learning[0]) + [choosing]):
-        key = scheme.sample_key(Secret.of_seed(bench.seed("attribute key", number)))
-        lessons.append(bench.untouched(bench.method.name, partial(_lesson, bench, key, rows, truth)))
-    return lessons
-
-
-def _lesson(bench: Workbench, key: Key, rows: Dataset, truth: torch.Tensor) -> Lesson:
-    release = key.release(rows)
-    check(release, rows)
-    if release.links is None:
-        raise NotApplicable(
-            f"{bench.method.name} gives no links for Eve's own rows, so that she has nothing to learn from"
-        )
-    place = stands(release.links, release.primary, n=len(rows), m=len(release))
-    there = (place < len(release)).nonzero()[:, 0]
-    place = place[there]
-    labels = None if release.labels is None else release.labels[place]
-    return Lesson(release.samples[place], labels, truth[there.cpu()])
+    parts = [learning] * _keys(learning[0]) + [choosing]
+    keys = [scheme.sample_key(Secret.of_seed(bench.seed("attribute key", number))) for number in range(len(parts))]
+    own = [released(bench, key, rows) for key, (rows, _) in zip(keys, parts, strict=True)]
+    return [
+        Lesson(each.samples, each.labels, truth[each.rows.cpu()]) for each, (_, truth) in zip(own, parts, strict=True)
+    ]
 
 
 def _chosen(bench: Workbench, lessons: Sequence[Lesson], truth: Truth, *, labels: bool = False) -> dict[str, Choice]:

@@ -1,0 +1,240 @@
+"""The reconstruction evaluator: raw images rebuilt from released rows, without candidates.
+
+Source: model inversion by a network trained on own pairs, as in Fredrikson et al. 2015 and Balle et al. 2022
+("Reconstructing training data with informed adversaries", section 4). Eve releases images of other people under keys of
+her own and learns to give the raw image back: by ridge regression on the whole row, by ridge regression of each patch
+on its released patch, and by the decoder of `bench.nets.decoder`. The best of them, or the mean image, is chosen by
+squared error on other people under another key of hers; the record holds all their errors. It then rebuilds the owner's
+rows, whose keys are new to her.
+
+Each reconstruction is compared with its raw image, beside two guesses without the release: the mean image of Eve's
+people, and the public or control image that is nearest to the raw one. Eve could not choose that image: it shows how
+much likeness needs no knowledge of the person. Whether a reconstruction identifies its person is read from pixel
+distances to all released people's raw images. Another author's method is asked for control and test people.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import torch
+from pydantic import JsonValue
+
+from bench.evidence import Likeness, ReconstructionEvidence
+from bench.nets import decoder
+from bench.nets.patches import cut, fitting_patch, fold
+from bench.pair_distances import pair_distances
+from bench.pairs.exchanged_areas import exchanged_people
+from bench.pictures.strips import SHOWN, draw, stands
+from bench.progress import stage
+from bench.randomness import Secret
+from bench.rows.grouping import hold_out
+from bench.seeds import generator
+from bench.statistics.structural_similarity import ms_ssim, psnr, scales, ssim
+from bench.types import LEARNING, Evaluator, LearningCurve, Measurement, NotApplicable, Picture
+from bench.workbench.other_people import OwnRows, other_people, released
+from bench.workbench.workbench import Workbench
+
+OWN_KEYS = 4
+CHOOSING = 0.25
+MOST_PEOPLE, MOST_ROWS = 2048, 1024
+"""Rows of Eve's people, and private rows that are rebuilt, drawn at random if there are more."""
+RIDGES = (1e-3, 1e-1, 10.0)
+"""Of the mean square of a centred row."""
+MEAN = "mean image"
+SETS, ALIKE_SETS = 4999, 99
+
+Rebuild = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Reconstruction(Evaluator[Workbench]):
+    """Raw images rebuilt from released rows by a model of Eve's own releases."""
+
+    name: ClassVar[str] = "reconstruction"
+    source: ClassVar[str] = (
+        "Fredrikson et al. 2015; Balle et al. 2022, section 4; Wang et al. 2003 and 2004 for likeness"
+    )
+    evidence: ClassVar[type] = ReconstructionEvidence
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Learn to rebuild other people's images; rebuild the owner's rows."""
+        scheme, start = bench.scheme(), time.perf_counter()
+        if bench.private.samples.ndim != 4:
+            raise NotApplicable("reconstructions are images, and these rows are a table's")
+        if bench.sealed(scheme, 0).links is None:
+            raise NotApplicable(
+                f"{bench.method.name} releases rows without a raw original: there is no image to rebuild"
+            )
+        people, _ = other_people(bench, "reconstruction", most=MOST_PEOPLE)
+        learning, choosing = (people.take(rows) for rows in hold_out(people, CHOOSING, bench.seed("reconstruction")))
+        eve = bench.for_eve(scheme)
+        stage("release to rebuild")
+        keys = [eve.sample_key(Secret.of_seed(bench.seed("own key", number))) for number in range(OWN_KEYS + 1)]
+        own = [released(bench, key, learning) for key in keys[:-1]]
+        judged = released(bench, keys[-1], choosing)
+        stage("learn to rebuild")
+        raw = torch.cat([learning.samples[each.rows] for each in own])
+        errors, rebuild, curve = _learned(bench, own, raw, judged, choosing.samples[judged.rows])
+        chosen = min(errors, key=errors.__getitem__)
+        stage("rebuild")
+        n = len(bench.private)
+        order = torch.randperm(n, generator=generator(bench.seed("rows to rebuild")))[:MOST_ROWS].sort().values
+        truth = bench.private.samples[order.to(bench.device)].cpu()
+        rebuilt, shown = [], []
+        for number in range(bench.preset.keys):
+            sealed = bench.sealed(scheme, number)
+            assert sealed.links is not None
+            rows = sealed.release.samples
+            place = stands(sealed.links, sealed.primary, n=n, m=len(rows))[order.to(bench.device)]
+            images = _rebuilt(rebuild[chosen], rows)
+            images = torch.cat((images, raw.mean(dim=0, keepdim=True)))[place].cpu()  # not there: the mean image
+            rebuilt.append(images)
+            if not number and rows.ndim == 4 and bool((place[:SHOWN] < len(rows)).all()):
+                shown.append(rows[place[:SHOWN]].cpu())
+        stage("compare")
+        nearest = pair_distances(truth.flatten(1), people.samples.cpu().flatten(1), 2).argmin(dim=1)
+        closest = people.samples.cpu()[nearest]
+        subjects = None if bench.private.subjects is None else bench.private.subjects.cpu()[order]
+        evidence = _evidence(truth, rebuilt, raw.mean(dim=0).cpu(), closest, subjects, bench.seed("reconstruction"))
+        details: dict[str, JsonValue] = {
+            "chosen": chosen,
+            "mean squared error on held-out people of Eve's": cast(JsonValue, errors),
+            "scales of MS-SSIM": evidence.scales,
+            LEARNING: [] if curve is None else [curve.content()],
+        }
+        strips = [truth[:SHOWN], *shown, rebuilt[0][:SHOWN], closest[:SHOWN]]
+        seconds = {"reconstruction": time.perf_counter() - start}
+        who = "control and test" if bench.outside else "public and control"
+        knowledge = {
+            "eve": f"the scheme and {who} images, which she releases herself; no candidate, no known pair",
+            "scheme": f"known; she trains on {OWN_KEYS} keys of her own and chooses by one more",
+            "key": f"unknown: {bench.preset.keys} keys that she never saw",
+        }
+        return Measurement({"": evidence}, details, seconds, knowledge, strips)
+
+    def pictures(self, bench: Workbench, found: Measurement) -> Mapping[str, Picture]:
+        """Raw, released if an image, rebuilt, and nearest public images."""
+        strips = cast("list[torch.Tensor]", found.shown)
+        middle = "released, " if len(strips) == 4 else ""
+        caption = f"From above: raw images, {middle}rebuilt by Eve, and the nearest public images"
+        return {"rebuilt": Picture(caption, draw(strips))}
+
+    @classmethod
+    def samples(cls) -> Iterator[ReconstructionEvidence]:
+        """Random images, some of them half rebuilt."""
+        random = generator(0)
+        raw, other = (torch.rand(36, 1, 16, 16, generator=random) for _ in range(2))
+        yield _evidence(raw, [(raw + other) / 2] * 2, raw.mean(dim=0), other, torch.arange(36) // 3, 1)
+        yield _evidence(raw, [raw], raw.mean(dim=0), other, None, 1)
+
+
+def _learned(
+    bench: Workbench, own: Sequence[OwnRows], raw: torch.Tensor, judged: OwnRows, truth: torch.Tensor
+) -> tuple[dict[str, float], dict[str, Rebuild], LearningCurve | None]:
+    """Held-out errors and rebuilders by name, and the decoder's curve."""
+    seen = torch.cat([each.samples for each in own])
+    mean = raw.mean(dim=0, keepdim=True)
+    rebuild: dict[str, Rebuild] = {MEAN: lambda rows: mean.expand(len(rows), *mean.shape[1:])}
+    c, h, w = raw.shape[1:]
+    patch = fitting_patch(raw.shape[2], raw.shape[3])
+    for ridge in RIDGES:
+        whole = _Linear.of(seen.flatten(1)[:, None], raw.flatten(1)[:, None], ridge)
+        rebuild[f"ridge {ridge:g}, whole rows"] = (
+            lambda rows, whole=whole: (  # type: ignore[misc]
+                whole(rows.flatten(1)[:, None])[:, 0].reshape(len(rows), *raw.shape[1:])
+            )
+        )
+        if patch is not None and seen.shape[1:] == raw.shape[1:]:
+            parts = _Linear.of(cut(seen, patch), cut(raw, patch), ridge)
+            rebuild[f"ridge {ridge:g}, patches of {patch}"] = lambda rows, parts=parts, side=patch: fold(  # type: ignore[misc]
+                parts(cut(rows, side)), (c, h, w), side
+            )
+    errors = {name: _error(each, judged.samples, truth) for name, each in rebuild.items()}
+    if seen.ndim != 4:
+        return errors, rebuild, None
+    points = [(0, errors[MEAN])]
+    for steps in sorted({max(1, bench.preset.decoder_steps // part) for part in (4, 2, 1)}):
+        name = f"decoder, {steps} steps"
+        rebuild[name] = decoder.train_decoder(seen, raw, steps=steps, seed=bench.seed("rebuild"))
+        errors[name] = _error(rebuild[name], judged.samples, truth)
+        points.append((steps, errors[name]))
+    level = points[-1][1] >= 0.99 * min(error for _, error in points[:-1])
+    reason = (
+        "plateau: twice the steps lower the error by less than 1 %" if level
+        else f"the budget of {points[-1][0]} steps ended first"
+    )  # fmt: skip
+    curve = LearningCurve("mean squared error on held-out people of Eve's", tuple(points), level, reason, "decoder")
+    return errors, rebuild, curve
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """Ridge regressions by location: means (1, t, d), weights (t, d, q)."""
+
+    inputs: torch.Tensor
+    outputs: torch.Tensor
+    weights: torch.Tensor
+
+    @classmethod
+    def of(cls, seen: torch.Tensor, raw: torch.Tensor, ridge: float) -> _Linear:
+        """From rows (m, t, d) to rows (m, t, q), in the smaller of both forms."""
+        means = seen.double().mean(dim=0, keepdim=True), raw.double().mean(dim=0, keepdim=True)
+        x, y = ((each.double() - mean).transpose(0, 1) for each, mean in zip((seen, raw), means, strict=True))
+        m, d = x.shape[1:]
+        gram = x @ x.mT if m <= d else x.mT @ x
+        size = x.square().sum(dim=(1, 2)).clamp_min(1e-30) / m
+        gram.diagonal(dim1=1, dim2=2).add_((ridge * size)[:, None])
+        weights = x.mT @ torch.linalg.solve(gram, y) if m <= d else torch.linalg.solve(gram, x.mT @ y)
+        return cls(means[0], means[1], weights)
+
+    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+        """Rows (n, t, q) float32 of rows (n, t, d)."""
+        centred = (rows.double() - self.inputs).transpose(0, 1)
+        return ((centred @ self.weights).transpose(0, 1) + self.outputs).float()
+
+
+def _rebuilt(rebuild: Rebuild, rows: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return torch.cat([rebuild(part) for part in torch.split(rows, 256)]).clamp(0, 1)
+
+
+def _error(rebuild: Rebuild, rows: torch.Tensor, truth: torch.Tensor) -> float:
+    return float((_rebuilt(rebuild, rows) - truth).double().square().mean())
+
+
+def _evidence(
+    raw: torch.Tensor, rebuilt: Sequence[torch.Tensor], mean: torch.Tensor, nearest: torch.Tensor,
+    subjects: torch.Tensor | None, seed: int,
+) -> ReconstructionEvidence:  # fmt: skip
+    n = len(raw)
+    renamed = exchanged_people(subjects, n, sets=SETS, seed=seed).long()
+    likeness = {}
+    for name, figure in {"SSIM": ssim, "MS-SSIM": ms_ssim, "PSNR": psnr}.items():
+        sets = [renamed[1 + number] for number in range(ALIKE_SETS)] if name == "SSIM" else []
+        # One key's exchanges stand for all: they have the same mean.
+        others = torch.tensor([float(figure(rebuilt[0], raw[rows]).mean()) for rows in sets], dtype=torch.float64)
+        likeness[name] = Likeness(
+            torch.stack([figure(each, raw) for each in rebuilt]), figure(mean.expand_as(raw), raw),
+            figure(nearest, raw), others,
+        )  # fmt: skip
+    places, first, means = [], [], torch.zeros(1 + SETS, dtype=torch.float64)
+    every = torch.arange(n)
+    for each in rebuilt:
+        distances = pair_distances(raw.flatten(1), each.flatten(1), 2)
+        shares = torch.empty(n, n, dtype=torch.float64)
+        for column in range(n):
+            _, number, counts = torch.unique(distances[:, column], return_inverse=True, return_counts=True)
+            above = n - counts.cumsum(0) + (counts - 1) / 2
+            shares[:, column] = above[number] / max(1, n - 1)
+        places.append(shares.diagonal().clone())
+        least = distances == distances.amin(dim=0)
+        first.append(least.diagonal().double() / least.sum(dim=0))
+        for start in range(0, 1 + SETS, 500):
+            means[start : start + 500] += shares[renamed[start : start + 500], every].mean(dim=1) / len(rebuilt)
+    return ReconstructionEvidence(
+        likeness, scales(raw.shape[2], raw.shape[3]), torch.stack(places), torch.stack(first), means, subjects, seed
+    )

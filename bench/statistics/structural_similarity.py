@@ -1,0 +1,77 @@
+"""SSIM, MS-SSIM and PSNR of pairs of images in [0, 1].
+
+Source: Wang, Bovik, Sheikh and Simoncelli 2004, "Image quality assessment: from error visibility to structural
+similarity", equations 13 to 16: a Gaussian window of 11 pixels and deviation 1.5, K1 = .01, K2 = .03, biased moments,
+places where the window fits, the mean over places and channels. MS-SSIM: Wang, Simoncelli and Bovik 2003, "Multiscale
+structural similarity for image quality assessment", equation 7, means over 2 x 2 pixels between scales. Its five scales
+need 161 pixels a side: a smaller image has the first scales at which the window fits, with weights that sum to 1.
+Images smaller than the window have a window of their largest odd side.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import avg_pool2d, conv2d
+
+WINDOW, DEVIATION = 11, 1.5
+C1, C2 = 0.01**2, 0.03**2
+WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+TOGETHER = 512
+LEAST = 1e-10  # mean squared error: 100 dB at most
+
+
+def scales(height: int, width: int) -> int:
+    """The number of scales of MS-SSIM, 1 to 5.
+
+    >>> scales(224, 224), scales(64, 64), scales(8, 8)
+    (5, 3, 1)
+    """
+    side, count = min(height, width), 1
+    while count < len(WEIGHTS) and side // 2**count >= WINDOW:
+        count += 1
+    return count
+
+
+def ssim(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """SSIM (n,) float64 of images (n, c, h, w), row by row."""
+    pairs = zip(torch.split(a, TOGETHER), torch.split(b, TOGETHER), strict=True)
+    return torch.cat([_parts(x.double(), y.double())[0] for x, y in pairs])
+
+
+def ms_ssim(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """MS-SSIM (n,) float64; negative terms of a scale count as 0."""
+    pairs = zip(torch.split(a, TOGETHER), torch.split(b, TOGETHER), strict=True)
+    return torch.cat([_several(x.double(), y.double()) for x, y in pairs])
+
+
+def psnr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Peak signal-to-noise ratio (n,) float64 in dB for a peak of 1; 100 at most."""
+    errors = (a.double() - b.double()).square().flatten(1).mean(dim=1)
+    return -10 * errors.clamp_min(LEAST).log10()
+
+
+def _several(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    count = scales(a.shape[2], a.shape[3])
+    weights = torch.tensor(WEIGHTS[:count], dtype=torch.float64)
+    weights = weights / weights.sum()
+    product = a.new_ones(len(a))
+    for scale in range(count):
+        whole, contrast = _parts(a, b)
+        term = whole if scale == count - 1 else contrast
+        product = product * term.clamp_min(0) ** float(weights[scale])
+        a, b = avg_pool2d(a, 2), avg_pool2d(b, 2)
+    return product
+
+
+def _parts(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Means over places of SSIM, and of its part of contrast and structure, (n,) each."""
+    side = min(a.shape[2], a.shape[3], WINDOW)
+    side -= 1 - side % 2
+    line = torch.exp(-0.5 * ((torch.arange(side) - side // 2) / DEVIATION).double().square())
+    line = (line / line.sum()).to(a)
+    stack = torch.stack((a, b, a * a, b * b, a * b)).flatten(0, 2)[:, None]
+    smooth = conv2d(conv2d(stack, line[None, None, :, None]), line[None, None, None, :])
+    mean_a, mean_b, aa, bb, ab = smooth.reshape(5, *a.shape[:2], *smooth.shape[2:]).unbind(0)
+    contrast = (2 * (ab - mean_a * mean_b) + C2) / (aa - mean_a**2 + bb - mean_b**2 + C2)
+    light = (2 * mean_a * mean_b + C1) / (mean_a**2 + mean_b**2 + C1)
+    return (light * contrast).flatten(1).mean(dim=1), contrast.flatten(1).mean(dim=1)

@@ -1,0 +1,108 @@
+"""Reconstruction: likeness beyond the mean image, and identity in pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+
+from bench.evidence import ReconstructionEvidence
+from bench.seeds import derive
+from bench.statistics.bootstrap import central, draw_weights, name_of, units_of
+from bench.statistics.confidence_intervals import never_certain, with_interval
+from bench.statistics.pair_statistics import one_sided
+from bench.types import Column, Metric, Replicates, Score
+
+DRAWS = 200
+
+
+def _over_people(evidence: ReconstructionEvidence, figures: torch.Tensor, scale: Literal["plain", "share"]) -> Score:
+    """Mean (keys, n) over rows and keys, with its interval over people and keys."""
+    n = figures.shape[1]
+    score = Score(float(figures.mean()), None, None, n)
+    people = units_of(evidence.subjects, n)
+    if people < 2:
+        return replace(score, note="no interval: all rows are of one person")
+    weights = draw_weights(evidence.subjects, n, DRAWS, seed=derive(evidence.seed, "reconstruction"))
+    drawn = figures @ (weights / weights.sum(dim=1, keepdim=True)).double().T
+    replicates = Replicates(
+        figures.mean(dim=1).tolist(), drawn.tolist(), float(min(people, DRAWS) - 1), name_of(weights), scale
+    )
+    return with_interval(score, replicates, over="people")
+
+
+@dataclass(frozen=True)
+class ReconstructionSSIM(Metric[ReconstructionEvidence]):
+    """SSIM of reconstructions beyond that of the mean image."""
+
+    name: ClassVar[str] = "reconstruction-ssim"
+    unit: ClassVar[str] = "SSIM"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Wang et al. 2004, equation 13; against the mean image"
+    column: ClassVar[Column] = Column(
+        title="Reconstruction, SSIM gained",
+        meaning="How much more the image that Eve rebuilds from a released row resembles the raw one (SSIM) than the "
+        "mean image does, which is her guess without the release.",
+        group="Other attack figures: weakest",
+        digits=3,
+        chance="0 or less",
+        order=34,
+    )
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: ReconstructionEvidence) -> Score:
+        """Mean over rows and keys of SSIM less that of the mean image.
+
+        Parts: SSIM, MS-SSIM and PSNR (dB) of reconstructions, of the mean image and of the nearest public image, and
+        the gains over both. The interval is over people and keys. Null: people with equally many rows exchange their
+        reconstructions, under one key, 99 times.
+        """
+        main = evidence.likeness["SSIM"]
+        score = _over_people(evidence, main.rebuilt - main.mean, "plain")
+        parts = {}
+        for name, part in evidence.likeness.items():
+            parts[name] = _over_people(evidence, part.rebuilt, "plain")
+            for guess, figures in (("the mean image", part.mean), ("the nearest public image", part.nearest)):
+                parts[f"{name} of {guess}"] = Score(float(figures.mean()), None, None, len(figures))
+                parts[f"{name} beyond {guess}"] = _over_people(evidence, part.rebuilt - figures, "plain")
+        exchanged = main.exchanged - main.mean.mean()
+        low, high = central(exchanged)
+        note = f"{score.note}; MS-SSIM of {evidence.scales} scales"
+        return replace(
+            score, null=float(exchanged.mean()), null_low=low, null_high=high,
+            p=one_sided(exchanged, score.value, better="lower"), sides=1, parts=parts, note=note,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReconstructionReID(Metric[ReconstructionEvidence]):
+    """ReID AUC of reconstructions against all raw images by pixels."""
+
+    name: ClassVar[str] = "reconstruction-reid"
+    unit: ClassVar[str] = "AUC"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    source: ClassVar[str] = "Packhäuser et al. 2022 (re-identification), on reconstructions"
+    column: ClassVar[Column] = Column(
+        title="Reconstruction identified",
+        meaning="The probability that the image that Eve rebuilds from a released row is nearer, in pixels, to its own "
+        "raw image than to another one.",
+        group="Other attack figures: weakest",
+        digits=3,
+        chance="0.5",
+        order=36,
+    )
+    on_request: ClassVar[bool] = True
+
+    def __call__(self, evidence: ReconstructionEvidence) -> Score:
+        """Mean over rows and keys; ties count half. Part: top-1.
+
+        The interval is over people and keys. Null and p: people with equally many rows exchange their raw images.
+        """
+        people = units_of(evidence.subjects, evidence.places.shape[1])
+        score = never_certain(_over_people(evidence, evidence.places, "share"), people)
+        low, high = central(evidence.exchanged[1:])
+        p = one_sided(evidence.exchanged[1:], float(evidence.exchanged[0]), better="lower")
+        first = never_certain(_over_people(evidence, evidence.first, "share"), people)
+        first = replace(first, null=1 / evidence.first.shape[1])
+        return replace(score, null=0.5, null_low=low, null_high=high, p=p, sides=1, parts={"top-1": first})

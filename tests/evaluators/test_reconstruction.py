@@ -1,0 +1,97 @@
+"""Reconstruction: controls, keyed and vector releases, and data without images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from made.cells import laid_out, opened
+
+from bench.contract.preset import PRESETS
+from bench.evaluators.reconstruction import MEAN, Reconstruction
+from bench.evidence import ReconstructionEvidence
+from bench.types import Dataset, Method, NotApplicable
+from bench.workbench.workbench import Workbench
+from methods.blur import Blur
+from methods.dauntless import Dauntless
+from methods.hidden_control import HiddenControl
+from methods.identity import Identity
+from metrics.reconstruction import ReconstructionReID, ReconstructionSSIM
+
+
+def images(n: int, seed: int) -> Dataset:
+    """Smooth images of n / 2 people."""
+    rough = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
+    samples = torch.nn.functional.interpolate(rough, scale_factor=4, mode="bilinear")
+    return Dataset("made", samples, torch.zeros(n, 1), torch.arange(n) // 2, ("seen",), False, True)
+
+
+def bench_of(folder: Path, method: Method) -> Workbench:
+    sizes = {"public": 60, "private": 40, "control": 20, "test": 20}
+    bench = laid_out(folder, method, {name: images(n, seed) for seed, (name, n) in enumerate(sizes.items())})
+    return replace(bench, preset=replace(PRESETS["smoke"], decoder_steps=4))
+
+
+def measured(bench: Workbench) -> tuple[str, ReconstructionEvidence]:
+    found = Reconstruction().measure(bench)
+    evidence = found.evidence[""]
+    assert isinstance(evidence, ReconstructionEvidence)
+    return str(found.details["chosen"]), evidence
+
+
+def test_identity_is_rebuilt_and_identified(tmp_path: Path) -> None:
+    chosen, evidence = measured(bench_of(tmp_path, Identity()))
+    assert chosen.startswith("ridge")
+    score, named = ReconstructionSSIM()(evidence), ReconstructionReID()(evidence)
+    assert score.parts["SSIM"].value > 0.999
+    assert score.parts["SSIM beyond the nearest public image"].value > 0.3
+    assert score.p == 0.01
+    assert named.value == 1
+    assert named.parts["top-1"].value == 1
+    assert named.p is not None
+    assert named.p < 0.001
+
+
+def test_the_hidden_control_gives_no_more_than_the_mean_image(tmp_path: Path) -> None:
+    _, evidence = measured(bench_of(tmp_path, HiddenControl()))
+    score, named = ReconstructionSSIM()(evidence), ReconstructionReID()(evidence)
+    assert score.value < 0.02
+    assert named.p is not None
+    assert named.p > 0.001
+
+
+def test_the_mean_image_names_nobody(tmp_path: Path) -> None:
+    _, evidence = measured(bench_of(tmp_path, Dauntless(patch_size=8)))
+    named = ReconstructionReID()(evidence)
+    assert abs(named.value - 0.5) < 0.2
+
+
+def test_a_blur_is_undone_in_part(tmp_path: Path) -> None:
+    _, evidence = measured(bench_of(tmp_path, Blur()))
+    assert ReconstructionSSIM()(evidence).value > 0.2
+
+
+def test_all_ways_and_the_mean_image_stand_in_the_record(tmp_path: Path) -> None:
+    details = Reconstruction().measure(bench_of(tmp_path, Identity())).details
+    errors = details["mean squared error on held-out people of Eve's"]
+    assert isinstance(errors, dict)
+    assert {MEAN, "ridge 0.1, whole rows", "ridge 0.1, patches of 8", "decoder, 4 steps"} <= set(errors)
+    assert isinstance(details["learning"], list)
+    assert len(details["learning"]) == 1
+
+
+def test_a_picture_shows_raw_released_rebuilt_and_nearest(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, Identity())
+    found = Reconstruction().measure(bench)
+    (picture,) = Reconstruction().pictures(bench, found).values()
+    assert picture.png.startswith(b"\x89PNG")
+    assert "released" in picture.caption
+
+
+def test_tables_and_rows_without_an_original_are_not_applicable(tmp_path: Path) -> None:
+    with pytest.raises(NotApplicable, match="a table's"):
+        Reconstruction().measure(opened(tmp_path, "identity", "diabetes"))
+    with pytest.raises(NotApplicable, match="constant releases rows without a raw original"):
+        Reconstruction().measure(opened(tmp_path, "constant"))
