@@ -303,7 +303,7 @@ class ProbeEvidence:
 
 @dataclass(frozen=True, eq=False)
 class AttributeEvidence:
-    """Guesses at attributes of released people, by a model of Eve's own releases.
+    """Guesses at attributes of people by a model of Eve's releases.
 
     By attribute: scores (n, g) for its g groups beside the truth (n, g), for the same n raw rows in all. Of two groups
     one is scored.
@@ -441,7 +441,7 @@ class DecodingEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """Likeness of n raw images to K reconstructions and to two guesses, higher is more alike.
+    """Likeness of n raw images to K reconstructions and two guesses.
 
     Args:
         rebuilt: (K, n) float64, by key.

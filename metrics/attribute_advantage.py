@@ -1,4 +1,4 @@
-"""Attribute advantage: what released rows tell of sex, age, view, site or findings."""
+"""Attribute advantage: sex, age, view, site or findings in released rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AttributeAdvantage(Metric[AttributeEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: AttributeEvidence) -> Score:
-        """The largest of 2 AUC - 1 over attributes, mean over groups and keys.
+        """The largest 2 AUC - 1 over attributes; a mean over keys.
 
         The best guess without the release is by the frequencies of groups. It is the same for everybody, and its AUC is
         one half however unequal the groups are: therefore the AUC counts, and not the accuracy. An attribute of several
@@ -91,7 +91,7 @@ def _score(evidence: UtilityEvidence) -> Score:
 
 
 def _beside_chance(score: Score, draws: torch.Tensor | None) -> Score:
-    """The score with its null and p; the true figure is the first draw."""
+    """The score with null and p; the first draw is true."""
     if draws is None:
         return score
     low, high = central(draws[1:])
@@ -100,7 +100,7 @@ def _beside_chance(score: Score, draws: torch.Tensor | None) -> Score:
 
 
 def _exchanged(parts: Mapping[str, UtilityEvidence]) -> dict[str, torch.Tensor]:
-    """(1 + SETS,) advantages by attribute, the true ones first; empty with too few people.
+    """(1 + SETS,) advantages by attribute, the true first; perhaps empty.
 
     Mean ranks over keys stand for scores: the AUC is linear in them (Mann and Whitney 1947). Rows of an unknown group
     are ranked too, so that all attributes share the exchanges: the figure is then near the AUC, and p exact for it.

@@ -18,7 +18,7 @@ DRAWS = 200
 
 
 def _over_people(evidence: ReconstructionEvidence, figures: torch.Tensor, scale: Literal["plain", "share"]) -> Score:
-    """Mean (keys, n) over rows and keys, with its interval over people and keys."""
+    """Mean of figures (keys, n), with interval over people and keys."""
     n = figures.shape[1]
     score = Score(float(figures.mean()), None, None, n)
     people = units_of(evidence.subjects, n)
@@ -52,7 +52,7 @@ class ReconstructionSSIM(Metric[ReconstructionEvidence]):
     on_request: ClassVar[bool] = True
 
     def __call__(self, evidence: ReconstructionEvidence) -> Score:
-        """Mean over rows and keys of SSIM less that of the mean image.
+        """Mean gain in SSIM over the mean image.
 
         Parts: SSIM, MS-SSIM and PSNR (dB) of reconstructions, of the mean image and of the nearest public image, and
         the gains over both. The interval is over people and keys. Null: people with equally many rows exchange their

@@ -60,7 +60,7 @@ class Attributes:
         return replace(self, codes=self.codes[rows])
 
     def named_as(self, other: Attributes) -> Attributes:
-        """These rows with the names and groups of another set; unknown if not here."""
+        """These rows with another set's names and groups; others are unknown."""
         codes = torch.full((len(self), len(other.names)), UNKNOWN_GROUP, dtype=torch.int64)
         for column, (name, groups) in enumerate(zip(other.names, other.groups, strict=True)):
             if name in self.names:

@@ -131,7 +131,7 @@ def split(
 
 
 def _attributes(prepared: Prepared, public: Prepared | None, rows: Mapping[str, np.ndarray]) -> dict[str, Attributes]:
-    """Attributes of each part's rows; a public set that names none has no part."""
+    """Attributes of each part's rows, as far as they are known."""
     own = prepared.attributes
     if own is None:
         return {}

@@ -1,4 +1,4 @@
-"""The attributes evaluator: sex, age, view, site or findings read from released rows.
+"""The attributes evaluator: sex, age, view, site or findings of rows.
 
 Source: Fredrikson et al. 2015, "Model inversion attacks that exploit confidence information", section 3 (attribute
 inference); Gichoya et al. 2022, "AI recognition of patient race in medical imaging", for images. Eve holds no image of
@@ -66,7 +66,7 @@ Predict = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Attributes of rows: columns (n, g) of 1, 0 and NaN, and the attribute and group of each."""
+    """Groups of rows (n, g), 1, 0 or NaN, and their names."""
 
     columns: torch.Tensor
     names: tuple[tuple[str, str], ...]
@@ -82,7 +82,7 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """Rows of one release in the order of raw rows, their labels if released, their truth."""
+    """Rows of one release, their labels if released, their truth."""
 
     samples: torch.Tensor
     labels: torch.Tensor | None
@@ -91,7 +91,7 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The models of an attribute in words, their predictions, and the best one's curve."""
+    """An attribute's models in words, their predictions, and a curve."""
 
     name: str
     predict: Predict
@@ -202,7 +202,7 @@ def _truth(data: Dataset, attributes: Attributes | None, names: tuple[str, ...],
 
 
 def _judged(wanted: Truth, private: Dataset, known: Truth, people: Dataset) -> tuple[Truth, dict[str, str]]:
-    """Columns with enough people in and out of the group on both sides; reasons for the others."""
+    """Columns with enough people on both sides; reasons for the others."""
     kept: list[int] = []
     left_out: dict[str, str] = {}
     sides = ((wanted, persons_of(private)), (known, persons_of(people)))
@@ -240,7 +240,7 @@ def _keys(learning: Dataset) -> int:
 
 
 def _own_releases(bench: Workbench, scheme: Scheme, sides: Sequence[tuple[Dataset, torch.Tensor]]) -> list[Lesson]:
-    """Released rows under Eve's own keys: of learning people, and last of those who choose."""
+    """Releases under Eve's own keys; the last one chooses."""
     learning, choosing = sides
     parts = [learning] * _keys(learning[0]) + [choosing]
     keys = [scheme.sample_key(Secret.of_seed(bench.seed("attribute key", number))) for number in range(len(parts))]
@@ -310,7 +310,7 @@ def _plain(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _vote(scores: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Mean of log odds (n, g), each in units of its deviation over the release."""
+    """Mean of log odds (n, g) in units of their deviations."""
     return torch.stack([each / each.std(dim=0, correction=0).clamp_min(1e-9) for each in scores]).mean(dim=0)
 
 
@@ -326,7 +326,7 @@ def _area(truth: torch.Tensor, scores: torch.Tensor) -> float:
 
 
 def _logistic(reading: Predict, samples: Sequence[torch.Tensor], columns: torch.Tensor) -> dict[str, Predict]:
-    """A path of logistic regressions on numbers read from each release, by penalty."""
+    """Logistic regressions on numbers read from each release, by penalty."""
     with torch.no_grad():
         numbers = torch.cat([reading(each) for each in samples])
     deviation, mean = torch.std_mean(numbers, dim=0, correction=0)
@@ -341,18 +341,19 @@ def _logistic(reading: Predict, samples: Sequence[torch.Tensor], columns: torch.
 
 
 def _scaled(numbers: torch.Tensor, mean: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """In deviations of the learned rows, cut at 6: an unseen key may move a number far."""
+    """Numbers in deviations of the learned rows, cut at 6."""
+    # An unseen key may move a number far.
     return ((numbers - mean) / scale).clamp(-6, 6).float()
 
 
 def _known(labels: torch.Tensor | None) -> torch.Tensor:
-    """Labels (m, k) as numbers, and a mark of those that are known."""
+    """Labels (m, k) as numbers, and marks of the known ones."""
     assert labels is not None
     return torch.cat((labels.nan_to_num(0.5), (~labels.isnan()).to(labels)), dim=1)
 
 
 def _read(choices: Mapping[str, Choice], samples: torch.Tensor, truth: Truth, place: torch.Tensor) -> torch.Tensor:
-    """Scores (n, g) of raw rows by their released row; a row that is not there has the mean."""
+    """Scores (n, g) of raw rows; the mean for unreleased ones."""
     scores = torch.empty(len(place), len(truth.names))
     for attribute, choice in choices.items():
         found = choice.predict(samples).float().cpu()
@@ -363,7 +364,7 @@ def _read(choices: Mapping[str, Choice], samples: torch.Tensor, truth: Truth, pl
 
 
 def _from_raw(bench: Workbench, sides: Sequence[tuple[Dataset, torch.Tensor]], truth: Truth) -> torch.Tensor:
-    """Scores (n, g) of private raw rows, learned as from as many releases that hide nothing; stored."""
+    """Scores (n, g) of private raw rows, as of `identity`; stored."""
     (learning, columns), (choosing, judged) = sides
 
     def make() -> Artefact:

@@ -52,7 +52,7 @@ Rebuild = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Reconstruction(Evaluator[Workbench]):
-    """Raw images rebuilt from released rows by a model of Eve's own releases."""
+    """Raw images rebuilt by a model of Eve's own releases."""
 
     name: ClassVar[str] = "reconstruction"
     source: ClassVar[str] = (
@@ -181,7 +181,7 @@ class _Linear:
 
     @classmethod
     def of(cls, seen: torch.Tensor, raw: torch.Tensor, ridge: float) -> _Linear:
-        """From rows (m, t, d) to rows (m, t, q), in the smaller of both forms."""
+        """From rows (m, t, d) to rows (m, t, q)."""
         means = seen.double().mean(dim=0, keepdim=True), raw.double().mean(dim=0, keepdim=True)
         x, y = ((each.double() - mean).transpose(0, 1) for each, mean in zip((seen, raw), means, strict=True))
         m, d = x.shape[1:]

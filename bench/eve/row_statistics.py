@@ -48,7 +48,7 @@ def _statistics(samples: torch.Tensor) -> torch.Tensor:
 
 
 def geometry(samples: torch.Tensor) -> torch.Tensor:
-    """(n, q) float64: the place of each row (n, ...) among all of them.
+    """(n, q) float64: the place of each row among all.
 
     Principal coordinates in units of their deviation, turned to positive skewness, and their sizes; the logarithms of
     the root mean square distances from the mean and from the nearest 1, 3, 10 and 30 rows, over the release's mean
@@ -85,7 +85,7 @@ def geometry(samples: torch.Tensor) -> torch.Tensor:
 
 
 def _axes(rows: torch.Tensor, many: int) -> torch.Tensor:
-    """The first principal axes (d, many) of centred rows, of length one; 0 for none."""
+    """The first principal axes (d, many) of centred rows, or 0."""
     if len(rows) > rows.shape[1]:
         _, parts = torch.linalg.eigh(rows.T @ rows)
         largest: torch.Tensor = parts[:, -many:].flip(1)

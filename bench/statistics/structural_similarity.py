@@ -45,7 +45,7 @@ def ms_ssim(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def psnr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Peak signal-to-noise ratio (n,) float64 in dB for a peak of 1; 100 at most."""
+    """Peak signal-to-noise ratio (n,) float64 in dB, 100 at most."""
     errors = (a.double() - b.double()).square().flatten(1).mean(dim=1)
     return -10 * errors.clamp_min(LEAST).log10()
 
@@ -64,7 +64,7 @@ def _several(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _parts(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Means over places of SSIM, and of its part of contrast and structure, (n,) each."""
+    """SSIM, and its part of contrast and structure, (n,) each."""
     side = min(a.shape[2], a.shape[3], WINDOW)
     side -= 1 - side % 2
     line = torch.exp(-0.5 * ((torch.arange(side) - side // 2) / DEVIATION).double().square())

@@ -1,4 +1,4 @@
-"""Other people whom Eve knows, and their rows released under keys of her own."""
+"""Other people whom Eve knows, and releases of their rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def other_people(
 
 
 def _as_private(part: Dataset, private: Dataset) -> Dataset:
-    """The rows with the private rows' name and label columns, and a number a person."""
+    """The rows with the private rows' name and label columns."""
     labels = None
     if private.labels is not None:
         labels = part.samples.new_full((len(part), len(private.findings)), torch.nan)
@@ -78,7 +78,7 @@ def _as_private(part: Dataset, private: Dataset) -> Dataset:
 
 @dataclass(frozen=True, eq=False)
 class OwnRows:
-    """Released rows (p, ...), their labels if released, and the raw row (p,) of each, ascending."""
+    """Released rows (p, ...), labels if released, and ascending raw rows."""
 
     samples: torch.Tensor
     labels: torch.Tensor | None
@@ -86,7 +86,7 @@ class OwnRows:
 
 
 def released(bench: Workbench, key: Key, data: Dataset) -> OwnRows:
-    """The first released row of each raw row under a key of Eve's own.
+    """The first released row of each raw row under Eve's key.
 
     Raises NotApplicable if the method gives no links.
     """
