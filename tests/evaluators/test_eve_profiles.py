@@ -24,12 +24,13 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.data.candidates import seen_by
 from bench.data.splits import Splits
+from bench.evaluators import reidentification
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.plugins.spec import UsageError
 from bench.runs.judge import judge
 from bench.seeds import generator
-from bench.types import Attack, Attacker, Attributes, Dataset, NotApplicable, PairScores, Release, View
+from bench.types import Attack, Attacker, Attributes, Dataset, Key, NotApplicable, PairScores, Release, View
 from bench.workbench.choice import collection
 from bench.workbench.workbench import Workbench
 from leaderboard.reach import reach, shipped
@@ -269,6 +270,27 @@ def test_an_oracle_answers_under_each_key_within_its_budget(folder: Path, watchi
         assert raw is not None
         assert released is not None
         assert torch.equal(raw.samples, view.control.samples[:7])
+        assert torch.allclose(bench.key(bench.scheme(), number).query(raw.samples), released.samples)
+
+
+def test_a_key_cannot_tell_the_queries_of_an_oracle_by_their_number(
+    folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, plain = [], reidentification.queried
+
+    def noted(bench: Workbench, key: Key, data: Dataset) -> Tensor:
+        asked.append(len(data))
+        return plain(bench, key, data)
+
+    monkeypatch.setattr(reidentification, "queried", noted)
+    bench = films(folder, "oracle[queries=70]", "dauntless")
+    Watching.asks = lambda view: view.candidates.samples[:70]
+    Reidentification(watching).measure(bench)
+    assert len(bench.test) < 70
+    assert asked == [len(bench.test)] * 2 * (1 + bench.preset.keys)
+    for number, (_, _, raw, released) in enumerate(Watching.seen[1:]):
+        assert raw is not None
+        assert released is not None
         assert torch.allclose(bench.key(bench.scheme(), number).query(raw.samples), released.samples)
 
 
