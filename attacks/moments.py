@@ -29,9 +29,9 @@ import torch
 from bench.eve.contrast import Course, Example, Outcome, train
 from bench.eve.outliers import tamed
 from bench.eve.own_releases import some_released, true_links
+from bench.eve.patch_moments import FEATURES, Reading, moments, usual_layout
 from bench.eve.tokens import Layout, layouts
 from bench.nets import contrastive_towers
-from bench.nets.patches import fitting_patch
 from bench.nets.training import seeded
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.seeds import derive, drawn, generator
@@ -45,18 +45,13 @@ from bench.types import (
     Release,
     Scheme,
     View,
-    by_blocks,
 )
 from bench.validation import at_least, positive
 
-ORDERS = range(2, 15)
-FEATURES = 1 + len(ORDERS)
 MOST_LOCATIONS = 256
 PROBE_ROWS = 256
 HELD_OUT = 4
-SMALLEST = 1e-6  # of a set's deviation: patches that do not vary more count as constant
 TRIED = 50  # steps of training that tell readings apart
-ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -130,14 +125,6 @@ class Moments(Attack):
         return contrastive_towers.PieceTower(partial(moments, reading), FEATURES, self.width, places=places)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A cut of rows into pieces, and if places identify the pieces."""
-
-    layout: Layout
-    in_place: bool
-
-
 @dataclass(frozen=True, eq=False)
 class MomentsAttacker(Attacker):
     """Trained towers, raw rows (n, ...), the reading, and the training's outcome."""
@@ -166,42 +153,6 @@ class MomentsAttacker(Attacker):
         }
 
 
-def moments(reading: Reading, rows: torch.Tensor) -> torch.Tensor:
-    """Mean and rooted central moments of pieces, centred at each position.
-
-    Args:
-        reading: The cut of rows into pieces.
-        rows: (n, ...) float32.
-
-    Returns:
-        (n, locations, 14) float32: the mean over the set's deviation, then log(|central moment i|^(1/i)) with that
-        unit, i = 2..14, at least log(1e-6).
-    """
-    pieces = reading.layout.cut(rows)
-    if pieces.shape[2] == 1:  # a single number has no spread: its size is all there is
-        return by_blocks(pieces - pieces.mean(dim=0), lambda some: _powers(some, torch.ones_like(some[..., 0])))
-    pieces = pieces - pieces.mean(dim=(0,) if reading.in_place else (0, 1), keepdim=True)
-    unit = pieces.std(correction=0).clamp_min(1e-12)
-
-    def features(some: torch.Tensor) -> torch.Tensor:
-        part = some / unit
-        mean = part.mean(dim=2)
-        return _powers(part - mean[:, :, None], mean)
-
-    return by_blocks(pieces, features, ROWS_AT_ONCE)
-
-
-def _powers(centred: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
-    largest = centred.abs().amax(dim=2, keepdim=True).clamp_min(SMALLEST)  # its 14th power would leave float32
-    scaled, columns = centred / largest, [mean]
-    power = scaled
-    for order in ORDERS:
-        power = power * scaled
-        root = power.mean(dim=2).abs().clamp_min(1e-30).pow(1 / order)
-        columns.append((root * largest[:, :, 0]).clamp_min(SMALLEST).log())
-    return torch.stack(columns, dim=2)
-
-
 def _simulate(scheme: Scheme, candidates: Dataset, chosen: torch.Tensor, seed: int) -> tuple[Dataset, Example]:
     rows, release = some_released(scheme, candidates, chosen, seed)
     links = true_links(release, "moments learns from links", main=False)
@@ -212,7 +163,7 @@ def _raw_layout(rows: torch.Tensor, released: Reading) -> Layout:
     """Raw pieces: patches as released, else usual patches, or the whole row."""
     if rows.ndim == 4 and released.layout.kind == "patches" and released.layout in layouts(tuple(rows.shape[1:])):
         return released.layout
-    return _usual(rows)
+    return usual_layout(rows)
 
 
 def _readings(view: View, seed: int) -> list[Reading]:
@@ -221,7 +172,7 @@ def _readings(view: View, seed: int) -> list[Reading]:
     probe = drawn(len(view.candidates), generator(derive(seed, "probe"), device), PROBE_ROWS)
     rows, one = _simulate(view.scheme, view.candidates, probe, derive(seed, "probe", 0))
     _, two = _simulate(view.scheme, rows, torch.arange(len(rows), device=device), derive(seed, "probe", 1))
-    usual = _usual(one.released)
+    usual = usual_layout(one.released)
     ranks = {
         reading: _repeats(reading, one, two)
         for layout in dict.fromkeys((usual, *layouts(tuple(one.released.shape[1:]))))
@@ -241,11 +192,6 @@ def _summed_up(layout: Layout, rows: torch.Tensor) -> bool:
     """True for a single piece, or fewer moments than numbers a piece."""
     locations, numbers = layout.cut(rows[:1]).shape[1:]
     return locations == 1 or (locations <= MOST_LOCATIONS and numbers >= FEATURES)
-
-
-def _usual(rows: torch.Tensor) -> Layout:
-    size = fitting_patch(rows.shape[2], rows.shape[3]) if rows.ndim == 4 else None
-    return Layout("chunks", rows[0].numel()) if size is None else Layout("patches", size)
 
 
 def _repeats(reading: Reading, one: Example, two: Example) -> float:

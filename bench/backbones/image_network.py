@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 
 from bench.contract.extractor import Embedding
-from bench.types import NotApplicable, State
+from bench.types import NotApplicable, State, by_blocks
 
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Means and deviations of ImageNet's channels."""
@@ -28,7 +28,7 @@ class ImageNetwork(Embedding):
 
     Args:
         who: Its name in messages.
-        network: Images (n, `channels`, *`side`) to features (n, d), or to maps (n, d, h, w), whose means are taken.
+        network: Images (n, `channels`, *`side`) to features (n, d), or with more dimensions.
         channels: Of its input.
         side: Height and width in pixels of its input.
         mean, std: Of the channels, one or `channels` numbers each.
@@ -62,7 +62,12 @@ class ImageNetwork(Embedding):
             )
         mean, std = (torch.tensor(each, device=device).view(-1, 1, 1) for each in (self.mean, self.std))
         vectors: torch.Tensor = self.network((images.expand(-1, self.channels, -1, -1) - mean) / std)
-        return vectors.mean(dim=(2, 3)) if vectors.ndim == 4 else vectors.flatten(1)
+        return vectors.flatten(1)
+
+    def read(self, samples: torch.Tensor) -> torch.Tensor:
+        """`embed` of many images, `batch` at a time, without gradients."""
+        with torch.no_grad():
+            return by_blocks(samples, self.embed, self.batch)
 
     def state(self) -> State:
         """Empty: weights are read again from their file."""

