@@ -49,7 +49,6 @@ from bench.types import (
     Parameter,
     Release,
     View,
-    profile_of,
 )
 from bench.validation import at_least, one_of, positive
 
@@ -70,7 +69,7 @@ class Verification(Attack):
 
     Args:
         backbone: "pixels" (images at 32 x 32), or an ImageNet network that is installed as a package: "mobilenet-v2"
-            or "efficientnet-lite0" (see the extractor `package`).
+            or "efficientnet-lite0" (see the extractor `package`), or "both" of them.
         size: Side in pixels of what such a network reads; it was trained at 224.
         reading: The reading of a release; "auto" takes that by which held-out people are told apart best.
         keys: Simulated keys to learn from; two more are held out.
@@ -94,7 +93,7 @@ class Verification(Attack):
         "paper": {"keys": 32, "steps": 10_000, "rows": 20_000},
     }
 
-    backbone: Literal["pixels", "mobilenet-v2", "efficientnet-lite0"] = "pixels"
+    backbone: Literal["pixels", "mobilenet-v2", "efficientnet-lite0", "both"] = "pixels"
     size: int = 224
     reading: Literal["auto", "rows", "places", "bags"] = "auto"
     keys: int = 8
@@ -105,7 +104,7 @@ class Verification(Attack):
     least: int = 60
 
     def __post_init__(self) -> None:
-        one_of(("pixels", *PACKAGES), backbone=self.backbone)
+        one_of(("pixels", *PACKAGES, "both"), backbone=self.backbone)
         one_of(("auto", *get_args(Way)), reading=self.reading)
         at_least(SMALLEST, size=self.size)
         at_least(2, keys=self.keys, batch=self.batch, rows=self.rows)
@@ -151,23 +150,29 @@ class Verification(Attack):
         ]
         return VerificationAttacker(chosen, told, tuple(curves))
 
+    @property
+    def _networks(self) -> tuple[str, ...]:
+        return {"pixels": (), "both": tuple(PACKAGES)}.get(self.backbone, (self.backbone,))
+
     def _hash(self) -> dict[str, str]:
-        return {} if self.backbone == "pixels" else {"weights": PACKAGES[self.backbone].sha256}
+        return {f"weights of {name}": PACKAGES[name].sha256 for name in self._networks}
 
     def _features(self) -> Describe:
         """Features of rows by themselves."""
-        if self.backbone == "pixels":
+        if not self._networks:
             return _pixels
-        network = PACKAGES[self.backbone].network(
-            side=self.size, batch=32, maps=True, instead=", or choose backbone=pixels"
-        )
+        networks = [
+            PACKAGES[name].network(side=self.size, batch=32, maps=True, instead=", or choose backbone=pixels")
+            for name in self._networks
+        ]
 
         def described(samples: torch.Tensor) -> Parts:
             if samples.ndim != 4:
-                raise NotApplicable(f"backbone={self.backbone} reads images, and these rows are vectors: "
-                                    "use backbone=pixels")  # fmt: skip
-            found = network.read(samples)
-            return found[:, :LAST], found[:, LAST:]
+                raise NotApplicable(
+                    f"backbone={self.backbone} reads images, and these rows are vectors: use backbone=pixels"
+                )
+            found = [network.read(samples) for network in networks]
+            return tuple(part for each in found for part in (each[:, :LAST], each[:, LAST:]))
 
         return described
 
@@ -337,7 +342,7 @@ def _pixels(samples: torch.Tensor) -> Parts:
 
 def _pool(attack: Verification, view: View, seed: int) -> Pool:
     candidates, device = view.candidates, view.candidates.samples.device
-    if profile_of(view.profile).same_image:
+    if not view.by_person:
         every = torch.arange(len(candidates), device=device)
         return Pool(candidates, every, True, False, "a candidate and the row released of it")
     public = _public(view)

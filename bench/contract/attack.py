@@ -11,7 +11,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.dataset import Dataset, Release
-from bench.contract.eve_profile import SAME_IMAGE, TwoReleases
+from bench.contract.eve_profile import SAME_IMAGE, OtherStudy, TwoReleases
 from bench.contract.learning_curve import LearningCurve
 from bench.contract.method import Scheme
 from bench.contract.plugin import NotApplicable, Plugin
@@ -52,6 +52,11 @@ class View:
     def relinks(self) -> bool:
         """True if the candidates are rows of an earlier release."""
         return self.profile == TwoReleases.name
+
+    @property
+    def by_person(self) -> bool:
+        """True if a correct pair is two images of one person."""
+        return self.profile.partition("[")[0] == OtherStudy.name
 
 
 class PairScores(ABC):

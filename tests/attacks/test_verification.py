@@ -163,6 +163,11 @@ def test_a_backbone_that_is_not_installed_says_what_to_install(monkeypatch: pyte
         replace(SMALL, backbone="mobilenet-v2").fit(view(Identity(), "other-study")[0], 1)
 
 
+def test_a_harder_cut_of_a_profile_is_that_profile() -> None:
+    seen = replace(view(Identity(), "other-study")[0], profile="other-study[same=view]")
+    assert str(SMALL.fit(seen, 1).notes()["pairs"]).startswith("two images of one public person")
+
+
 def test_bad_parameters_are_refused() -> None:
     for wrong in ({"backbone": "resnet"}, {"reading": "faces"}, {"keys": 1}, {"size": 8}, {"steps": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
