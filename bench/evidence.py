@@ -447,7 +447,7 @@ class Likeness:
         rebuilt: (K, n) float64, by key.
         mean: (n,) of the mean image of Eve's people.
         nearest: (n,) of the public image that is nearest to the raw image.
-        exchanged: (S,) mean over rows and keys with reconstructions exchanged between people.
+        exchanged: (S,) mean over rows of the first key with reconstructions exchanged between people; may be empty.
     """
 
     rebuilt: torch.Tensor
@@ -466,7 +466,8 @@ class ReconstructionEvidence:
         places: (K, n) float64 in [0, 1]: the share of other raw images that are farther from a reconstruction than its
             own, ties one half: the mean is a ReID AUC by row.
         first: (K, n) float64: the probability that its own raw image is the nearest, ties at random.
-        exchanged: (1 + S,) means of `places`, the true ones first, then with people exchanged.
+        exchanged: (1 + S,) means of `places` of exchangeable people, the true ones first, then with people exchanged;
+            empty if there are none.
         subjects: (n,) int64 or None.
         seed: For the bootstrap.
     """

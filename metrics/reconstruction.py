@@ -15,6 +15,7 @@ from bench.statistics.pair_statistics import one_sided
 from bench.types import Column, Metric, Replicates, Score
 
 DRAWS = 200
+UNKNOWN = "no p: too few people with equally many images to exchange"
 
 
 def _over_people(evidence: ReconstructionEvidence, figures: torch.Tensor, scale: Literal["plain", "share"]) -> Score:
@@ -67,6 +68,8 @@ class ReconstructionSSIM(Metric[ReconstructionEvidence]):
                 parts[f"{name} of {guess}"] = Score(float(figures.mean()), None, None, len(figures))
                 parts[f"{name} beyond {guess}"] = _over_people(evidence, part.rebuilt - figures, "plain")
         exchanged = main.exchanged - main.mean.mean()
+        if not len(exchanged):
+            return replace(score, parts=parts, note=f"{score.note}; {UNKNOWN}; MS-SSIM of {evidence.scales} scales")
         low, high = central(exchanged)
         note = f"{score.note}; MS-SSIM of {evidence.scales} scales"
         return replace(
@@ -101,8 +104,10 @@ class ReconstructionReID(Metric[ReconstructionEvidence]):
         """
         people = units_of(evidence.subjects, evidence.places.shape[1])
         score = never_certain(_over_people(evidence, evidence.places, "share"), people)
+        first = never_certain(_over_people(evidence, evidence.first, "share"), people)
+        parts = {"top-1": replace(first, null=1 / evidence.first.shape[1])}
+        if not len(evidence.exchanged):
+            return replace(score, null=0.5, parts=parts, note=f"{score.note}; {UNKNOWN}")
         low, high = central(evidence.exchanged[1:])
         p = one_sided(evidence.exchanged[1:], float(evidence.exchanged[0]), better="lower")
-        first = never_certain(_over_people(evidence, evidence.first, "share"), people)
-        first = replace(first, null=1 / evidence.first.shape[1])
-        return replace(score, null=0.5, null_low=low, null_high=high, p=p, sides=1, parts={"top-1": first})
+        return replace(score, null=0.5, null_low=low, null_high=high, p=p, sides=1, parts=parts)

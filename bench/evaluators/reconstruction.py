@@ -27,7 +27,7 @@ from bench.evidence import Likeness, ReconstructionEvidence
 from bench.nets import decoder
 from bench.nets.patches import cut, fitting_patch, fold
 from bench.pair_distances import pair_distances
-from bench.pairs.exchanged_areas import exchanged_people
+from bench.pairs.exchanged_areas import exchangeable, exchanged_people
 from bench.pictures.strips import SHOWN, draw, stands
 from bench.progress import stage
 from bench.randomness import Secret
@@ -153,6 +153,8 @@ def _learned(
             rebuild[f"ridge {ridge:g}, patches of {patch}"] = lambda rows, parts=parts, side=patch: fold(  # type: ignore[misc]
                 parts(cut(rows, side)), (c, h, w), side
             )
+    if seen.shape[1:] == raw.shape[1:]:
+        rebuild["the released row itself"] = lambda rows: rows
     errors = {name: _error(each, judged.samples, truth) for name, each in rebuild.items()}
     if seen.ndim != 4:
         return errors, rebuild, None
@@ -212,17 +214,19 @@ def _evidence(
 ) -> ReconstructionEvidence:  # fmt: skip
     n = len(raw)
     renamed = exchanged_people(subjects, n, sets=SETS, seed=seed).long()
+    counted = exchangeable(subjects, n).nonzero()[:, 0]
     likeness = {}
     for name, figure in {"SSIM": ssim, "MS-SSIM": ms_ssim, "PSNR": psnr}.items():
-        sets = [renamed[1 + number] for number in range(ALIKE_SETS)] if name == "SSIM" else []
+        sets = [renamed[1 + number] for number in range(ALIKE_SETS)] if name == "SSIM" and len(counted) else []
         # One key's exchanges stand for all: they have the same mean.
-        others = torch.tensor([float(figure(rebuilt[0], raw[rows]).mean()) for rows in sets], dtype=torch.float64)
+        others = torch.tensor(
+            [float(figure(rebuilt[0][counted], raw[rows[counted]]).mean()) for rows in sets], dtype=torch.float64
+        )
         likeness[name] = Likeness(
             torch.stack([figure(each, raw) for each in rebuilt]), figure(mean.expand_as(raw), raw),
             figure(nearest, raw), others,
         )  # fmt: skip
     places, first, means = [], [], torch.zeros(1 + SETS, dtype=torch.float64)
-    every = torch.arange(n)
     for each in rebuilt:
         distances = pair_distances(raw.flatten(1), each.flatten(1), 2)
         shares = torch.empty(n, n, dtype=torch.float64)
@@ -234,7 +238,15 @@ def _evidence(
         least = distances == distances.amin(dim=0)
         first.append(least.diagonal().double() / least.sum(dim=0))
         for start in range(0, 1 + SETS, 500):
-            means[start : start + 500] += shares[renamed[start : start + 500], every].mean(dim=1) / len(rebuilt)
+            means[start : start + 500] += shares[renamed[start : start + 500, counted], counted].mean(dim=1) / len(
+                rebuilt
+            )
     return ReconstructionEvidence(
-        likeness, scales(raw.shape[2], raw.shape[3]), torch.stack(places), torch.stack(first), means, subjects, seed
+        likeness,
+        scales(raw.shape[2], raw.shape[3]),
+        torch.stack(places),
+        torch.stack(first),
+        means if len(counted) else means[:0],
+        subjects,
+        seed,
     )
