@@ -54,7 +54,7 @@ def rate_refuted(evidence: AuditEvidence) -> bool:
     return (
         isinstance(family, SampledGaussian)
         and evidence.one_run
-        and evidence.coins == "include"
+        and evidence.coins == ("replace" if family.replaced else "include")
         and unexplained(
             family, calls.correct, calls.guesses, calls.trials, confidence=evidence.confidence, sides=calls.sides,
             runs=evidence.runs,

@@ -40,7 +40,7 @@ def family_of(claim: PrivacyClaim) -> Family:
     """Trade-off functions of mechanisms as claimed."""
     if claim.sampling_rate is None or claim.steps is None:
         return claim.family
-    return SampledGaussian(claim.sampling_rate, claim.steps)
+    return SampledGaussian(claim.sampling_rate, claim.steps, claim.neighbours == "replaced")
 
 
 def lower_bound(
@@ -157,7 +157,7 @@ def _family_bound(
         mu = largest(refuted, most=MOST_MU)
         return gaussian_epsilon(mu / steps, delta) if mu > 0 else -math.inf
     if steps != 1:
-        raise ValueError(f"coins include rows of a private training, one step apart, got {steps} steps")
+        raise ValueError(f"coins of a private training are one step apart, got {steps} steps")
     first = bisect.bisect_left(
         range(noises(family, delta)), True, key=lambda number: not refuted(noise_of(family, number))
     )

@@ -2,6 +2,9 @@
 
 A private training adds Gaussian noise to sums of clipped gradients of sampled rows. Every step is
 (1 - q) N(0, s^2) + q N(1, s^2) with a row, and N(0, s^2) without it, of the sampling rate q and the noise multiplier s.
+If neighbours replace a row, the other training's is (1 - q) N(0, s^2) + q N(-1, s^2). That pair dominates those of any
+two gradients: whatever the event, a half-line of the same chance under the first row's part has no more chance under
+the other two parts, by Neyman and Pearson's lemma.
 The loss of all steps is the sum of theirs, a convolution (Koskela, Jaelkoe and Honkela 2020). Losses rounded up to a
 grid are those of steps that are easier to tell apart, losses rounded down of harder ones (Meiser and Mohammadi 2018),
 so that both results are certain. Accountants of libraries give epsilon at one delta, and no trade-off function.
@@ -41,10 +44,12 @@ class SampledGaussian:
     Args:
         rate: Probability that a row is in a step, in [1e-6, 1].
         steps: Number of steps, 1 to `bench.contract.plugin.MOST_STEPS`.
+        replaced: True if another row takes the place of a row, False if the row is left out.
     """
 
     rate: float
     steps: int
+    replaced: bool = False
 
     def epsilon(self, noise: float, delta: float) -> float:
         """Epsilon at delta of this noise multiplier, or a little less."""
@@ -55,7 +60,7 @@ class SampledGaussian:
 
         Args:
             noise: The noise multiplier; 0 for the limit of ever less noise, which gives every sampled row away.
-            sides: "first" if only included rows are guessed, "second" if only omitted ones are.
+            sides: "first" if only included (or first) rows are guessed, "second" if only omitted (or second) ones are.
         """
         edges, slopes, offsets = _lines(self, noise, sides)
 
@@ -66,7 +71,7 @@ class SampledGaussian:
         return least
 
     def tails(self, noise: float) -> tuple[Numbers, Numbers]:
-        """Shares (g,) of losses above ascending points, with and without the row."""
+        """Shares (g,) of losses above ascending points, with the row and without or with another."""
         losses = _losses(self, noise)
         with_row, without = (np.cumsum(share[::-1])[::-1] for share in (losses.lower, losses.without))
         return np.minimum(with_row, 1.0), np.minimum(without, 1.0)
@@ -79,7 +84,7 @@ class Losses:
     Args:
         values: (g,) float64, ascending.
         upper, lower: (g,) float64, probabilities of trainings with the row, losses being rounded up, and down.
-        without: (g,) float64, the same of trainings without it, rounded down.
+        without: (g,) float64, the same of trainings without it or with the other row, rounded down.
     """
 
     values: Numbers
@@ -90,12 +95,14 @@ class Losses:
 
 @lru_cache(maxsize=4)
 def _losses(family: SampledGaussian, noise: float) -> Losses:
-    rate, steps = family.rate, family.steps
-    cuts = np.linspace(-REACH * noise, 1 + REACH * noise, 20_001)
-    ends, middle = _loss(cuts[[0, -1]], rate, noise), _loss((cuts[1:] + cuts[:-1]) / 2, rate, noise)
+    steps, least = family.steps, -1 if family.replaced else 0
+    # Rates and centres of the training with the row, and of the other.
+    here, there = (family.rate, 1), (family.rate if family.replaced else 0.0, least)
+    cuts = np.linspace(least - REACH * noise, 1 + REACH * noise, 20_001)
+    ends, middle = _loss(family, cuts[[0, -1]], noise), _loss(family, (cuts[1:] + cuts[:-1]) / 2, noise)
     ranges = []
-    for share in (rate, 0.0):
-        weights = np.diff(_below(cuts, share, noise))
+    for side in (here, there):
+        weights = np.diff(_below(cuts, *side, noise))
         mean = float((weights * middle).sum())
         spread = SPREADS * math.sqrt(steps * float((weights * (middle - mean) ** 2).sum()))
         ranges += [steps * mean - spread + min(ends[0], 0.0), steps * mean + spread + max(ends[1], 0.0)]
@@ -104,10 +111,10 @@ def _losses(family: SampledGaussian, noise: float) -> Losses:
     step = (high - low) / (size - 2 * steps - 4)  # rounding moves a sum by a place a step
     first = math.floor(ends[0] / step)
     edges = step * np.arange(first, math.ceil(ends[1] / step) + 1)
-    points, start, whole = _point(edges, rate, noise), math.floor(low / step) - steps, []
+    points, start, whole = _point(family, edges, noise), math.floor(low / step) - steps, []
     up, down = np.arange(len(edges)), np.maximum(np.arange(len(edges)) - 1, 0)
-    for share, places in ((rate, up), (rate, down), (0.0, down)):
-        mass = np.diff(_below(points, share, noise), prepend=0.0)
+    for side, places in ((here, up), (here, down), (there, down)):
+        mass = np.diff(_below(points, *side, noise), prepend=0.0)
         mass[-1] += 1 - mass.sum()
         folded = np.bincount(places % size, mass, minlength=size)
         composed = scipy.fft.irfft(scipy.fft.rfft(folded) ** steps, size)
@@ -115,23 +122,37 @@ def _losses(family: SampledGaussian, noise: float) -> Losses:
     return Losses(step * np.arange(start, start + size), *whole)
 
 
-def _loss(points: Numbers, rate: float, noise: float) -> Numbers:
+def _loss(family: SampledGaussian, points: Numbers, noise: float) -> Numbers:
     """Privacy losses of a step's sums."""
-    exponent = (2 * points - 1) / (2 * noise**2)
-    return np.logaddexp(math.log1p(-rate), math.log(rate) + exponent) if rate < 1 else exponent
+
+    def excess(exponent: Numbers) -> Numbers:
+        inside = math.log(family.rate) + exponent
+        return np.logaddexp(math.log1p(-family.rate), inside) if family.rate < 1 else inside
+
+    here, there = ((sign * 2 * points - 1) / (2 * noise**2) for sign in (1, -1))
+    return excess(here) - (excess(there) if family.replaced else 0.0)
 
 
-def _point(losses: Numbers, rate: float, noise: float) -> Numbers:
+def _point(family: SampledGaussian, losses: Numbers, noise: float) -> Numbers:
     """Sums with these losses; minus infinity if none has."""
+    rate = family.rate
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if family.replaced:
+            # y = e^(sum / s^2) solves b y^2 - (1 - q) (e^loss - 1) y - b e^loss = 0, with b = q e^(-1 / (2 s^2)).
+            sizes, part = np.abs(losses), math.log(rate) - 1 / (2 * noise**2)
+            outer = -(1 - rate) * np.expm1(-sizes)
+            root = np.log(outer + np.hypot(outer, 2 * np.exp(part - sizes / 2)))
+            size: Numbers = noise**2 * (sizes + root - math.log(2) - part)
+            return np.copysign(np.where(sizes > 0, size, 0.0), losses)
         # log((e^loss - 1 + q) / q); a loss far below 0 overflows, and no sum has it.
         shrunk = losses + np.log1p(-(1 - rate) * np.exp(-losses)) - math.log(rate)
     return np.where(np.isnan(shrunk), -np.inf, 0.5 + noise**2 * shrunk)
 
 
-def _below(points: Numbers, rate: float, noise: float) -> Numbers:
+def _below(points: Numbers, rate: float, centre: float, noise: float) -> Numbers:
     """Share of a step's sums below the points."""
-    shares: Numbers = (1 - rate) * scipy.special.ndtr(points / noise) + rate * scipy.special.ndtr((points - 1) / noise)
+    parts = scipy.special.ndtr(points / noise), scipy.special.ndtr((points - centre) / noise)
+    shares: Numbers = (1 - rate) * parts[0] + rate * parts[1]
     return shares
 
 

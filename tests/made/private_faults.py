@@ -41,7 +41,7 @@ class Restated(Scheme):
     def claim(self) -> PrivacyClaim | None:
         claim = self.scheme.claim()
         assert claim is not None
-        return replace(claim, neighbours="replaced", sampling_rate=None, steps=None)
+        return replace(claim, neighbours="replaced")
 
 
 def unclipped(

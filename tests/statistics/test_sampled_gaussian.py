@@ -20,7 +20,7 @@ from bench.types import PrivacyClaim
 from metrics.empirical_epsilon import EmpiricalEpsilon
 
 DELTA = 1e-5
-TRAINING, NOISE = SampledGaussian(0.25, 16), 1.5
+TRAINING, REPLACED, NOISE = SampledGaussian(0.25, 16), SampledGaussian(0.25, 16, replaced=True), 1.5
 
 
 @pytest.mark.parametrize(("steps", "noise"), [(1, 1.0), (4, 2.8), (16, 15.0)])
@@ -64,6 +64,41 @@ def test_no_test_of_a_training_has_fewer_wrong_guesses_and_the_best_has_hardly_m
         assert TRAINING.least_wrong(NOISE, "second")(level / 2) == pytest.approx(wrong, rel=0.1, abs=1e-4)
 
 
+@pytest.mark.parametrize(("steps", "noise"), [(1, 2.0), (4, 5.6)])
+def test_a_replaced_row_of_every_step_is_two_clips_apart(steps: int, noise: float) -> None:
+    exact = gaussian_epsilon(2 * math.sqrt(steps) / noise, DELTA)
+    found = SampledGaussian(1.0, steps, replaced=True).epsilon(noise, DELTA)
+    assert 0.98 * exact < found <= exact
+
+
+@pytest.mark.parametrize("cosine", [-1.0, 0.0, 0.9])
+def test_no_test_of_a_replaced_row_has_fewer_wrong_guesses_whatever_its_gradients(cosine: float) -> None:
+    random, count, steps = np.random.default_rng(0), 100_000, REPLACED.steps
+    rows = np.array([[1.0, 0.0], [cosine, math.sqrt(1 - cosine**2)]])
+
+    def losses(row: int) -> np.ndarray:
+        whole = np.zeros(count)
+        for _ in range(steps):
+            inside = random.random(count) < REPLACED.rate
+            sums = NOISE * random.standard_normal((count, 2)) + inside[:, None] * rows[row]
+            here, there = np.exp((2 * sums @ rows.T - 1) / (2 * NOISE**2)).T
+            whole += np.log1p(REPLACED.rate * (here - 1)) - np.log1p(REPLACED.rate * (there - 1))
+        return whole
+
+    first, second = losses(0), losses(1)
+    for level in (0.5, 0.1, 0.01):
+        wrong = (second > np.quantile(first, 1 - level)).mean() / 2
+        least = REPLACED.least_wrong(NOISE, "first")(level / 2)
+        assert least < 1.1 * wrong + 1e-4
+        if cosine == -1:  # the best pair
+            assert least == pytest.approx(wrong, rel=0.1, abs=1e-4)
+
+
+def test_replaced_rows_are_told_apart_more_easily_than_added_ones_and_less_than_by_two_steps() -> None:
+    added = TRAINING.epsilon(NOISE, DELTA)
+    assert added < REPLACED.epsilon(NOISE, DELTA) < 2 * TRAINING.epsilon(NOISE, 1e-8)
+
+
 def test_a_row_that_no_step_samples_leaves_no_trace() -> None:
     lost = (1 - TRAINING.rate) ** TRAINING.steps
     # Without noise, omitted rows are guessed wrongly as often as an included row is never sampled.
@@ -100,15 +135,17 @@ def test_guesses_of_runs_must_be_equal_and_of_a_known_family() -> None:
         one_run_bound(30, 30, 100, delta=DELTA, confidence=0.95, family=TRAINING, steps=2)
 
 
-def test_a_claim_states_rate_and_steps_of_a_private_training_together_and_of_added_rows() -> None:
+def test_a_claim_states_rate_and_steps_of_a_private_training_together() -> None:
     claim = PrivacyClaim("image", 1.0, DELTA, "none", "a test", neighbours="added", family="Gaussian")
     assert family_of(claim) == "Gaussian"
-    assert family_of(replace(claim, sampling_rate=0.25, steps=16)) == TRAINING
+    stated = replace(claim, sampling_rate=0.25, steps=16)
+    assert family_of(stated) == TRAINING
+    assert family_of(replace(stated, neighbours="replaced")) == REPLACED
     for wrong, message in (
         ({"steps": 16}, "belong together, got None and 16"),
         ({"sampling_rate": 0.0, "steps": 16}, "sampling_rate must be in"),
         ({"sampling_rate": 0.25, "steps": 10**9}, "steps must be in"),
-        ({"sampling_rate": 0.25, "steps": 16, "neighbours": "replaced"}, "got Gaussian and replaced"),
+        ({"sampling_rate": 0.25, "steps": 16, "family": "any"}, "need family Gaussian, got any"),
     ):
         with pytest.raises(ValueError, match=message):
             replace(claim, **wrong)  # type: ignore[arg-type]
