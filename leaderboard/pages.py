@@ -21,6 +21,7 @@ from leaderboard.board import missing, used
 from leaderboard.downloads import files, links
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn, hidden_columns
+from leaderboard.one_scale import scales
 from leaderboard.plots import PLANES, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, shipped
 from leaderboard.row_schema import BoardRow, field_data
@@ -330,14 +331,17 @@ def methods(edition: Edition) -> Iterator[Page]:
     for method, rows in by_method.items():
         parts = list(split(rows, MOST_LINES))
         names = [numbered(edition.methods[method], number) for number, _ in parts]
-        sources = sorted({record.method.source for row in rows for record in edition.row_of(row).records})
+        whole = [edition.row_of(row) for row in rows]
+        sources = sorted({record.method.source for row in whole for record in row.records})
+        scale = scales(whole)
         for number, some in parts:
             yield Page(
                 f"methods/{names[number - 1]}",
-                inputs("method", edition.described, len(parts), [edition.prints[row.id] for row in some]),
+                inputs("method", edition.described, len(parts), [edition.prints[row.id] for row in rows]),
                 drawn(
                     "method.html", **common(edition, "../"), method=method, sources=sources, lines=some, at=number,
                     pages=names, role=rows[0].reference, kinds=sorted({row.kind for row in rows} - {"unknown"}),
+                    scales=scale if number == 1 else [],
                 ),
             )  # fmt: skip
 

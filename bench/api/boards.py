@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from leaderboard.board import Row
     from leaderboard.comparison import Compared, Ranked
     from leaderboard.intake import Draws
+    from leaderboard.one_scale import Scale
     from leaderboard.published import Publication
     from leaderboard.quotation import Misquoted
     from leaderboard.reach import Step
@@ -97,6 +98,15 @@ def compare(
             raise UsageError(f"{methods[0]!r} and {methods[1]!r} are the same row: name two different ones")
         comparisons.append(Comparison(*where, first, second, compared(first, second, chosen, attack)))
     return comparisons
+
+
+def one_scale(results: Results, methods: Sequence[str]) -> list[Scale]:
+    """The methods' gains over a guess by threat, over all profiles of Eve."""
+    from leaderboard.board import rows
+    from leaderboard.one_scale import scales
+
+    board = rows(list(records_of(results)))
+    return scales([row for row in board if any(_fits(row, parse(name)) for name in methods)])
 
 
 def _check_names(

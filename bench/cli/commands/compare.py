@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Annotated
 
 from rich.table import Table
@@ -14,7 +15,13 @@ from bench.cli.terminal import to_stdout
 from bench.statistics.confidence_intervals import UNLIKELY
 from leaderboard.comparison import Compared, Ranked
 from leaderboard.entries import interval, number, short
+from leaderboard.one_scale import Bar, Scale
 
+WIDTH = 10
+GAINS = (
+    "What an attacker gains over the best guess without the release: 0 is that guess, 1 is certainty. Twice the area "
+    "under the ROC curve less 1; of likeness what is gained beyond the mean image."
+)
 RANKED = (
     "{} pairs of methods on the same people, key by key, corrected by Holm: all rank intervals hold together with 95 % "
     "confidence. That each method's strongest attack was chosen on the same data is not corrected for."
@@ -39,17 +46,49 @@ def compare(
     results: ResultsFolder = RESULTS,
 ) -> int:  # fmt: skip
     """Print a table a data set; 1 if nothing could be compared."""
-    comparisons = boards.compare(running.open_place(results).results, method, metric, attack)
+    place = running.open_place(results).results
+    comparisons = boards.compare(place, method, metric, attack)
     for comparison in comparisons:
         for ranks in comparison.ranks:
             to_stdout().print(_ranks(comparison, ranks))
             _print_left_out(ranks.left_out.items())
         if comparison.first is not None:
             _print_pair(comparison)
+    if method:
+        _print_scales(boards.one_scale(place, method))
     if all(comparison.empty for comparison in comparisons):
         print("nothing could be compared: no two of these have a figure in common on the same data, preset and seed")
         return 1
     return 0
+
+
+def _print_scales(scales: Sequence[Scale]) -> None:
+    """The methods side by side, a table for each data set."""
+    ordered = sorted(scales, key=_where)
+    for (dataset, preset, seed), group in groupby(ordered, key=_where):
+        table = Table(
+            title=f"Gains over a guess: {dataset}, preset {preset}, seed {seed}", title_justify="left", caption=GAINS,
+            caption_justify="left",
+        )  # fmt: skip
+        both = list(group)
+        table.add_column("threat")
+        for scale in both:
+            table.add_column(scale.method, overflow="fold")
+        for bars in zip(*(scale.bars for scale in both), strict=True):
+            table.add_row(bars[0].threat, *map(_gain, bars))
+        to_stdout().print(table)
+
+
+def _where(scale: Scale) -> tuple[str, str, int]:
+    return scale.dataset, scale.preset, scale.seed
+
+
+def _gain(bar: Bar) -> str:
+    if bar.value is None:
+        return bar.reason
+    drawn = "█" * round(WIDTH * min(1.0, max(0.0, bar.value)))
+    doubt = f"; {bar.reason}" if bar.reason else ""
+    return f"{drawn:{WIDTH}} {number(bar.value, 2)} ({interval(bar.low, bar.high, 2)}, {short(bar.by)}{doubt})"
 
 
 def _title(one: Comparison) -> str:
