@@ -337,10 +337,10 @@ class CopiedShare(Metric[CopyEvidence]):
         title="Copied",
         meaning="The share of private images that are nearer to a released row, beside images of other people, than 99 "
         "in a hundred held-out images: what the release shows of them, beyond what looks like them by itself.",
-        group="Membership: one release and a hold-out",
+        group="Other attack figures: weakest",
         digits=3,
         chance="0.01",
-        order=5,
+        order=38,
     )
     on_request: ClassVar[bool] = True
     for_features: ClassVar[bool] = True

@@ -49,7 +49,7 @@ def test_unlike_figures_stand_as_gains_over_a_guess() -> None:
     assert found["membership"].low == pytest.approx(0.16)
     assert found["membership"].high == pytest.approx(0.24)
     assert found["reconstruction"].reason == "not measured"
-    assert "controls" in found["identity, from another image"].reason
+    assert "promises did not run" in found["identity, from another image"].reason
 
 
 def test_likeness_is_gained_beyond_the_mean_image() -> None:
