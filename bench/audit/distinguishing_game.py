@@ -108,7 +108,7 @@ def audit(
     # The bounds of Gaussian mechanisms hold for coins that share a release, others with a delta do not.
     owner = Owner(scheme, secret, single=claim.delta > 0 and claim.family == "any", size=size)
     plays = _plays(owner, claim, public, trials)
-    if all(isinstance(play, RowPlay) and play.alone for play in plays[:1]):
+    if all(play.single for play in plays[:1]):
         trials = min(trials, ONE_BY_ONE)
     stage("choose a test")
     rule = choose(plays, claim, trials=trials)
@@ -215,7 +215,7 @@ def choose(plays: Sequence[Play], claim: PrivacyClaim, *, trials: int) -> Rule:
                 pooled = pooled.with_more(part.first, part.values, part.keys)
             tried.append(pooled)
     final: list[tuple[float, Tried]] = []
-    for number, game in enumerate(_finalists(tried, delta=claim.delta)):
+    for number, game in enumerate(_finalists(tried, delta=claim.delta, trials=trials)):
         wholes = _more(game, max(LEAST, trials // 2 // FINALISTS), f"try again {number}")
         if (events := next(filter(None, map(_events, wholes)), None)) is not None:
             return events
@@ -237,10 +237,16 @@ def _events(tried: Tried, least: int = SURE_EVENTS) -> Rule | None:
     return rule if calls.guesses >= least and calls.correct == calls.guesses else None
 
 
-def _finalists(tried: Sequence[Tried], *, delta: float) -> list[list[Tried]]:
+def _expected(tried: Tried, trials: int) -> float:
+    """Rare events expected when the game is counted."""
+    counted = min(trials, ONE_BY_ONE) if tried.entries[0].play.single else trials
+    return float(counted * np.count_nonzero(tried.values) / len(tried.values))
+
+
+def _finalists(tried: Sequence[Tried], *, delta: float, trials: int) -> list[list[Tried]]:
     """The best games, each with its best statistics."""
     rare = [item for item in tried if _events(item, least=1) is not None]
-    rare = sorted(rare, key=lambda item: -np.count_nonzero(item.values) / len(item.values))[:RARE]
+    rare = sorted(rare, key=lambda item: -_expected(item, trials))[:RARE]
     bold, cautious = (
         {id(item): item.best(delta=delta, confidence=confidence)[0] for item in tried}
         for confidence in (BOLD, CAUTIOUS)

@@ -79,6 +79,8 @@ class Play(ABC):
     """Releases to learn from, if more than usual."""
     size: int = 1
     """Rows or images under a key."""
+    single: bool = False
+    """True if every coin has a key of its own, so that `ONE_BY_ONE` coins are counted at most."""
 
     @abstractmethod
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
@@ -123,14 +125,14 @@ class RowPlay(Play):
         return f"{self.pair.name}, {self.layout}{', noise compared' if self.known else ''}"
 
     @property
-    def alone(self) -> bool:
+    def single(self) -> bool:  # type: ignore[override]
         """True if every coin has a key of its own."""
         return self.layout == "alone" or self.owner.single
 
     @property
     def size(self) -> int:  # type: ignore[override]
         """Coins under a key."""
-        if self.alone:
+        if self.single:
             return 1
         size = SIZES.get(self.layout, SET) if self.owner.size == SET else self.owner.size
         return size // 2 if self.layout == "beside its twin" and size > SET else size  # two rows a coin
@@ -142,7 +144,7 @@ class RowPlay(Play):
     def toss(self, count: int, purpose: str) -> Iterator[Tosses]:
         """`count` coins, or as many more as fill the last set."""
         size = self.size
-        first = self.owner.coins(min(count, ONE_BY_ONE) if self.alone else -(-count // size) * size, purpose)
+        first = self.owner.coins(min(count, ONE_BY_ONE) if self.single else -(-count // size) * size, purpose)
         yield from gathered(self._sets(first, size, purpose))
 
     def _sets(self, first: torch.Tensor, per: int, purpose: str) -> Iterator[Tosses]:

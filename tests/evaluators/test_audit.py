@@ -305,6 +305,17 @@ def test_a_mistake_that_leaves_the_noise_its_size_is_found(mistake: Mistake, uni
     assert bound(stated, audit(scheme, stated, public, trials=trials, secret=Secret.of_seed(0))) > 1.0
 
 
+@pytest.mark.parametrize("seed", [3, 7])
+def test_rare_raw_rows_are_counted_in_a_game_with_many_releases(seed: int) -> None:
+    # Alone, a row shows as often raw as in a set, but in a quarter of the releases.
+    public = Dataset("", torch.rand(40, 1, 8, 8, generator=generator(2)), None, None, (), False, True)
+    scheme = Leaky("raw row", "image").fit(public, 0)
+    stated = scheme.claim()
+    played = audit(scheme, stated, public, trials=4000, secret=Secret.of_seed(seed))
+    assert played.calls.trials > ONE_BY_ONE
+    assert bound(stated, played) > 1.0
+
+
 @pytest.mark.parametrize("unit", ["image", "pixel"])
 def test_the_same_mechanisms_without_a_mistake_keep_their_claim(unit: Unit) -> None:
     public = Dataset("", torch.rand(40, 1, 8, 8, generator=generator(2)), None, None, (), False, True)
