@@ -1,4 +1,4 @@
-"""One scale for unlike threats: the attacker's gain over the best guess without the release.
+"""One scale for unlike threats: gains over a guess without the release.
 
 A figure f, the best guess g without the release, and the perfect figure p give (f - g) / (p - g): 0 for what anyone
 could have guessed, 1 for certainty. Areas under a ROC curve have g = .5 and p = 1; that is twice the area less 1, the
@@ -88,7 +88,7 @@ class Scale:
 
 
 def scales(rows: Sequence[Row]) -> list[Scale]:
-    """A scale for each method, data set, preset and seed with two figures or more."""
+    """A scale for each row with two figures, over profiles of Eve."""
     groups: dict[tuple[str, str, str, int], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.label, base_name(row), row.preset, row.seed), []).append(row)

@@ -101,7 +101,7 @@ def compare(
 
 
 def one_scale(results: Results, methods: Sequence[str]) -> list[Scale]:
-    """The methods' gains over a guess by threat, over all profiles of Eve."""
+    """The methods' gains over a guess, by threat."""
     from leaderboard.board import rows
     from leaderboard.one_scale import scales
 
