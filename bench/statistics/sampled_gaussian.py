@@ -71,7 +71,7 @@ class SampledGaussian:
         return least
 
     def tails(self, noise: float) -> tuple[Numbers, Numbers]:
-        """Shares (g,) of losses above ascending points, with the row and without or with another."""
+        """Shares (g,) of losses above ascending points, both ways."""
         losses = _losses(self, noise)
         with_row, without = (np.cumsum(share[::-1])[::-1] for share in (losses.lower, losses.without))
         return np.minimum(with_row, 1.0), np.minimum(without, 1.0)
