@@ -447,7 +447,8 @@ class Likeness:
         rebuilt: (K, n) float64, by key.
         mean: (n,) of the mean image of Eve's people.
         nearest: (n,) of the public image that is nearest to the raw image.
-        exchanged: (S,) mean over rows of the first key with reconstructions exchanged between people; may be empty.
+        exchanged: (1 + S,) means over exchangeable rows of the first key, the true one first, then with people
+            exchanged; may be empty.
     """
 
     rebuilt: torch.Tensor

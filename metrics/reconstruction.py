@@ -56,8 +56,8 @@ class ReconstructionSSIM(Metric[ReconstructionEvidence]):
         """Mean gain in SSIM over the mean image.
 
         Parts: SSIM, MS-SSIM and PSNR (dB) of reconstructions, of the mean image and of the nearest public image, and
-        the gains over both. The interval is over people and keys. Null: people with equally many rows exchange their
-        reconstructions, under one key, 99 times.
+        the gains over both. The interval is over people and keys. Null and p: people with equally many rows exchange
+        their reconstructions, under the first key, 99 times. The null is the figure moved by what that changes.
         """
         main = evidence.likeness["SSIM"]
         score = _over_people(evidence, main.rebuilt - main.mean, "plain")
@@ -67,14 +67,15 @@ class ReconstructionSSIM(Metric[ReconstructionEvidence]):
             for guess, figures in (("the mean image", part.mean), ("the nearest public image", part.nearest)):
                 parts[f"{name} of {guess}"] = Score(float(figures.mean()), None, None, len(figures))
                 parts[f"{name} beyond {guess}"] = _over_people(evidence, part.rebuilt - figures, "plain")
-        exchanged = main.exchanged - main.mean.mean()
-        if not len(exchanged):
+        if not len(main.exchanged):
             return replace(score, parts=parts, note=f"{score.note}; {UNKNOWN}; MS-SSIM of {evidence.scales} scales")
-        low, high = central(exchanged)
+        true, others = float(main.exchanged[0]), main.exchanged[1:]
+        moved = score.value + others - true
+        low, high = central(moved)
         note = f"{score.note}; MS-SSIM of {evidence.scales} scales"
         return replace(
-            score, null=float(exchanged.mean()), null_low=low, null_high=high,
-            p=one_sided(exchanged, score.value, better="lower"), sides=1, parts=parts, note=note,
+            score, null=float(moved.mean()), null_low=low, null_high=high,
+            p=one_sided(others, true, better="lower"), sides=1, parts=parts, note=note,
         )  # fmt: skip
 
 

@@ -217,8 +217,8 @@ def _evidence(
     counted = exchangeable(subjects, n).nonzero()[:, 0]
     likeness = {}
     for name, figure in {"SSIM": ssim, "MS-SSIM": ms_ssim, "PSNR": psnr}.items():
-        sets = [renamed[1 + number] for number in range(ALIKE_SETS)] if name == "SSIM" and len(counted) else []
-        # One key's exchanges stand for all: they have the same mean.
+        # Of one key alone: unrelated rebuilt images of two keys need not be equally like raw ones.
+        sets = renamed[: 1 + ALIKE_SETS] if name == "SSIM" and len(counted) else []
         others = torch.tensor(
             [float(figure(rebuilt[0][counted], raw[rows[counted]]).mean()) for rows in sets], dtype=torch.float64
         )

@@ -74,6 +74,32 @@ def test_people_who_cannot_be_exchanged_do_not_move_the_null() -> None:
     assert "no p: too few people" in few.note
 
 
+def test_the_mean_image_gains_nothing_whoever_can_be_exchanged() -> None:
+    person = torch.cat((torch.arange(20), *(torch.full((k,), 20 + k) for k in (2, 3, 4, 5, 6))))
+    for seed in range(4):
+        raw = images(40, seed).samples
+        mean = raw.mean(dim=0)
+        score = ReconstructionSSIM()(_evidence(raw, [mean.expand_as(raw)], mean, raw.flip(0), person, seed))
+        assert score.value == 0
+        assert score.p == 1
+        assert score.null == pytest.approx(0)
+
+
+def test_unrelated_images_are_chance_though_keys_differ() -> None:
+    p = []
+    for seed in range(6):
+        raw = images(40, seed).samples
+        mean = raw.mean(dim=0)
+        near, far = (
+            0.9 * mean + 0.1 * images(40, 50 + seed).samples,
+            torch.rand(raw.shape, generator=torch.Generator().manual_seed(seed)),
+        )
+        score = ReconstructionSSIM()(_evidence(raw, [far, near], mean, raw.flip(0), None, seed))
+        assert score.p is not None
+        p.append(score.p)
+    assert min(p) > 0.01
+
+
 def test_the_mean_image_names_nobody(tmp_path: Path) -> None:
     _, evidence = measured(bench_of(tmp_path, Dauntless(patch_size=8)))
     named = ReconstructionReID()(evidence)
