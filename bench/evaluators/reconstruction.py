@@ -218,7 +218,7 @@ def _evidence(
     likeness = {}
     for name, figure in {"SSIM": ssim, "MS-SSIM": ms_ssim, "PSNR": psnr}.items():
         # Of one key alone: unrelated rebuilt images of two keys need not be equally like raw ones.
-        sets = renamed[: 1 + ALIKE_SETS] if name == "SSIM" and len(counted) else []
+        sets = renamed[: 1 + ALIKE_SETS if name == "SSIM" and len(counted) else 0]
         others = torch.tensor(
             [float(figure(rebuilt[0][counted], raw[rows[counted]]).mean()) for rows in sets], dtype=torch.float64
         )
