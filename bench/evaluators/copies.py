@@ -6,14 +6,15 @@ the same kind that the release was not made from show how often the second happe
 Chaudhuri and Dasgupta 2020, "A non-parametric test to detect data-copying in generative models".
 
 It needs one release, the rows that it was made from and rows of other people: no scheme, no second training, no links.
-A row's score is the log distance to the nearest control row of its class less that to the nearest released one, so that
-"the distribution is like that" gives private and held-out rows the same scores.
+A row's score is the log distance to the nearest control row less that to the nearest released one, so that "the
+distribution is like that" gives private and held-out rows the same scores. Labels are not read: a copy under another
+label, or under a withheld one, is a copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import torch
@@ -23,7 +24,7 @@ from bench.evidence import CopyEvidence
 from bench.pictures.strips import SHOWN, draw
 from bench.rows.row_sets import joined
 from bench.seeds import generator
-from bench.statistics.nearest_rows import nearest_in_class
+from bench.statistics.nearest_rows import nearest
 from bench.types import Evaluator, Measurement, NotApplicable, Picture
 from bench.workbench.workbench import Workbench
 
@@ -41,7 +42,7 @@ class Copies(Evaluator[Workbench]):
 
     def measure(self, bench: Workbench) -> Measurement:
         """Distances of private and test rows to the first release."""
-        private = bench.private if bench.natural is None else replace(bench.private, labels=bench.natural)
+        private, control = bench.private, bench.control
         rows, released = joined(private, bench.test), bench.sealed(bench.scheme(), 0).release
         shape = tuple(rows.samples.shape[1:])
         if released.samples.shape[1:] != shape:
@@ -49,12 +50,8 @@ class Copies(Evaluator[Workbench]):
                 f"copies are sought among rows of shape {shape}, and {bench.method.name} releases rows of shape "
                 f"{tuple(released.samples.shape[1:])}"
             )
-        labels = released.labels
-        if labels is not None:
-            labels = bench.key(bench.scheme(), 0).decode(labels)
-        vectors, control = rows.samples.flatten(1), bench.control
-        theirs = nearest_in_class(vectors, released.samples.flatten(1), rows.labels, labels)
-        known = nearest_in_class(vectors, control.samples.flatten(1), rows.labels, control.labels)
+        vectors = rows.samples.flatten(1)
+        theirs, known = (nearest(vectors, others.samples.flatten(1)) for others in (released, control))
         scores = _log(known) - _log(theirs)
         inside = torch.arange(len(rows)) < len(private)
         subjects = None if rows.subjects is None else rows.subjects.cpu()
@@ -62,7 +59,7 @@ class Copies(Evaluator[Workbench]):
         details: dict[str, JsonValue] = {
             "private rows": len(private),
             "held-out rows": len(bench.test),
-            "control rows": len(bench.control),
+            "control rows": len(control),
             "released rows": len(released),
         }
         evidence = CopyEvidence([scores], [inside], subjects, *seeds)

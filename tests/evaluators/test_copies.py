@@ -36,6 +36,18 @@ def test_identity_copies_everything(tmp_path: Path) -> None:
     assert p < 1e-6
 
 
+def test_copies_are_found_under_withheld_and_wrong_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = opened(tmp_path, "identity", "synth-cxr")
+    sealed = bench.sealed(bench.scheme(), 0)
+    labels = sealed.release.labels
+    assert labels is not None
+    assert labels.isnan().any()
+    assert score(bench)[0] == 1.0
+    wrong = replace(sealed, release=replace(sealed.release, labels=labels.roll(1, dims=0)))
+    monkeypatch.setattr(Workbench, "sealed", lambda *_: wrong)
+    assert score(bench)[0] == 1.0
+
+
 def test_a_release_of_nothing_copies_nothing(tmp_path: Path) -> None:
     assert score(opened(tmp_path, "hidden-control"))[1] > 0.01
     assert score(opened(tmp_path, "constant"))[1] > 0.01
