@@ -141,15 +141,14 @@ def _learned(
     rebuild: dict[str, Rebuild] = {MEAN: lambda rows: mean.expand(len(rows), *mean.shape[1:])}
     c, h, w = raw.shape[1:]
     patch = fitting_patch(raw.shape[2], raw.shape[3])
-    for ridge in RIDGES:
-        whole = _Linear.of(seen.flatten(1)[:, None], raw.flatten(1)[:, None], ridge)
+    for ridge, whole in zip(RIDGES, _Linear.of(seen.flatten(1)[:, None], raw.flatten(1)[:, None], RIDGES), strict=True):
         rebuild[f"ridge {ridge:g}, whole rows"] = (
             lambda rows, whole=whole: (  # type: ignore[misc]
                 whole(rows.flatten(1)[:, None])[:, 0].reshape(len(rows), *raw.shape[1:])
             )
         )
-        if patch is not None and seen.shape[1:] == raw.shape[1:]:
-            parts = _Linear.of(cut(seen, patch), cut(raw, patch), ridge)
+    if patch is not None and seen.shape[1:] == raw.shape[1:]:
+        for ridge, parts in zip(RIDGES, _Linear.of(cut(seen, patch), cut(raw, patch), RIDGES), strict=True):
             rebuild[f"ridge {ridge:g}, patches of {patch}"] = lambda rows, parts=parts, side=patch: fold(  # type: ignore[misc]
                 parts(cut(rows, side)), (c, h, w), side
             )
@@ -175,28 +174,37 @@ def _learned(
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """Ridge regressions by location: means (1, t, d), weights (t, d, q)."""
+    """Ridge regressions by location, of means (1, t, d) and (1, t, q).
+
+    With fewer rows m than columns d, weights (t, m, q) are of the rows `basis` (t, m, d); else they are (t, d, q).
+    """
 
     inputs: torch.Tensor
     outputs: torch.Tensor
+    basis: torch.Tensor | None
     weights: torch.Tensor
 
     @classmethod
-    def of(cls, seen: torch.Tensor, raw: torch.Tensor, ridge: float) -> _Linear:
-        """From rows (m, t, d) to rows (m, t, q)."""
+    def of(cls, seen: torch.Tensor, raw: torch.Tensor, ridges: Sequence[float]) -> list[_Linear]:
+        """From rows (m, t, d) to rows (m, t, q), by ridge."""
         means = seen.double().mean(dim=0, keepdim=True), raw.double().mean(dim=0, keepdim=True)
         x, y = ((each.double() - mean).transpose(0, 1) for each, mean in zip((seen, raw), means, strict=True))
         m, d = x.shape[1:]
-        gram = x @ x.mT if m <= d else x.mT @ x
+        wide = m <= d  # a matrix (d, q) of images of 224 pixels a side takes 20 GB
+        gram, target = (x @ x.mT, y) if wide else (x.mT @ x, x.mT @ y)
         size = x.square().sum(dim=(1, 2)).clamp_min(1e-30) / m
-        gram.diagonal(dim1=1, dim2=2).add_((ridge * size)[:, None])
-        weights = x.mT @ torch.linalg.solve(gram, y) if m <= d else torch.linalg.solve(gram, x.mT @ y)
-        return cls(means[0], means[1], weights)
+        found = []
+        for ridge in ridges:
+            held = gram.clone()
+            held.diagonal(dim1=1, dim2=2).add_((ridge * size)[:, None])
+            found.append(cls(*means, x if wide else None, torch.linalg.solve(held, target)))
+        return found
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """Rows (n, t, q) float32 of rows (n, t, d)."""
         centred = (rows.double() - self.inputs).transpose(0, 1)
-        return ((centred @ self.weights).transpose(0, 1) + self.outputs).float()
+        known = centred if self.basis is None else centred @ self.basis.mT
+        return ((known @ self.weights).transpose(0, 1) + self.outputs).float()
 
 
 def _rebuilt(rebuild: Rebuild, rows: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch
 from made.cells import laid_out, opened
 
 from bench.contract.preset import PRESETS
-from bench.evaluators.reconstruction import MEAN, Reconstruction, _evidence
+from bench.evaluators.reconstruction import MEAN, Reconstruction, _evidence, _Linear
 from bench.evidence import ReconstructionEvidence
 from bench.types import Dataset, Method, NotApplicable
 from bench.workbench.workbench import Workbench
@@ -118,6 +118,19 @@ def test_all_ways_and_the_mean_image_stand_in_the_record(tmp_path: Path) -> None
     assert {MEAN, "ridge 0.1, whole rows", "ridge 0.1, patches of 8", "decoder, 4 steps"} <= set(errors)
     assert isinstance(details["learning"], list)
     assert len(details["learning"]) == 1
+
+
+@pytest.mark.parametrize("d", [6, 90])
+def test_ridge_is_the_textbook_one_and_holds_no_square_of_a_wide_row(d: int) -> None:
+    random = torch.Generator().manual_seed(3)
+    seen, raw = (torch.rand(30, 2, columns, generator=random) for columns in (d, d + 1))
+    for ridge, found in zip((0.1, 10.0), _Linear.of(seen, raw, (0.1, 10.0)), strict=True):
+        for place in range(2):
+            x, y = (each[:, place].double() - each[:, place].double().mean(dim=0) for each in (seen, raw))
+            held = x.T @ x + ridge * x.square().sum() / 30 * torch.eye(d)
+            wanted = x @ torch.linalg.solve(held, x.T @ y) + raw[:, place].double().mean(dim=0)
+            torch.testing.assert_close(found(seen)[:, place].double(), wanted, atol=1e-5, rtol=0)
+        assert found.weights.shape[1] == min(30, d)
 
 
 def test_a_picture_shows_raw_released_rebuilt_and_nearest(tmp_path: Path) -> None:
