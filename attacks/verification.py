@@ -54,6 +54,8 @@ from bench.validation import at_least, one_of, positive
 
 FEWEST = 20
 """People with several images that pairs of two images are learned from."""
+MOST_IMAGES = 8
+"""Of one public person: a few people with hundreds of images teach nothing about others."""
 LOCATIONS = 16
 PIXELS = 32  # side at which images are compared by their pixels
 SHIFT, BRIGHTNESS = 0.05, 0.15
@@ -73,7 +75,7 @@ class Verification(Attack):
         size: Side in pixels of what such a network reads; it was trained at 224.
         reading: The reading of a release; "auto" takes that by which held-out people are told apart best.
         keys: Simulated keys to learn from; two more are held out.
-        rows: Public rows at most, people with several images first.
+        rows: Public rows at most, people with several images first; eight of one person at most.
         steps: Steps at most of each training.
         batch: Raw rows a step.
         learning_rate: Adam's.
@@ -352,13 +354,15 @@ def _pool(attack: Verification, view: View, seed: int) -> Pool:
     several = len(torch.unique(people[images > 1])) if known else 0
     if several >= FEWEST:
         order = torch.randperm(len(public), generator=generator(derive(seed, "pool")))
+        order = order[_place_among_own(people[order]) < MOST_IMAGES]
         order = order[(images[order] == 1).long().argsort(stable=True)]  # of one image: they are only other people
         rank = torch.full((int(people.max()) + 1,), len(order)).scatter_reduce(
             0, people[order], torch.arange(len(order)), "amin"
         )
         chosen = order[rank[people[order]].argsort(stable=True)][: attack.rows].to(device)
         told = f"two images of one public person: {several} people with several images in {public.name}"
-        return Pool(public.nameless().take(chosen), people.to(device)[chosen], False, False, told)
+        shown = torch.unique(people.to(device)[chosen], return_inverse=True)[1]
+        return Pool(public.nameless().take(chosen), shown, False, False, told)
     why = f"public rows show {several} people with several images, fewer than {FEWEST}"
     if not known:
         why = "public rows do not say who is who" if len(public) else "there are no public rows"
@@ -369,6 +373,15 @@ def _pool(attack: Verification, view: View, seed: int) -> Pool:
         )
     every = torch.arange(len(candidates), device=device)
     return Pool(candidates, every, False, True, f"an image and its augmented copy, for {why}")
+
+
+def _place_among_own(people: torch.Tensor) -> torch.Tensor:
+    """(n,) int64: how many earlier rows are of the same person."""
+    order = people.argsort(stable=True)
+    counts = torch.bincount(people)
+    place = torch.empty_like(people)
+    place[order] = torch.arange(len(people)) - (counts.cumsum(0) - counts)[people[order]]
+    return place
 
 
 def _public(view: View) -> Dataset:

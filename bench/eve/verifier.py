@@ -129,10 +129,16 @@ class Trained:
 
 
 def held_out_people(people: torch.Tensor, seed: int) -> torch.Tensor:
-    """(n,) bool: the rows of one in `SHARE` people."""
-    count = int(people.max()) + 1
-    held = torch.zeros(count, dtype=torch.bool)
-    held[torch.randperm(count, generator=generator(seed))[: max(1, count // SHARE)]] = True
+    """(n,) bool: the rows of one in `SHARE` people.
+
+    As many of those with several rows as of those with one, for without the former there is no pair to judge by.
+    """
+    sizes = torch.bincount(people.cpu())
+    order = torch.randperm(len(sizes), generator=generator(seed))
+    held = torch.zeros(len(sizes), dtype=torch.bool)
+    for group in (sizes > 1, sizes == 1):
+        members = order[group[order]]
+        held[members[: max(1, len(members) // SHARE)]] = True
     return held[people.cpu()].to(people.device)
 
 

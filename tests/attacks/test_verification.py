@@ -69,6 +69,21 @@ def test_people_and_images_are_found(method: Method, profile: str, least: float)
     assert played(method, profile)[0] > least
 
 
+def test_a_person_with_hundreds_of_images_does_not_crowd_out_the_others() -> None:
+    few = films(24, 2, 1)
+    crowd = films(1, 300, 4)
+    samples, person = (
+        torch.cat((crowd.samples, few.samples)),
+        torch.cat((torch.full((300,), 900), torch.arange(48) // 2)),
+    )
+    public = replace(few, samples=samples, subjects=person)
+    seen, _ = view(Identity(), "other-study", public)
+    attacker = SMALL.fit(seen, 1)
+    chance = attacker.notes()["held-out loss at chance"]
+    assert isinstance(chance, float)
+    assert chance > 1.5  # several people are told apart: with one, there is nothing to learn, and this is 0
+
+
 @pytest.mark.parametrize("profile", ["other-study", "same-image"])
 def test_hidden_rows_are_at_chance(profile: str) -> None:
     assert abs(played(HiddenControl(), profile)[0] - 0.5) < 0.08  # 3 keys of 40 rows: a deviation of .027

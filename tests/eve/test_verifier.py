@@ -31,6 +31,14 @@ def test_a_person_is_held_out_whole() -> None:
     assert torch.equal(held.view(10, 4).any(dim=1), held.view(10, 4).all(dim=1))
 
 
+def test_people_with_several_rows_are_held_out_among_many_with_one() -> None:
+    people = torch.cat((torch.arange(4).repeat_interleave(2), torch.arange(4, 400)))
+    for seed in range(20):
+        held = held_out_people(people, seed)
+        assert int(held[:8].sum()) == 2
+        assert int(held[8:].sum()) == 99
+
+
 def test_learning_finds_the_axes_that_people_share() -> None:
     random = torch.Generator().manual_seed(1)
     people = torch.arange(80).repeat_interleave(3)
