@@ -67,7 +67,7 @@ class Membership(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Fit the attack on Eve's view; score candidates for every key."""
         attack, profile = self.attack, bench.eve
-        if not profile.images and not profile.relinks:
+        if not profile.images:
             raise NotApplicable(f"membership asks of images that Eve holds, and under {profile} she holds none")
         scheme = bench.scheme()
         candidates, attributes = pooled(bench)

@@ -334,6 +334,8 @@ def test_two_releases_are_under_two_keys_and_no_raw_image_is_shown(folder: Path,
     bench = films(folder, "two-releases", "dauntless")
     with pytest.raises(NotApplicable, match="under two-releases Eve has none"):
         Reidentification(watching_without_relinks()).measure(bench)
+    with pytest.raises(NotApplicable, match="under two-releases she holds none"):
+        Membership(DCR()).measure(bench)
     Reidentification(watching).measure(bench)
     assert len(Watching.seen) == bench.preset.keys
     earlier = [view.candidates.samples for view, _, _, _ in Watching.seen]
