@@ -473,6 +473,8 @@ def detector(bench: Workbench, inputs: Inputs, make: Callable[[], Artefact]) -> 
     """
     found = fit_inputs(bench.cell, bench.record, apart=bench.apart)
     data = {name: value for name, value in found.items() if not name.startswith("method")}
+    if not bench.eve.everyone:  # the private rows are those that the profile leaves to the owner
+        data["profile"] = str(bench.eve)
     return bench.store.ensure("detectors", {**data, **inputs}, make)
 
 

@@ -48,6 +48,18 @@ def measured(bench: Workbench) -> AttributeEvidence:
     return found
 
 
+def test_scores_of_raw_rows_are_not_those_of_another_profiles_rows(tmp_path: Path) -> None:
+    whole = bench_of(tmp_path, Identity())
+    measured(whole)
+    some = torch.arange(15, 90)
+    cell = replace(whole.cell, choice=replace(whole.cell.choice, eve="superset"))
+    attributes = {**whole.attributes, "private": whole.attributes["private"].take(some)}
+    part = measured(replace(whole, cell=cell, private=whole.private.take(some), attributes=attributes))
+    for name, of in part.original.items():
+        assert len(of.scores[0]) == len(of.labels) == 75
+        assert torch.equal(of.scores[0], part.released[name].scores[0])
+
+
 def test_identity_reads_exactly_what_raw_rows_read(tmp_path: Path) -> None:
     evidence = measured(bench_of(tmp_path, Identity()))
     for name, part in evidence.released.items():
