@@ -124,7 +124,7 @@ def outdone(ratios: torch.Tensor, outsiders: torch.Tensor) -> torch.Tensor:
     Candidates with one share are ordered by their ratios, closer together than any two shares.
 
     >>> outdone(torch.tensor([0.0, 2.0, 3.0]), torch.tensor([1.0, 1.5])).tolist()
-    [0.0, 1.0833333333333333, 1.1666666666666665]
+    [0.0, 1.125, 1.25]
     """
     ordered = outsiders.contiguous().sort().values
     below = torch.searchsorted(ordered, ratios.contiguous(), right=True).double()

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import torch
 
@@ -34,7 +34,8 @@ from bench.eve.gram_matching import Look
 from bench.eve.outliers import tamed
 from bench.eve.own_releases import true_links
 from bench.eve.patch_moments import Reading, moments, usual_layout
-from bench.eve.verifier import Axes, Course, Heads, Pairs, Parts, Trained, principal_axes, train_heads
+from bench.eve.verifier import Axes, Course, Pairs, Parts, Trained, principal_axes, train_heads
+from bench.nets import linear_heads
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
@@ -62,7 +63,7 @@ SHIFT, BRIGHTNESS = 0.05, 0.15
 VIEWS = 3
 HELD_KEYS = 2
 Way = Literal["rows", "places", "bags"]
-Describe = Callable[[torch.Tensor], Parts]
+Describe: TypeAlias = "Callable[[torch.Tensor], Parts]"
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Verification(Attack):
         for number, (released, made_of) in enumerate(simulated):
             shown.append(Pairs(raw[0], axes(features(tamed(released))), made_of))
             report("verification, simulated key", number + 1, len(simulated))
-        start, trained = Heads(raw[0].shape[1], tied=True).to(device), list[Trained]()
+        start, trained = linear_heads.Heads(raw[0].shape[1], tied=True).to(device), list[Trained]()
         if not pool.same or pool.copies:
             own, every = pool.copies, torch.arange(len(samples), device=device)
             plain = [Pairs(raw[0], each, every) for each in (raw[1:] if own else raw)]
@@ -233,13 +234,22 @@ class Verification(Attack):
             others = tuple((whole - mine) / (many - 1) for whole, mine in zip(total, own, strict=True))
             shown.append(Pairs(axes(others), axes(parts), made_of))
         trained = self._train(
-            Heads(shown[0].raw.shape[1], tied=False).to(device), shown[:-HELD_KEYS], shown[-HELD_KEYS:], pool,
+            linear_heads.Heads(shown[0].raw.shape[1], tied=False).to(device),
+            shown[:-HELD_KEYS], shown[-HELD_KEYS:], pool,
             derive(seed, "keys"), "rows released under own keys", own=pool.same or pool.copies,
         )  # fmt: skip
         return Reader(way, describe, axes, axes(expected), (trained,))
 
     def _train(
-        self, start: Heads, keys: list[Pairs], held: list[Pairs], pool: Pool, seed: int, part: str, *, own: bool
+        self,
+        start: linear_heads.Heads,
+        keys: list[Pairs],
+        held: list[Pairs],
+        pool: Pool,
+        seed: int,
+        part: str,
+        *,
+        own: bool,
     ) -> Trained:
         course = Course(self.steps, self.least, self.batch, self.learning_rate)
         return train_heads(start, keys, held, pool.people, own=own, course=course, seed=seed, part=part)

@@ -19,36 +19,13 @@ import torch
 from bench.backbones.image_network import IMAGENET, ImageNetwork, file_sha256
 from bench.backbones.weights import UNREAD, load_checked, read_checkpoint
 from bench.contract.source import DataError
+from bench.nets import stages
 from bench.nets.training import seeded
 
 SMALLEST = 32
 """Least side of an input in pixels: the networks halve it five times."""
-PLACES = 7
-"""Areas of a middle stage along each side."""
 LAST = 1280
 """Numbers of the last features of each network."""
-
-
-class Stages(torch.nn.Module):
-    """Stages in turn: means of the last maps, and of middle areas.
-
-    Args:
-        stages: Each reads the maps of the one before it.
-        middle: Number of the stage whose areas count too; None for none.
-    """
-
-    def __init__(self, stages: Sequence[torch.nn.Module], middle: int | None) -> None:
-        super().__init__()
-        self.stages, self.middle = torch.nn.ModuleList(stages), middle
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images to means (n, d), those of middle areas behind them."""
-        found, areas = images, []
-        for number, stage in enumerate(self.stages):
-            found = stage(found)
-            if number == self.middle:
-                areas = [torch.nn.functional.adaptive_avg_pool2d(found, PLACES).flatten(1)]
-        return torch.cat((found.mean(dim=(2, 3)), *areas), dim=1)
 
 
 @dataclass(frozen=True)
@@ -107,7 +84,7 @@ class Package:
             side: Of its input in pixels.
             batch: Images at a time.
             instead: As for `located`.
-            maps: Behind the means of the last features come those of `PLACES` squared areas of the middle stage.
+            maps: Behind the means of the last features come those of `stages.PLACES` squared areas of the middle stage.
 
         Raises:
             DataError: As `located`; or other weights.
@@ -117,7 +94,7 @@ class Package:
             network = self.make()
         tensors = read_checkpoint(path)
         load_checked(network, self._renamed(tensors, network) if self.in_order else tensors, heads=(), what=path.name)
-        body = Stages(self.stages(network), self.middle if maps else None).eval().requires_grad_(False)
+        body = stages.Stages(self.stages(network), self.middle if maps else None).eval().requires_grad_(False)
         told = {"package": self.install, "licence": self.licence}
         return ImageNetwork("package", body, 3, (side, side), *self.normal, batch, told=told)
 

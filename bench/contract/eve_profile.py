@@ -32,6 +32,7 @@ class Profile:
     """
 
     name: ClassVar[str] = "unknown"
+    words: ClassVar[str] = "images that this version does not know"
     same_image: ClassVar[bool] = False
     everyone: ClassVar[bool] = False
     images: ClassVar[bool] = True
@@ -41,7 +42,7 @@ class Profile:
     @property
     def holds(self) -> str:
         """Her knowledge, in words that end a sentence "Eve holds ..."."""
-        return "images that this version does not know"
+        return self.words
 
     @property
     def pair(self) -> str:
@@ -60,13 +61,9 @@ class SameImage(Profile):
     """Eve holds the released images: the worst case."""
 
     name: ClassVar[str] = SAME_IMAGE
+    words: ClassVar[str] = "the very images that were released"
     same_image: ClassVar[bool] = True
     everyone: ClassVar[bool] = True
-
-    @property
-    def holds(self) -> str:
-        """Her images."""
-        return "the very images that were released"
 
 
 Sameness = Literal["view", "finding", "view+finding"]
@@ -101,12 +98,8 @@ class Superset(Profile):
     """Eve holds the released images among as many of other people."""
 
     name: ClassVar[str] = "superset"
+    words: ClassVar[str] = "the released images among as many of other people"
     same_image: ClassVar[bool] = True
-
-    @property
-    def holds(self) -> str:
-        """Her images."""
-        return "the released images among as many of other people"
 
 
 @dataclass(frozen=True)
@@ -114,12 +107,8 @@ class Subset(Profile):
     """Eve holds the images of half of the released people."""
 
     name: ClassVar[str] = "subset"
+    words: ClassVar[str] = "the images of half of the released people"
     same_image: ClassVar[bool] = True
-
-    @property
-    def holds(self) -> str:
-        """Her images."""
-        return "the images of half of the released people"
 
 
 @dataclass(frozen=True)
@@ -198,12 +187,8 @@ class PublicOnly(Profile):
     """
 
     name: ClassVar[str] = "public-only"
+    words: ClassVar[str] = "images of other people only"
     images: ClassVar[bool] = False
-
-    @property
-    def holds(self) -> str:
-        """Her images."""
-        return "images of other people only"
 
     @property
     def pair(self) -> str:

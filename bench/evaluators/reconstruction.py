@@ -174,7 +174,7 @@ def _learned(
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """Ridge regressions by location, of means (1, t, d) and (1, t, q).
+    """Ridges by location, of means (1, t, d) and (1, t, q).
 
     With fewer rows m than columns d, weights (t, m, q) are of the rows `basis` (t, m, d); else they are (t, d, q).
     """

@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
-from torch.nn.functional import normalize
 
 from bench.eve.contrast import SHARPNESSES
 from bench.eve.plateau import Plateau
-from bench.nets import training
-from bench.nets.contrastive_towers import symmetric_loss
+from bench.nets import contrastive_towers, linear_heads, training
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import LearningCurve
@@ -36,8 +35,7 @@ KEPT = 1e-2  # weight of the squared distance to the identity
 CHECK = 10
 SHUT = -1e4  # logit of an image and a row released of itself, if that is no pair
 SHARE = 4  # one in so many people is held out
-
-Parts = tuple[torch.Tensor, ...]
+Parts: TypeAlias = "tuple[torch.Tensor, ...]"
 """Features of one set in parts of equal weight, each (n, f)."""
 
 
@@ -80,27 +78,6 @@ class Pairs:
     made_of: torch.Tensor
 
 
-class Heads(torch.nn.Module):
-    """Linear heads for raw and released rows; the same one if `tied`."""
-
-    def __init__(self, d: int, *, tied: bool) -> None:
-        super().__init__()
-        self.raw = torch.nn.Parameter(torch.eye(d))
-        self.released = self.raw if tied else torch.nn.Parameter(torch.eye(d))
-
-    def forward(self, raw: torch.Tensor, released: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unit embeddings of both sides."""
-        return normalize(raw @ self.raw.T, dim=1), normalize(released @ self.released.T, dim=1)
-
-    def apart(self) -> Heads:
-        """The same heads, no longer tied."""
-        heads = Heads(len(self.raw), tied=False).to(self.raw.device)
-        with torch.no_grad():
-            heads.raw.copy_(self.raw)
-            heads.released.copy_(self.released)
-        return heads
-
-
 @dataclass(frozen=True)
 class Course:
     """Length and speed of a training.
@@ -122,7 +99,7 @@ class Course:
 class Trained:
     """Heads at their best check, their figure, chance, and the curve."""
 
-    heads: Heads
+    heads: linear_heads.Heads
     loss: float
     chance: float
     learning: LearningCurve
@@ -143,7 +120,7 @@ def held_out_people(people: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def train_heads(
-    start: Heads, keys: Sequence[Pairs], held_keys: Sequence[Pairs], people: torch.Tensor, *, own: bool,
+    start: linear_heads.Heads, keys: Sequence[Pairs], held_keys: Sequence[Pairs], people: torch.Tensor, *, own: bool,
     course: Course, seed: int, part: str,
 ) -> Trained:  # fmt: skip
     """Train on some people and keys; others decide the end.
@@ -159,7 +136,7 @@ def train_heads(
     """
     heads, device = deepcopy(start), people.device
     held = held_out_people(people, derive(seed, "held out"))
-    before = Heads(len(heads.raw), tied=False).to(device)
+    before = linear_heads.Heads(len(heads.raw), tied=False).to(device)
     optimiser = training.adam(heads.parameters(), course.learning_rate, device)
     learn_from, order = (~held).nonzero()[:, 0], generator(derive(seed, "batches"))
     first, chance = _figure(heads, held_keys, people, held, own=own)
@@ -173,7 +150,7 @@ def train_heads(
         logits, linked = _logits(heads, pairs, people, some, own=own)
         if not bool(linked.any()):
             continue
-        loss = symmetric_loss(SCALE * logits, linked)
+        loss = contrastive_towers.symmetric_loss(SCALE * logits, linked)
         loss = loss + KEPT * sum(
             (mine - theirs.detach()).square().sum()
             for mine, theirs in zip((heads.raw, heads.released), before.parameters(), strict=True)
@@ -206,7 +183,7 @@ def _whole_people(people: torch.Tensor, rows: torch.Tensor, most: int, order: to
 
 
 def _logits(
-    heads: Heads, pairs: Pairs, people: torch.Tensor, some: torch.Tensor, *, own: bool
+    heads: linear_heads.Heads, pairs: Pairs, people: torch.Tensor, some: torch.Tensor, *, own: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Cosines of some raw rows and their released rows, and pairs."""
     rows, columns = some.nonzero()[:, 0], some[pairs.made_of].nonzero()[:, 0]
@@ -220,7 +197,7 @@ def _logits(
 
 
 def _figure(
-    heads: Heads, keys: Sequence[Pairs], people: torch.Tensor, held: torch.Tensor, *, own: bool
+    heads: linear_heads.Heads, keys: Sequence[Pairs], people: torch.Tensor, held: torch.Tensor, *, own: bool
 ) -> tuple[float, float]:
     """Mean loss at the best sharpness, and that of equal scores."""
     losses = torch.zeros(len(SHARPNESSES) + 1, dtype=torch.float64)
@@ -229,7 +206,7 @@ def _figure(
             logits, linked = _logits(heads, pairs, people, held, own=own)
             shut = logits == SHUT
             each = [
-                symmetric_loss((sharpness * logits).masked_fill(shut, SHUT), linked)
+                contrastive_towers.symmetric_loss((sharpness * logits).masked_fill(shut, SHUT), linked)
                 for sharpness in (0.0, *SHARPNESSES)
             ]
             losses += torch.stack(each).double().cpu() / len(keys)

@@ -94,7 +94,7 @@ def test_rows_of_another_shape_are_not_applicable():
 def test_features_need_images_and_labels():
     table = unlabelled(torch.rand(30, 12))
     bare = unlabelled(torch.rand(30, 1, 8, 8))
-    for rows, reason in ((table, "made is a table"), (bare, "made has none")):
+    for rows, reason in ((table, "space=features reads images like the public ones"), (bare, "made has none")):
         with pytest.raises(NotApplicable, match=reason):
             SMALL_FEATURES.fit(View(rows, Identity().fit(rows, 0), rows, rows), 0)
 

@@ -94,8 +94,8 @@ def test_a_row_is_compared_with_its_twin_its_second_release_or_the_others_of_its
 
 def test_sets_are_filled_and_single_coins_get_keys_of_their_own() -> None:
     assert sum(len(part.first) for part in play("in sets").toss(SET + 1, "a purpose")) == 2 * SET
-    assert not play("in sets").alone
-    assert play("in sets", single=True).alone
+    assert not play("in sets").single
+    assert play("in sets", single=True).single
     owner = Owner(Plain(), Secret.of_seed(0))
     keys = {owner.key(purpose, number).secret.commitment() for purpose in ("a", "b") for number in range(3)}
     assert len(keys) == 6

@@ -20,7 +20,8 @@ from PIL import Image
 from attacks.verification import VIEWS, augmented
 from bench.backbones.packages import LAST, PACKAGES
 from bench.data.sets.nih import NIH
-from bench.eve.verifier import Axes, Course, Heads, Pairs, Parts, principal_axes, train_heads
+from bench.eve.verifier import Axes, Course, Pairs, Parts, principal_axes, train_heads
+from bench.nets.linear_heads import Heads
 from bench.seeds import derive, generator
 
 FOLDS = 5

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from bench.eve.verifier import Course, Heads, Pairs, held_out_people, principal_axes, train_heads
+from bench.eve.verifier import Course, Pairs, held_out_people, principal_axes, train_heads
+from bench.nets.linear_heads import Heads
 
 
 def test_axes_are_half_whitened_and_centre_each_set() -> None:

@@ -162,9 +162,9 @@ def _all_figures_are_there(results: Path) -> None:
     assert (results.parent / "code").read_text() == "0"
     records = [record for _, record in Results(results).records()]
     assert {record.evaluator for record in records if isinstance(record, Record)} == {
-        "anonymity", "attributes", "audit", "cadp-classifier", "decoding", "detection", "honesty", "learning-curve",
-        "linear-probe", "probes", "reconstruction", "reidentification-nearest-neighbour", "sets", "tables",
-        "throughput", "transfer", "utility",
+        "anonymity", "attributes", "audit", "cadp-classifier", "copies", "decoding", "detection", "honesty",
+        "learning-curve", "linear-probe", "probes", "reconstruction", "reidentification-nearest-neighbour", "sets",
+        "tables", "throughput", "transfer", "utility",
     }  # fmt: skip
     for record in records:
         assert isinstance(record, Record)
