@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 import torch
 from pydantic import JsonValue
@@ -61,7 +61,7 @@ VOTERS = 3
 MOST_ROWS = 4096  # of hers under one key
 FINDING = "finding"
 
-Predict = Callable[[torch.Tensor], torch.Tensor]
+Predict: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 
 
 @dataclass(frozen=True, eq=False)

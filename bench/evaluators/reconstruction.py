@@ -18,7 +18,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 import torch
 from pydantic import JsonValue
@@ -47,7 +47,7 @@ RIDGES = (1e-3, 1e-1, 10.0)
 MEAN = "mean image"
 SETS, ALIKE_SETS = 4999, 99
 
-Rebuild = Callable[[torch.Tensor], torch.Tensor]
+Rebuild: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 
 
 @dataclass(frozen=True)

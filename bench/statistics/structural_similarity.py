@@ -11,7 +11,6 @@ Images smaller than the window have a window of their largest odd side.
 from __future__ import annotations
 
 import torch
-from torch.nn.functional import avg_pool2d, conv2d
 
 WINDOW, DEVIATION = 11, 1.5
 C1, C2 = 0.01**2, 0.03**2
@@ -59,7 +58,7 @@ def _several(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         whole, contrast = _parts(a, b)
         term = whole if scale == count - 1 else contrast
         product = product * term.clamp_min(0) ** float(weights[scale])
-        a, b = avg_pool2d(a, 2), avg_pool2d(b, 2)
+        a, b = torch.nn.functional.avg_pool2d(a, 2), torch.nn.functional.avg_pool2d(b, 2)
     return product
 
 
@@ -70,7 +69,8 @@ def _parts(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
     line = torch.exp(-0.5 * ((torch.arange(side) - side // 2) / DEVIATION).double().square())
     line = (line / line.sum()).to(a)
     stack = torch.stack((a, b, a * a, b * b, a * b)).flatten(0, 2)[:, None]
-    smooth = conv2d(conv2d(stack, line[None, None, :, None]), line[None, None, None, :])
+    upright = torch.nn.functional.conv2d(stack, line[None, None, :, None])
+    smooth = torch.nn.functional.conv2d(upright, line[None, None, None, :])
     mean_a, mean_b, aa, bb, ab = smooth.reshape(5, *a.shape[:2], *smooth.shape[2:]).unbind(0)
     contrast = (2 * (ab - mean_a * mean_b) + C2) / (aa - mean_a**2 + bb - mean_b**2 + C2)
     light = (2 * mean_a * mean_b + C1) / (mean_a**2 + mean_b**2 + C1)
