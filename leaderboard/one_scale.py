@@ -16,6 +16,7 @@ from bench.results.records import ScoreRecord
 from leaderboard.board import Row
 from leaderboard.entries import Entry
 
+USUAL = profile_of(None).name
 SSIM_OF_GUESS = "SSIM of the mean image"
 
 
@@ -35,7 +36,7 @@ class Threat:
 
 
 THREATS = (
-    Threat("identity, from the released image", ("reid-auc",), "same-image"),
+    Threat("identity, from the released image", ("reid-auc",), USUAL),
     Threat("identity, from another image", ("patient-reid-auc", "reid-auc"), "other-study"),
     Threat("membership", ("membership-auc",)),
     Threat("attributes", ("attribute-advantage",)),
@@ -104,14 +105,19 @@ def base_name(row: Row) -> str:
 
 def _bar(threat: Threat, rows: Sequence[Row]) -> Bar:
     reasons = []
-    for row in rows:
-        if threat.eve and profile_of(row.choice.get("eve")).name != threat.eve:
+    for row in sorted(rows, key=lambda row: _eve(row) != USUAL):  # the usual Eve first, where any counts
+        if threat.eve and _eve(row) != threat.eve:
             continue
         for entry in _entries(threat, row):
             if entry.score is not None:
                 return _drawn(threat, entry, entry.score)
             reasons += [gap.reason for gap in entry.gaps if gap.reason]
     return Bar(threat.name, reason=reasons[0] if reasons else "not measured")
+
+
+def _eve(row: Row) -> str:
+    """The name of the row's profile of Eve."""
+    return profile_of(row.choice.get("eve")).name
 
 
 def _entries(threat: Threat, row: Row) -> Iterator[Entry]:

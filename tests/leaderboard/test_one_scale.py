@@ -81,3 +81,11 @@ def test_compare_and_pages_show_the_scale(tmp_path: Path, capsys: pytest.Capture
     page = next((tmp_path / "site").rglob("methods/a*.html")).read_text()
     assert "on one scale" in page
     assert page.count('class="gain') == 4
+
+
+def test_the_usual_eve_counts_first() -> None:
+    under = record(
+        "a", "attributes", {"attribute-advantage": score(0.9, 0.8, 0.95, null=0.0)}, kind="attributes", dataset=OTHER,
+        eve="other-study",
+    )  # fmt: skip
+    assert bars([under, *records()])["attributes"].value == pytest.approx(0.3)
