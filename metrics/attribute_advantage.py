@@ -28,7 +28,7 @@ class AttributeAdvantage(Metric[AttributeEvidence]):
     """Advantage over guesses by priors at the most readable attribute."""
 
     name: ClassVar[str] = "attribute-advantage"
-    unit: ClassVar[str] = "share"
+    unit: ClassVar[str] = "advantage"
     better: ClassVar[Literal["higher", "lower"]] = "lower"
     source: ClassVar[str] = "Yeom et al. 2018, definition 6 (attribute advantage), by ranks: twice the AUC less 1"
     column: ClassVar[Column] = Column(

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from bench.evidence import AttributeEvidence, UtilityEvidence
+from bench.results.records import RANGES
 from bench.types import NotApplicable
 from metrics.attribute_advantage import AttributeAdvantage, _exchanged
 
@@ -96,3 +97,9 @@ def test_other_attributes_of_raw_rows_are_refused() -> None:
     part = guesses(torch.arange(4), torch.arange(4) % 2)
     with pytest.raises(ValueError, match="expected the same attributes of the same rows"):
         AttributeEvidence({"sex": part}, {"age": part})
+
+
+def test_an_advantage_below_a_guess_can_be_recorded() -> None:
+    low, _ = RANGES.get(AttributeAdvantage.unit, (-1, 1))
+    score = AttributeAdvantage()(of(sex=guesses(torch.tensor([4.0, 3.0, 2.0, 1.0]), torch.tensor([0, 0, 1, 1]))))
+    assert low <= score.value == pytest.approx(-1)
