@@ -30,8 +30,8 @@ from typing import ClassVar, Literal
 import torch
 
 from bench.rows.row_sets import drawn
-from bench.statistics.nearest_rows import nearest_in_class, standardise
-from bench.types import Attack, Attacker, NotApplicable, Parameter, Release, View
+from bench.statistics.nearest_rows import in_one_space, nearest_in_class, standardise
+from bench.types import Attack, Attacker, Parameter, Release, View
 from bench.validation import at_least
 
 
@@ -75,18 +75,10 @@ class DCRAttacker(Attacker):
     def membership(self, sealed: Release) -> torch.Tensor:
         """Minus the nearest distance (n,) float64. Raises NotApplicable for other shapes."""
         release = drawn(sealed, self.attack.draws, self.seed)
-        rows, released = self._read(self.view.candidates.samples), self._read(release.samples)
+        candidates = self.view.candidates.samples
+        if self.attack.scaled:
+            rows, released = (standardise(self.view.control.samples, each)[1] for each in (candidates, release.samples))
+        else:
+            rows, released = in_one_space(candidates, release.samples)
         labels = self.view.candidates.labels if self.attack.labels else None
         return -nearest_in_class(rows, released, labels, release.labels)
-
-    def _read(self, samples: torch.Tensor) -> torch.Tensor:
-        """Rows as vectors, float64."""
-        control = self.view.control.samples
-        if self.attack.scaled:
-            return standardise(control, samples)[1]
-        if samples.shape[1:] != control.shape[1:]:
-            raise NotApplicable(
-                f"distances need one space: raw rows have shape {tuple(control.shape[1:])}, released rows "
-                f"{tuple(samples.shape[1:])}"
-            )
-        return samples.flatten(1).double()

@@ -25,7 +25,7 @@ import torch
 from bench.eve.channel import PrincipalSpace
 from bench.eve.own_releases import own_rows
 from bench.rows.row_sets import drawn, joined
-from bench.statistics.nearest_rows import nearest, nearest_in_class
+from bench.statistics.nearest_rows import in_one_space, log_distances, nearest, nearest_in_class
 from bench.types import Attack, Attacker, Dataset, NotApplicable, Parameter, Release, View
 from bench.validation import at_least
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 FEWEST = 20
-CLOSEST = 1e-3
-"""Share of the median distance that is added to all, so that a copy has a finite score."""
+ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -78,15 +77,19 @@ class QuantileRegression(Attack):
         rows = joined(view.candidates, own)
         outside = space.coordinates(own.samples)
         places = space.coordinates(rows.samples)
-        apart = torch.cat((
-            nearest(places[: len(view.candidates)], outside),
-            torch.stack([
-                torch.linalg.vector_norm(torch.cat((outside[:row], outside[row + 1 :])) - outside[row], dim=1).amin()
-                for row in range(len(outside))
-            ]).cpu(),
-        ))  # fmt: skip
+        apart = torch.cat((nearest(places[: len(view.candidates)], outside), _nearest_other(outside).cpu()))
         described = torch.cat((places.cpu(), apart[:, None].log1p()), dim=1).numpy()
         return QuantileRegressionAttacker(rows, described, len(view.candidates), self.draws, seed)
+
+
+def _nearest_other(rows: torch.Tensor) -> torch.Tensor:
+    """Distance (n,) of each row (n, q) to the nearest other one."""
+    found = []
+    for number in torch.split(torch.arange(len(rows), device=rows.device), ROWS):
+        apart = torch.cdist(rows[number], rows, compute_mode="donot_use_mm_for_euclid_dist")
+        apart[torch.arange(len(number), device=rows.device), number] = torch.inf
+        found.append(apart.amin(dim=1))
+    return torch.cat(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +114,8 @@ class QuantileRegressionAttacker(Attacker):
     def membership(self, sealed: Release) -> torch.Tensor:
         """Standardised excess (n,) float64. Raises NotApplicable for another shape."""
         release = drawn(sealed, self.draws, self.seed)
-        if release.samples.shape[1:] != self.rows.samples.shape[1:]:
-            raise NotApplicable(
-                f"distances need one space: raw rows have shape {tuple(self.rows.samples.shape[1:])}, released rows "
-                f"{tuple(release.samples.shape[1:])}"
-            )
-        rows, released = (samples.flatten(1).double() for samples in (self.rows.samples, release.samples))
-        apart = nearest_in_class(rows, released, self.rows.labels, release.labels).numpy()
-        score = -np.log(apart + CLOSEST * (float(np.median(apart)) or 1.0))
+        rows, released = in_one_space(self.rows.samples, release.samples)
+        score = -log_distances(nearest_in_class(rows, released, self.rows.labels, release.labels)).numpy()
         known, row = self.described[self.candidates :], self.described[: self.candidates]
         outside = score[self.candidates :]
         mean, foreseen = self._regressed(known, outside, row)

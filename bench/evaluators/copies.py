@@ -24,12 +24,9 @@ from bench.evidence import CopyEvidence
 from bench.pictures.strips import SHOWN, draw
 from bench.rows.row_sets import joined
 from bench.seeds import generator
-from bench.statistics.nearest_rows import nearest
+from bench.statistics.nearest_rows import log_distances, nearest
 from bench.types import Evaluator, Measurement, NotApplicable, Picture
 from bench.workbench.workbench import Workbench
-
-CLOSEST = 1e-3
-"""Share of the median distance that is added to all, so that a copy has a finite score."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Copies(Evaluator[Workbench]):
             )
         vectors = rows.samples.flatten(1)
         theirs, known = (nearest(vectors, others.samples.flatten(1)) for others in (released, control))
-        scores = _log(known) - _log(theirs)
+        scores = log_distances(known) - log_distances(theirs)
         inside = torch.arange(len(rows)) < len(private)
         subjects = None if rows.subjects is None else rows.subjects.cpu()
         seeds = bench.seed("copies"), bench.seed("copies people")
@@ -86,10 +83,6 @@ class Copies(Evaluator[Workbench]):
         scores = torch.rand(240, generator=generator(0)).double()
         yield CopyEvidence([scores], [inside], subjects, 1, 1)
         yield CopyEvidence([scores + inside], [inside], None, 1, 1)
-
-
-def _log(distances: torch.Tensor) -> torch.Tensor:
-    return (distances + CLOSEST * (float(distances.median()) or 1.0)).log()
 
 
 def _nearest_rows(rows: torch.Tensor, others: torch.Tensor) -> torch.Tensor:

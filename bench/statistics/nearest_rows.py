@@ -29,6 +29,25 @@ huge (on synthetic chest images, Laplace noise of .2 puts 99 % of all squared di
 border). Figures without them are reported beside those the paper defines."""
 
 
+CLOSEST = 1e-3
+"""Share of the median distance that is added to all, so that a copy has a finite logarithm."""
+
+
+def in_one_space(original: torch.Tensor, released: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both sets as vectors, float64. Raises NotApplicable for rows of different shapes."""
+    if original.shape[1:] != released.shape[1:]:
+        raise NotApplicable(
+            f"distances need one space: raw rows have shape {tuple(original.shape[1:])}, "
+            f"released rows {tuple(released.shape[1:])}"
+        )
+    return original.flatten(1).to(torch.float64), released.flatten(1).to(torch.float64)
+
+
+def log_distances(distances: torch.Tensor) -> torch.Tensor:
+    """Logarithms (n,) of distances, finite for copies too; see `CLOSEST`."""
+    return (distances + CLOSEST * (float(distances.median()) or 1.0)).log()
+
+
 def standardise(
     original: torch.Tensor, released: torch.Tensor, *, floor: float = 0.0
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -37,12 +56,7 @@ def standardise(
     Columns constant in the original are only centred; those with a deviation below the share `floor` of the largest
     are left out. Raises NotApplicable for rows of different shapes, ValueError for one that is not finite.
     """
-    if original.shape[1:] != released.shape[1:]:
-        raise NotApplicable(
-            f"distances need one space: raw rows have shape {tuple(original.shape[1:])}, "
-            f"released rows {tuple(released.shape[1:])}"
-        )
-    original, released = (rows.flatten(1).to(torch.float64) for rows in (original, released))
+    original, released = in_one_space(original, released)
     for what, rows in (("raw", original), ("released", released)):
         bad = (~rows.isfinite()).any(dim=1).nonzero()
         if len(bad):
