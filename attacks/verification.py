@@ -40,6 +40,7 @@ from bench.pairs.score_matrices import CosineScores, apart
 from bench.progress import report
 from bench.randomness import Secret
 from bench.rows.grouping import persons_of
+from bench.rows.row_sets import in_columns
 from bench.seeds import derive, generator
 from bench.types import (
     Attack,
@@ -402,15 +403,13 @@ def _public(view: View) -> Dataset:
             f"verification learns from public rows of the candidates' shape {tuple(candidates.samples.shape[1:])}: "
             f"those of {public.name} have {tuple(public.samples.shape[1:])}"
         )
-    if candidates.labels is None:
-        return replace(public, labels=None, findings=())
-    if public.labels is None or not set(candidates.findings) <= set(public.findings):
+    alike = in_columns(public, candidates)
+    if alike is None:
         raise NotApplicable(
             f"released samples depend on labels, and those of {public.name} are not of the candidates' findings: "
             "verification cannot release public rows; choose another --public"
         )
-    columns = [public.findings.index(name) for name in candidates.findings]
-    return replace(public, labels=public.labels[:, columns], findings=candidates.findings)
+    return alike
 
 
 def _released(view: View, pool: Pool, seed: int, number: int) -> tuple[torch.Tensor, torch.Tensor]:

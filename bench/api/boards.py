@@ -73,9 +73,20 @@ def compare(
     Raises:
         UsageError: No records, or a name that none of them has.
     """
+    return compare_and_scale(results, methods, metrics, attack)[0]
+
+
+def compare_and_scale(
+    results: Results, methods: Sequence[str] = (), metrics: Sequence[str] = (), attack: str | None = None
+) -> tuple[list[Comparison], list[Scale]]:
+    """As `compare`; and two methods' gains over a guess, by threat.
+
+    Raises UsageError as `compare` does.
+    """
     from bench.workbench.choice import collection
     from leaderboard.board import rows
     from leaderboard.comparison import compared, ranked
+    from leaderboard.one_scale import scales
 
     records = list(records_of(results))
     board = rows(records)
@@ -97,16 +108,7 @@ def compare(
         if first is second:
             raise UsageError(f"{methods[0]!r} and {methods[1]!r} are the same row: name two different ones")
         comparisons.append(Comparison(*where, first, second, compared(first, second, chosen, attack)))
-    return comparisons
-
-
-def one_scale(results: Results, methods: Sequence[str]) -> list[Scale]:
-    """The methods' gains over a guess, by threat."""
-    from leaderboard.board import rows
-    from leaderboard.one_scale import scales
-
-    board = rows(list(records_of(results)))
-    return scales([row for row in board if any(_fits(row, parse(name)) for name in methods)])
+    return comparisons, scales([row for row in board if any(_fits(row, parse(name)) for name in methods)])
 
 
 def _check_names(

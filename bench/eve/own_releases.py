@@ -9,7 +9,7 @@ import torch
 
 from bench.randomness import Secret
 from bench.rows.grouping import label_classes
-from bench.rows.row_sets import joined
+from bench.rows.row_sets import in_columns, joined
 from bench.seeds import derive, generator
 from bench.types import Dataset, NotApplicable, Release, Scheme, View
 
@@ -24,12 +24,8 @@ def own_rows(view: View) -> Dataset:
     kind = (public.name, public.samples.shape[1:], public.exclusive)
     if kind != (control.name, control.samples.shape[1:], control.exclusive):
         return control
-    if control.labels is None:
-        return joined(control, replace(public, labels=None, findings=control.findings))
-    if public.labels is None or not set(control.findings) <= set(public.findings):
-        return control
-    columns = [public.findings.index(name) for name in control.findings]
-    return joined(control, replace(public, labels=public.labels[:, columns], findings=control.findings))
+    alike = in_columns(public, control)
+    return control if alike is None else joined(control, alike)
 
 
 def some_released(

@@ -28,6 +28,19 @@ def joined(first: Dataset, second: Dataset) -> Dataset:
     return replace(first, samples=samples, labels=labels, subjects=subjects)
 
 
+def in_columns(data: Dataset, like: Dataset) -> Dataset | None:
+    """The rows with the label columns of other rows.
+
+    Without labels if those have none. None if a column is lacking.
+    """
+    if like.labels is None:
+        return replace(data, labels=None, findings=like.findings)
+    if data.labels is None or not set(like.findings) <= set(data.findings):
+        return None
+    columns = [data.findings.index(name) for name in like.findings]
+    return replace(data, labels=data.labels[:, columns], findings=like.findings)
+
+
 def drawn(sealed: Release, draws: int, seed: int) -> Release:
     """The release with `draws` times as many rows of any generator."""
     if sealed.generator is None or not draws:

@@ -46,16 +46,14 @@ def compare(
     results: ResultsFolder = RESULTS,
 ) -> int:  # fmt: skip
     """Print a table a data set; 1 if nothing could be compared."""
-    place = running.open_place(results).results
-    comparisons = boards.compare(place, method, metric, attack)
+    comparisons, scales = boards.compare_and_scale(running.open_place(results).results, method, metric, attack)
     for comparison in comparisons:
         for ranks in comparison.ranks:
             to_stdout().print(_ranks(comparison, ranks))
             _print_left_out(ranks.left_out.items())
         if comparison.first is not None:
             _print_pair(comparison)
-    if method:
-        _print_scales(boards.one_scale(place, method))
+    _print_scales(scales)
     if all(comparison.empty for comparison in comparisons):
         print("nothing could be compared: no two of these have a figure in common on the same data, preset and seed")
         return 1
