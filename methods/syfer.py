@@ -21,10 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 import torch
 
+from bench.backbones.weights import load_checked, read_known
 from bench.nets import obfuscator
 from bench.nets.network_choices import check_sizes, even_square
 from bench.nets.patches import SHRUNK, patched_shape
@@ -101,12 +103,16 @@ class KeyedEncoder(Method):
     def fit(self, public: Dataset, seed: int) -> SyferScheme:
         """The network, perhaps trained. Raises NotApplicable for tables and indivisible sides."""
         samples, shape = public.samples, patched_shape(self.name, public, self.patch_size)
-        with seeded(derive(seed, "obfuscator"), samples.device):
-            network = self._network(shape)
-        network.standardise_by(samples)
-        network.to(samples.device)
+        network = self.start(samples, shape, seed)
         self._train(network, public, seed)
         return self._scheme(network, shape, public.exclusive)
+
+    def start(self, images: torch.Tensor, shape: tuple[int, int, int], seed: int) -> obfuscator.Obfuscator:
+        """The network before training, standardised by public images (n, c, h, w), on their device."""
+        with seeded(derive(seed, "obfuscator"), images.device):
+            network = self._network(shape)
+        network.standardise_by(images)
+        return network.to(images.device)
 
     def load(self, state: State) -> SyferScheme:
         """The scheme that `SyferScheme.state` described. Raises ValueError if it has other sizes."""
@@ -183,9 +189,13 @@ class Syfer(KeyedEncoder):
         opponent_relations: Tell that attacker how each row stands to the others of its batch; the paper's is not told.
         cuda_bfloat16: On CUDA, train in bfloat16 autocast.
         cuda_compile: On CUDA, compile the network with torch.compile for training.
+        weights: Full path of a safetensors file with weights that were trained earlier, which never enters a record.
+            Nothing is trained then, and the options of training say how it was.
+        weights_sha256: The first 12 or more digits of its SHA-256, which the record shows.
     """
 
     name: ClassVar[str] = "syfer"
+    confidential: ClassVar[frozenset[str]] = frozenset({"weights"})
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {**SIZES["smoke"], "steps": 8, "batch": 16, "opponent_width": 32, "opponent_depth": 1},
         "first-look": {**SIZES["first-look"], "steps": 300},
@@ -205,9 +215,15 @@ class Syfer(KeyedEncoder):
     opponent_relations: bool = False
     cuda_bfloat16: bool = True
     cuda_compile: bool = False
+    weights: str | None = None
+    weights_sha256: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if (self.weights is None) != (not self.weights_sha256):
+            raise ValueError("weights and weights_sha256 belong together: a file, and the start of its SHA-256")
+        if self.weights is not None and not Path(self.weights).is_absolute():
+            raise ValueError("weights must be a full path, which a sandbox can be shown: it begins with /")
         at_least(2, steps=self.steps, batch=self.batch)
         at_least(1, opponent_depth=self.opponent_depth)
         if self.opponent_width < 4 or self.opponent_width % 4:
@@ -216,6 +232,8 @@ class Syfer(KeyedEncoder):
         positive(learning_rate=self.learning_rate)
 
     def _caveat(self, network: obfuscator.Obfuscator) -> str:
+        if self.weights is not None:
+            return f"{super()._caveat(network)}; its weights were trained before, SHA-256 {self.weights_sha256}"
         paper = self.presets["paper"]
         return (
             f"{super()._caveat(network)}; trained for {self.steps} steps of {self.batch} images (the paper: "
@@ -225,11 +243,20 @@ class Syfer(KeyedEncoder):
         )
 
     def _train(self, network: obfuscator.Obfuscator, public: Dataset, seed: int) -> None:
-        """Algorithm 1 on the public images, without their labels."""
+        """Algorithm 1 on the public images, without their labels; or the weights of the file."""
+        if self.weights is not None:
+            path = Path(self.weights)
+            load_checked(network, read_known(path, self.weights_sha256), heads=(), what=path.name)
+            return
         if len(public) < 2:
             raise NotApplicable("syfer trains an attacker who tells images apart: needs 2 public images, got 1")
-        cuda = public.samples.device.type == "cuda"
-        opponents = obfuscator.Opponents(
+        opponents = self.opponents(public.samples.device)
+        obfuscator.train_obfuscator(network, public.samples, opponents, derive(seed, "training"))
+
+    def opponents(self, device: torch.device) -> obfuscator.Opponents:
+        """The training on that device."""
+        cuda = device.type == "cuda"
+        return obfuscator.Opponents(
             steps=self.steps,
             batch=self.batch,
             lambda_reid=self.lambda_reid,
@@ -242,7 +269,6 @@ class Syfer(KeyedEncoder):
             precision="bfloat16" if cuda and self.cuda_bfloat16 else "float32",
             compiled=cuda and self.cuda_compile,
         )
-        obfuscator.train_obfuscator(network, public.samples, opponents, derive(seed, "training"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,8 @@ network reads, normalised by its means and deviations. They are neither rounded 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -76,15 +73,3 @@ class ImageNetwork(Embedding):
     def notes(self) -> Mapping[str, int | float | str]:
         """The input side, and the notes given."""
         return {"input side": self.side[0], **self.told}
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, cached while its size and time stay."""
-    status = path.stat()
-    return _sha256(path, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=4)
-def _sha256(path: Path, size: int, changed: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
-from bench.backbones.image_network import IMAGENET, ImageNetwork, file_sha256
-from bench.backbones.weights import UNREAD, load_checked, read_checkpoint
+from bench.backbones.image_network import IMAGENET, ImageNetwork
+from bench.backbones.weights import UNREAD, file_sha256, load_checked, read_checkpoint
 from bench.contract.source import DataError
 from bench.nets import stages
 from bench.nets.training import seeded

@@ -7,12 +7,14 @@ They must be plain floating-point numbers, finite in the network's precision, an
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import inspect
 import pickle
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -85,6 +87,42 @@ def _unreachable(repository: str, file: str) -> str:
         return f"it answers {error.code} for {file}"
     except (OSError, http.client.HTTPException) as error:
         return str(getattr(error, "reason", error))
+
+
+LEAST_DIGITS = 12
+
+
+def read_known(path: Path, sha256: str) -> dict[str, torch.Tensor]:
+    """As `read_checkpoint`, of a file of known hash.
+
+    Args:
+        path: Of the file.
+        sha256: At least the first `LEAST_DIGITS` hexadecimal digits of its SHA-256.
+
+    Raises:
+        DataError: There is no such file; it has another hash; or as `read_checkpoint`.
+        ValueError: Too few digits.
+    """
+    if len(sha256) < LEAST_DIGITS:
+        raise ValueError(f"a SHA-256 must be given by its first {LEAST_DIGITS} digits or more, got {sha256!r}")
+    if not path.is_file():
+        raise DataError(f"expected a file of weights, and {path.name} is not there")
+    held = file_sha256(path)
+    if not held.startswith(sha256.lower()):
+        raise DataError(f"{path.name} must have a SHA-256 that begins {sha256}, and has {held}: give its own file")
+    return read_checkpoint(path)
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, cached while its size and time stay."""
+    status = path.stat()
+    return _sha256(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _sha256(path: Path, size: int, changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:

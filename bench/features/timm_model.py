@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from bench.backbones.image_network import ImageNetwork, file_sha256
-from bench.backbones.weights import Loaded, load_checked, read_checkpoint, weights_file
+from bench.backbones.image_network import ImageNetwork
+from bench.backbones.weights import Loaded, file_sha256, load_checked, read_checkpoint, weights_file
 from bench.contract.extractor import Extractor, check_images
 from bench.nets.training import seeded
 from bench.types import Dataset, State

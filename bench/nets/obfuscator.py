@@ -188,10 +188,14 @@ class Losses:
     rec: float
 
 
-def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int) -> Losses:
+def train_obfuscator(
+    obfuscator: Obfuscator, images: Tensor, opponents: Opponents, seed: int,
+    after: Callable[[int], None] = lambda done: None,
+) -> Losses:  # fmt: skip
     """Train `obfuscator` in place on public images; return the final losses.
 
-    Same seed, same bits on a CPU. Raises FloatingPointError if a loss is no longer finite.
+    Same seed, same bits on a CPU. `after` is called with the number of steps done, after each. Raises
+    FloatingPointError if a loss is no longer finite.
     """
     device, batch = images.device, min(opponents.batch, len(images))
     c, h, w = images.shape[1:]
@@ -233,6 +237,7 @@ def train_obfuscator(obfuscator: Obfuscator, images: Tensor, opponents: Opponent
             means.copy_(sums / ((step % check) + 1))
             _judge(Losses(*means.tolist()), batch, step + 1, opponents.steps)
             sums.zero_()
+        after(step + 1)
     return Losses(*means.tolist())
 
 
