@@ -17,8 +17,9 @@ Differences from plain relational matching:
   likelihood of the links of held-out simulated keys. No figure of the release enters the choice.
 
 Scores are log-posteriors: softmax over the candidates of each released row, and over the released rows of each
-candidate in turn (Sinkhorn) if there are equally many. Above `refine_up_to` rows, signatures alone are compared, by
-their cosine; the record's notes say which of the two was done. Of many rows (thousands) an even part of the locations
+candidate in turn (Sinkhorn) if there are equally many. Above `refine_up_to` rows, `LANDMARKS` random candidates are
+matched with the release in their stead, and score all pairs (`bench.eve.landmark_matching`); the record's notes say so.
+Of many rows (thousands) an even part of the locations
 has signatures, as many as have `SORTED` inner products, and the reading is tried on some of the candidates: the notes
 say so too. Of 600 phantoms under two keys, signatures of 9, of 4 and of 2 of 17 locations gave mean ranks of 1.00, 1.03
 and 1.66 (`syfer-random`) and of 122, 158 and 195 (`instahide[k=3]`); an even part of the Gram matrices, down to 2 of
@@ -49,6 +50,7 @@ from bench.eve.gram_matching import (
     refine,
     standardise,
 )
+from bench.eve.landmark_matching import BalancedScores, Landmarks
 from bench.eve.own_releases import own_rows, some_released, true_links
 from bench.eve.plateau import levelled
 from bench.eve.tokens import READINGS
@@ -77,6 +79,7 @@ GRAM_BYTES = 1 << 30  # of the Gram matrices of a release; four times that is he
 MATCHED = 1 << 36  # products of numbers in a round, as many rows being released: 318 locations of 600 rows, 20 of 1,500
 SORTED = 1 << 30  # inner products of a release with reference rows: of 5,000 rows a hundred locations have them
 TRIED_ON = 4096  # candidates that readings are tried on
+LANDMARKS = 1024
 ENOUGH = -0.02
 LOCATIONS = 16
 JUDGED_ROWS = 1024  # released rows by which a variant is judged where the matching is not refined
@@ -94,7 +97,8 @@ class Relational(Attack):
         keys: Simulated keys behind the mean Gram matrices and signatures.
         held_out: Further simulated keys, by which the variant is chosen.
         reading: The reading of released rows (see `bench.eve.tokens`); "auto" tries all on two simulated keys.
-        refine_up_to: Rows up to which the matching is refined; the Hungarian method takes cubic time.
+        refine_up_to: Rows up to which all are matched in the refinement; the Hungarian method takes cubic time. Of
+            more, landmarks are. 0 refines nothing: signatures alone are compared, by their cosine.
     """
 
     name: ClassVar[str] = "relational"
@@ -131,10 +135,14 @@ class Relational(Attack):
         simulate = partial(_simulate, view.scheme, raw, seed)
         few = _some(view.scheme, raw, derive(seed, "tried on"))
         trial, held = (partial(_simulate, view.scheme, few, seed, name) for name in ("trial", "held-out"))
-        related, most = n <= self.refine_up_to, max(1, min(GRAM_BYTES // (4 * n * n), MATCHED // n**3))
-        signed = None if n <= REFERENCE_ROWS else max(1, SORTED // (n * REFERENCE_ROWS))
+        many = max(n, len(view.candidates))  # of an earlier release there may be more than Eve's own
+        landmarks = None if many <= self.refine_up_to else min(n, LANDMARKS)
+        a = many if landmarks is None else landmarks
+        related = bool(self.refine_up_to)
+        most = max(1, min(GRAM_BYTES // (4 * many * a), MATCHED // (many * a * a)))
+        signed = None if many <= REFERENCE_ROWS else max(1, SORTED // (many * REFERENCE_ROWS))
         looks = [
-            Look(reading, _locations(raw.samples), related, derive(seed, "reference"), most, signed)
+            Look(reading, _locations(raw.samples), related, derive(seed, "reference"), most, signed, landmarks)
             for reading in READINGS
             if self.reading in ("auto", reading)
         ]
@@ -200,14 +208,20 @@ class Variant:
         `watch` is called with the scores before the refinement and after each round.
         """
         raw, released = self.statistics.factors(seen, self.own)
-        released = released if cols is None else released[cols]
-        start = CosineScores(*apart(raw, released)).block(slice(None), slice(None))
-        if self.blend is None or self.statistics.grams is None or seen.grams is None:
+        asked = CosineScores(*apart(raw, released if cols is None else released[cols]))
+        grams, weights = self.statistics.grams, self.statistics.weights
+        if self.blend is not None and grams is not None and seen.parts:
+            at = self.statistics.look.chosen(len(raw)).to(raw.device)
+            start = CosineScores(*apart(raw[at], released)).block(slice(None), slice(None))
+            matched = Landmarks(at, grams, weights).matched(seen.parts, start, self.blend, watch)
+            return Refined(matched.scores(asked, self.blend, cols), matched.stayed)
+        start = asked.block(slice(None), slice(None))
+        if self.blend is None or grams is None or seen.grams is None:
             scores = standardise(start)
             if watch is not None:
                 watch(scores)
             return Refined(scores, True)
-        return refine(self.statistics.grams, seen.grams, self.statistics.weights, start, self.blend, watch)
+        return refine(grams, seen.grams, weights, start, self.blend, watch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +239,13 @@ class RelationalAttacker(Attacker):
     tried_on: int
 
     def score(self, sealed: Release) -> PairScores:
-        """Log-posteriors, or cosines of signatures if rows are too many to match."""
+        """Log-posteriors; cosines of signatures if very many rows are not refined."""
         statistics = self.variant.statistics
-        seen = statistics.look(sealed.samples)
-        if not statistics.look.related:
+        look, seen = statistics.look, statistics.look(sealed.samples)
+        if not look.related or (look.landmarks and self.variant.blend is None):
             return CosineScores(*apart(*statistics.factors(seen, self.variant.own)))
+        if look.landmarks:
+            return BalancedScores(self.variant.refined(seen).scores, self.variant.sharpness)
         return TableScores(log_posterior(self.variant.refined(seen).scores, self.variant.sharpness))
 
     def learning(self) -> tuple[LearningCurve, ...]:
@@ -242,7 +258,7 @@ class RelationalAttacker(Attacker):
         figure = "mean binary logarithm of the ranks of held-out links of Eve's own keys, by rounds of refinement"
         converged = True
         if not variant.statistics.look.related:
-            reason = "closed form: signatures only, for there are more rows than refine_up_to"
+            reason = "closed form: signatures only, as refine_up_to=0 says"
         elif variant.blend is not None:
             converged, reason = variant.ended()
         elif variant.likelihood > ENOUGH:
@@ -263,7 +279,10 @@ class RelationalAttacker(Attacker):
         refined = self.variant.blend is not None
         statistics, why = self.variant.statistics, ""
         if not statistics.look.related:
-            why = " (more rows than refine_up_to)"
+            why = " (refine_up_to is 0)"
+        elif statistics.look.landmarks:
+            many = f"{statistics.look.landmarks} of {len(statistics.signatures)} candidates"
+            why = f", {many} as landmarks" if refined else f" (refined by {many} as landmarks it is not likelier)"
         parts: dict[str, str] = (
             {}
             if statistics.grams is None
@@ -276,7 +295,7 @@ class RelationalAttacker(Attacker):
         return {
             **parts,
             "reading": statistics.look.reading,
-            "matching": f"refined, blend {self.variant.blend}" if refined else f"signatures only{why}",
+            "matching": (f"refined, blend {self.variant.blend}" if refined else "signatures only") + why,
             "simulated keys": self.keys,
             "own share of covariance": self.variant.own,
             "log-posterior of held-out links": self.variant.likelihood,
@@ -329,19 +348,25 @@ def _judged(
     raw = Variant(statistics, own, blend, 1.0, -math.inf)
     likelihoods = torch.zeros(len(SHARPNESSES), dtype=torch.float64)
     curves: list[list[float]] = []
-    ranked = 0
+    ranked, look = 0, statistics.look
     stayed = True
     for seen, links in shown:
-        cols = None
-        if not statistics.look.related:  # so many rows that all pairs are too many
+        cols, followed = None, links
+        if look.landmarks and blend is not None:  # rounds match landmarks alone
+            place = links.new_full((len(statistics.signatures),), -1)
+            marks = look.chosen(len(place)).to(links.device)
+            place[marks] = torch.arange(len(marks), device=links.device)
+            followed = torch.stack((place[links[:, 0]], links[:, 1]), dim=1)[place[links[:, 0]] >= 0]
+        if look.landmarks or not look.related:  # so many rows that all pairs are too many
             cols = torch.unique(links[:, 1])
             cols = cols[:: -(-len(cols) // JUDGED_ROWS)].contiguous()
             links = links[torch.isin(links[:, 1], cols)]
             links = torch.stack((links[:, 0], torch.searchsorted(cols, links[:, 1].contiguous())), dim=1)
+            followed = links if blend is None else followed
         curve: list[float] = []
-        refined = raw.refined(seen, cols, partial(_rank, links, curve))
+        refined = raw.refined(seen, cols, partial(_rank, followed, curve))
         curves.append(curve)
-        ranked += len(links)
+        ranked += len(followed)
         stayed = stayed and refined.stayed
         for number, sharpness in enumerate(SHARPNESSES):
             likelihoods[number] += likelihood(refined.scores, links, sharpness) / len(shown)

@@ -6,7 +6,7 @@ attacker who knows the inputs, and so are functions of the Gram matrix that foll
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -16,10 +16,10 @@ import torch
 from bench.eve.outliers import tamed
 from bench.eve.own_releases import true_links
 from bench.eve.tokens import Reading, token_count, tokens
-from bench.memory.rows import in_blocks
+from bench.memory.rows import in_blocks, rows_at
 from bench.nets import contrastive_towers
 from bench.pairs.score_blocks import all_products
-from bench.seeds import generator
+from bench.seeds import derive, generator
 from bench.types import Release
 from bench.validation import at_least
 
@@ -73,6 +73,20 @@ def gram(token: torch.Tensor) -> torch.Tensor:
     products.fill_diagonal_(0)
     size = products.square().mean().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
     return (products / size).float()
+
+
+def gram_columns(rows: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """As `gram`, the columns (m, a) of the rows at `at` (a,) alone, float32.
+
+    Each of the centred rows (m, q) is centred over those other than itself.
+    """
+    products = all_products(rows.float(), rows_at(rows, at)[:].float())
+    itself = (at, torch.arange(len(at), device=at.device))
+    products[itself] = 0
+    others = len(at) - torch.bincount(at, minlength=len(rows))
+    products -= products.sum(dim=1, keepdim=True) / others.clamp_min(1)[:, None]
+    products[itself] = 0
+    return products / products.square().mean().sqrt().clamp_min(torch.finfo(torch.float32).tiny)
 
 
 def signature(token: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -166,10 +180,16 @@ def refine(
             watch(scores)
         seen_before.append((rows, cols))
         rows, cols = assign(scores)
-        # A matching seen before is a fixed point, or a cycle that would never end.
-        if any(torch.equal(rows, old[0]) and torch.equal(cols, old[1]) for old in seen_before):
+        if matching_ended((rows, cols), seen_before):
             return Refined(scores, True)
     return Refined(scores, False)
+
+
+def matching_ended(
+    found: tuple[torch.Tensor, torch.Tensor], before: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> bool:
+    """True for a matching seen before: a fixed point, or a cycle without end."""
+    return any(torch.equal(found[0], old[0]) and torch.equal(found[1], old[1]) for old in before)
 
 
 def log_posterior(scores: torch.Tensor, sharpness: float) -> torch.Tensor:
@@ -201,6 +221,7 @@ class Look:
         seed: Draws the reference rows of large sets.
         most: Gram matrices at most: of more tokens, an even part has one, the whole row always. None for no bound.
         signed: Tokens with signatures at most, chosen in the same way.
+        landmarks: Candidates whose columns of the Gram matrices are compared, drawn by `seed`; None for all.
     """
 
     reading: Reading
@@ -209,6 +230,11 @@ class Look:
     seed: int
     most: int | None = None
     signed: int | None = None
+    landmarks: int | None = None
+
+    def chosen(self, n: int) -> torch.Tensor:
+        """(a,) int64: the landmarks among n candidates, ascending."""
+        return torch.randperm(n, generator=generator(derive(self.seed, "landmarks")))[: self.landmarks].sort().values
 
     def __call__(self, rows: torch.Tensor) -> Seen:
         """Signatures and Gram matrices of released rows (m, ...)."""
@@ -220,16 +246,22 @@ class Look:
         count = token_count(rows, self.reading, self.locations)
         signed = _even_part(count, self.signed)
         related = _even_part(count, self.most) if self.related else []
-        grams = torch.empty(len(related), m, m, device=rows.device)
+        whole = self.landmarks is None
+        grams = torch.empty(len(related), m, m, device=rows.device) if whole else None
+        parts: list[torch.Tensor] = []
         chosen = sorted({*signed, *related})
         for number, part in zip(chosen, tokens(rows, self.reading, self.locations, chosen), strict=True):
             if number in signed:
                 columns.append(signature(part, reference))
-            if number in related:
+            if number not in related:
+                continue
+            if grams is None:
+                parts.append(part.float())
+            else:
                 grams[related.index(number)] = gram(part)
         signatures = torch.cat(columns, dim=1)
         of = (len(signed), count)
-        return Seen(signatures - signatures.mean(dim=0), grams if self.related else None, of)
+        return Seen(signatures - signatures.mean(dim=0), grams if self.related else None, of, parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,13 +270,15 @@ class Seen:
 
     Args:
         signatures: (m, f) float64, centred over the rows.
-        grams: (p, m, m) float32; None if none were asked.
+        grams: (p, m, m) float32; None if none were asked, or landmarks stand for all rows.
         of: Number of tokens with signatures, and of all tokens.
+        parts: With landmarks, p centred tokens (m, q) float32; else empty.
     """
 
     signatures: torch.Tensor
     grams: torch.Tensor | None
     of: tuple[int, int]
+    parts: Sequence[torch.Tensor] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +290,8 @@ class KeyStatistics:
         signatures: (n, f) float64, the mean over keys, in units of `spread`.
         spread: (f,) deviation of a signature from key to key.
         covariance: (f, f) of these deviations, 1 on the diagonal.
-        grams: (p, n, n) float32, the mean over keys at mean square one; None if signatures must do.
+        grams: (p, n, n), with landmarks (p, n, a), float32, the mean over keys at mean square one; None if signatures
+            must do.
         weights: (p,) how well the Gram matrix of each token survives a change of key: r / (1 - r^2), r the correlation
             of one key's with the mean of the others'.
         of: Number of tokens with signatures, and of all tokens.
@@ -328,9 +363,14 @@ def of_one(statistics: KeyStatistics, release: Release, n: int) -> KeyStatistics
 
 
 def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:
-    """Signatures (n, f), Gram matrices (p, n, n) and `Seen.of`, by row."""
+    """Signatures (n, f), Gram matrices (p, n, n) or (p, n, a), and `Seen.of`, by row."""
     seen, links = look(release.samples), true_links(release, "relational matching pairs rows")
     signatures = _gather(seen.signatures, links, n)
+    if seen.parts:
+        stands = links.new_full((n,), -1).scatter_reduce(0, links[:, 0], links[:, 1], "amax")
+        at = stands[look.chosen(n).to(links.device)]
+        columns = [gram_columns(part, at.clamp_min(0)).masked_fill_(at < 0, 0) for part in seen.parts]
+        return signatures, torch.stack([_gather(part, links, n) for part in columns]), seen.of
     if seen.grams is None:
         return signatures, None, seen.of
     grams = seen.grams if len(seen.grams[0]) == n else seen.grams.new_empty(len(seen.grams), n, n)

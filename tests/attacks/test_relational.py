@@ -6,9 +6,11 @@ import torch
 from made.attack_games import play
 from made.datasets import unlabelled
 from made.toy_methods import Unlinked, toy_seed
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from attacks import relational
 from attacks.relational import Relational
+from bench.eve import gram_matching
 from bench.eve.gram_matching import assign, gram, log_posterior, refine, signature
 from bench.eve.tokens import READINGS, tokens, unshuffled
 from bench.nets.patches import cut
@@ -193,13 +195,67 @@ def test_patches_that_are_put_back_are_each_row_s_own_whatever_their_order():
     assert torch.equal(found, parts[:, places])
 
 
-def test_many_rows_are_compared_by_signatures_alone_and_the_notes_say_so():
+def test_signatures_alone_are_compared_if_asked_and_the_notes_say_so():
     private = images()
-    attacker = Relational(keys=3, held_out=1, refine_up_to=59).fit(
+    attacker = Relational(keys=3, held_out=1, refine_up_to=0).fit(
         View(private, Identity().fit(private, 0), private, private), 0
     )
     assert isinstance(attacker.score(Release(private.samples, None, None)), CosineScores)
-    assert attacker.notes()["matching"] == "signatures only (more rows than refine_up_to)"
+    assert attacker.notes()["matching"] == "signatures only (refine_up_to is 0)"
+
+
+def test_landmarks_find_rows_that_signatures_miss(monkeypatch):
+    monkeypatch.setattr(relational, "LANDMARKS", 40)
+    scheme, private = Layers(5), images()
+    many, plain = (
+        play(Relational(keys=4, held_out=1, reading="places", refine_up_to=most), scheme, private) for most in (59, 0)
+    )
+    # If neither were better, each row that only one finds would be a coin toss: 12 in a row come once in 4096 times.
+    assert int((many.right & ~plain.right).sum()) >= 12
+    assert int((plain.right & ~many.right).sum()) <= 1
+    assert many.attacker.notes()["matching"].endswith("40 of 60 candidates as landmarks")
+    curve = many.attacker.learning()[0]
+    assert curve.points[-1][1] < curve.points[0][1]
+
+
+def test_landmarks_of_noise_stay_at_chance(monkeypatch):
+    # 200 rows, one right by chance: Poisson(1), above 9 less than once in a million.
+    monkeypatch.setattr(relational, "LANDMARKS", 50)
+    private = images(200)
+    attack = Relational(keys=3, held_out=1, reading="places", refine_up_to=199)
+    assert play(attack, Noise().fit(private, 0), private).top_1 <= 9 / 200
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers in a tensor that any operation made."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for one in made if isinstance(made, (tuple, list)) else [made]:
+            if isinstance(one, torch.Tensor):
+                self.numbers = max(self.numbers, one.numel())
+        return made
+
+
+def test_no_array_of_landmarks_is_larger_than_the_table_of_scores(monkeypatch):
+    monkeypatch.setattr(relational, "LANDMARKS", 16)
+    monkeypatch.setattr(relational, "JUDGED_ROWS", 32)
+    monkeypatch.setattr(gram_matching, "REFERENCE_ROWS", 32)
+    n, scheme = 300, Layers(2, width=4)
+    private = images(n)
+    largest = {}
+    for most in (n - 1, n):
+        with Largest() as seen:
+            attack = Relational(keys=2, held_out=1, reading="places", refine_up_to=most)
+            attacker = attack.fit(View(private, scheme, private, private), 0)
+            attacker.score(scheme.release(private)).block(slice(0, 5), slice(0, 5))
+        largest[most] = seen.numbers
+    assert largest[n - 1] <= n * n
+    assert largest[n] >= 5 * n * n  # a Gram matrix for each part and the whole row
 
 
 def test_many_rows_are_judged_by_some_of_their_columns(monkeypatch):
