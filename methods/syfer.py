@@ -108,7 +108,10 @@ class KeyedEncoder(Method):
         return self._scheme(network, shape, public.exclusive)
 
     def start(self, images: torch.Tensor, shape: tuple[int, int, int], seed: int) -> obfuscator.Obfuscator:
-        """The network before training, standardised by public images (n, c, h, w), on their device."""
+        """The network before training.
+
+        It is standardised by public images (n, c, h, w), on their device.
+        """
         with seeded(derive(seed, "obfuscator"), images.device):
             network = self._network(shape)
         network.standardise_by(images)
@@ -222,8 +225,6 @@ class Syfer(KeyedEncoder):
         super().__post_init__()
         if (self.weights is None) != (not self.weights_sha256):
             raise ValueError("weights and weights_sha256 belong together: a file, and the start of its SHA-256")
-        if self.weights is not None and not Path(self.weights).is_absolute():
-            raise ValueError("weights must be a full path, which a sandbox can be shown: it begins with /")
         at_least(2, steps=self.steps, batch=self.batch)
         at_least(1, opponent_depth=self.opponent_depth)
         if self.opponent_width < 4 or self.opponent_width % 4:
@@ -243,7 +244,7 @@ class Syfer(KeyedEncoder):
         )
 
     def _train(self, network: obfuscator.Obfuscator, public: Dataset, seed: int) -> None:
-        """Algorithm 1 on the public images, without their labels; or the weights of the file."""
+        """Algorithm 1 on public images without labels; or the file's weights."""
         if self.weights is not None:
             path = Path(self.weights)
             load_checked(network, read_known(path, self.weights_sha256), heads=(), what=path.name)

@@ -426,7 +426,7 @@ def audits(spec: RunSpec, place: Place, confidence: float) -> list[Audited]:
         data = place.results.journal.data(data_key(cell.choice))
         record = standing(place.results, cell, planned[0], data, spec.isolation).record
         if record is not None:
-            by_choice.setdefault(cell.choice, []).append(_audit_row(cell.method.spec.shown, record, confidence))
+            by_choice.setdefault(cell.choice, []).append(_audit_row(cell.method.shown, record, confidence))
     return [Audited(choice, rows) for choice, rows in by_choice.items()]
 
 

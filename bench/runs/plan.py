@@ -281,7 +281,7 @@ def _flat(inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 def title(cell: Cell) -> str:
     """A cell in words, for display."""
     seed = f" seed {cell.choice.seed}" if cell.choice.seed else ""
-    return f"{cell.choice.dataset}{seed} | {cell.method.spec.shown}"
+    return f"{cell.choice.dataset}{seed} | {cell.method.shown}"
 
 
 def present(specs: Sequence[RunSpec], place: Place) -> tuple[list[RunSpec], Mapping[str, str]]:

@@ -162,9 +162,7 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
     except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
-        raise UsageError(
-            f"{bench.cell.method.spec.shown} releases nothing here: {reason_text(reason, log)}"
-        ) from reason
+        raise UsageError(f"{bench.cell.method.shown} releases nothing here: {reason_text(reason, log)}") from reason
     sealed = seal(release, Secret.fresh()).release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     claim = claim_record(scheme.claim())
@@ -241,7 +239,7 @@ def _described(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
     record, counts, choice = bench.record, bench.record.rows, bench.cell.choice
     title = (
         f"{record.name}: its {counts['private']} private rows (preset {choice.preset}), released by "
-        f"{bench.cell.method.spec.shown}; {counts['control'] + counts['test']} control and test rows are not released"
+        f"{bench.cell.method.shown}; {counts['control'] + counts['test']} control and test rows are not released"
     )
     warnings = []
     if choice.preset != WHOLE:
@@ -296,7 +294,7 @@ def quiet(bench: Workbench, results: Results, verb: str) -> Iterator[Path | None
     if bench.record.shareable:
         yield None
         return
-    with redirected(results.log(verb, bench.cell.method.spec.shown)) as log:
+    with redirected(results.log(verb, bench.cell.method.shown)) as log:
         yield log
 
 

@@ -116,7 +116,7 @@ def _release(cell: Cell, bench: Workbench, log: Path | None) -> Sealed:
         elif sealed.release.samples.ndim != 4:
             raise NotApplicable("its release holds vectors, not images")
     except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
-        raise UsageError(f"{cell.method.spec.shown} cannot be shown: {reason_text(reason, log)}") from reason
+        raise UsageError(f"{cell.method.shown} cannot be shown: {reason_text(reason, log)}") from reason
     finally:
         bench.close()
         if not kept:

@@ -38,7 +38,7 @@ class Cell:
     def folder(self) -> str:
         """The folder of its records, readable and unique by a hash."""
         short = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:8]
-        name = f"{slug(self.method.spec.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
+        name = f"{slug(self.method.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
         # An argument that never enters a record (a path) stays out of the folder's name, which does.
         return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
 
@@ -79,7 +79,7 @@ class Planned:
     @property
     def name(self) -> str:
         """Of its record."""
-        return self.kind if self.attack is None else f"{self.kind}-{slug(self.attack.spec.shown)}"
+        return self.kind if self.attack is None else f"{self.kind}-{slug(self.attack.shown)}"
 
     @cached_property
     def evaluator(self) -> Evaluator[Any]:

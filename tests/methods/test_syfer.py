@@ -1,12 +1,18 @@
+import hashlib
 import re
 
 import pytest
+import safetensors.torch
 import torch
 from made.datasets import unlabelled
 
+from bench.contract.source import DataError
+from bench.plugins.configured import configure
 from bench.plugins.spec import parameters
 from bench.randomness import Secret
 from bench.types import CAVEAT, Dataset, NotApplicable
+from bench.workbench.cell import Cell
+from bench.workbench.choice import Choice
 from methods.syfer import Syfer, SyferRandom
 
 TINY = {"patch_size": 8, "width": 16, "blocks": 2, "depth": 1}
@@ -238,3 +244,49 @@ def test_a_loaded_network_says_the_same():
     method = Syfer(**SHORT)
     scheme = method.fit(images(), 0)
     assert method.load(scheme.state()).notes() == scheme.notes()
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Weights of a short training, large ones in bfloat16, and the SHA-256 of their file."""
+    state = Syfer(**SHORT).fit(images(), 3).network.state_dict()
+    path = tmp_path / "jane-doe.safetensors"
+    safetensors.torch.save_file({n: t.bfloat16() if t.numel() > 64 else t for n, t in state.items()}, path)
+    return state, str(path), hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_weights_of_a_file_stand_in_for_training_whatever_the_public_images(kept):
+    state, path, digits = kept
+    scheme = Syfer(**SHORT, weights=path, weights_sha256=digits[:12]).fit(images(seed=9), 5)
+    for name, tensor in scheme.network.state_dict().items():
+        assert torch.equal(tensor, state[name].bfloat16().float() if tensor.numel() > 64 else state[name])
+    assert scheme.caveat.endswith(f"its weights were trained before, SHA-256 {digits[:12]}")
+    again = Syfer(**SHORT, weights=path, weights_sha256=digits).load(scheme.state())
+    one, two = (each.sample_key(Secret.of_seed(1)).release(images()).samples for each in (scheme, again))
+    assert torch.equal(one, two)
+
+
+def test_weights_of_other_content_or_size_are_refused(kept, tmp_path):
+    _, path, digits = kept
+    with pytest.raises(DataError, match=r"jane-doe.safetensors must have a SHA-256 that begins 0{12}, and has "):
+        Syfer(**SHORT, weights=path, weights_sha256="0" * 12).fit(images(), 0)
+    with pytest.raises(DataError, match="not the weights of this model"):
+        Syfer(**SHORT | {"blocks": 3}, weights=path, weights_sha256=digits).fit(images(), 0)
+    with pytest.raises(DataError, match="expected a file of weights, and gone is not there"):
+        Syfer(**SHORT, weights=str(tmp_path / "gone"), weights_sha256=digits).fit(images(), 0)
+    with pytest.raises(ValueError, match="first 12 digits or more"):
+        Syfer(**SHORT, weights=path, weights_sha256=digits[:4]).fit(images(), 0)
+
+
+@pytest.mark.parametrize("half", [{"weights": "/a"}, {"weights_sha256": "0" * 12}])
+def test_weights_need_their_hash_and_a_hash_its_weights(half):
+    with pytest.raises(ValueError, match="belong together"):
+        Syfer(**SHORT, **half)
+
+
+def test_the_path_of_the_weights_names_no_folder_of_records(kept):
+    _, path, digits = kept
+    method = configure("methods", f"syfer[weights={path},weights_sha256={digits[:12]}]", "smoke")
+    folder = Cell(method, Choice.read({"dataset": "digits", "preset": "smoke"}), "cpu").folder
+    assert "jane" not in folder
+    assert digits[:12] in folder
