@@ -53,11 +53,15 @@ def write_rows(path: Path, options: argparse.Namespace) -> None:
     bench.close()
 
 
+def kept_as(tensor: torch.Tensor) -> torch.dtype:
+    """The dtype that a tensor is kept in."""
+    return torch.bfloat16 if tensor.numel() > LARGE else tensor.dtype
+
+
 def kept(network: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Weights on the CPU, large ones in bfloat16."""
     return {
-        name: tensor.detach().to("cpu", torch.bfloat16 if tensor.numel() > LARGE else tensor.dtype).contiguous()
-        for name, tensor in network.state_dict().items()
+        name: tensor.detach().to("cpu", kept_as(tensor)).contiguous() for name, tensor in network.state_dict().items()
     }
 
 
