@@ -24,7 +24,7 @@ from bench.contract.seal import ContractError
 from bench.contract.source import DataError
 from bench.data.candidates import seen_by
 from bench.data.splits import Splits
-from bench.evaluators import reidentification
+from bench.evaluators import granted_pairs
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.plugins.spec import UsageError
@@ -276,13 +276,13 @@ def test_an_oracle_answers_under_each_key_within_its_budget(folder: Path, watchi
 def test_a_key_cannot_tell_the_queries_of_an_oracle_by_their_number(
     folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, plain = [], reidentification.queried
+    asked, plain = [], granted_pairs.queried
 
     def noted(bench: Workbench, key: Key, data: Dataset) -> Tensor:
         asked.append(len(data))
         return plain(bench, key, data)
 
-    monkeypatch.setattr(reidentification, "queried", noted)
+    monkeypatch.setattr(granted_pairs, "queried", noted)
     bench = films(folder, "oracle[queries=70]", "dauntless")
     Watching.asks = lambda view: view.candidates.samples[:70]
     Reidentification(watching).measure(bench)
