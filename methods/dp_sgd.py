@@ -175,25 +175,33 @@ class DPSGDKey(SecretKey):
 
     def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
         """The training of `classifier`, its noise calibrated for all sums together."""
-        self._trained(private, probes, see)
+        if probes.labels is None:
+            raise ValueError(f"probes must have labels as private rows do, got none in {probes.name}")
+        rows = self.scheme.method.read(probes.samples, self.scheme.learned)
+        self._trained(private, private_training.Watch(rows, probes.labels, see))
+
+    def canary_steps(self, like: Dataset, gradients: torch.Tensor, see: Callable[[PrivateStep], None]) -> None:
+        """The training of `classifier` on rows of these gradients alone."""
+        none = like.take(torch.zeros(0, dtype=torch.int64, device=like.samples.device))
+        if none.labels is None:
+            raise NotApplicable(f"dp-sgd trains a classifier: {like.name} has no labels")
+        rows = self.scheme.method.read(none.samples, self.scheme.learned)
+        self._trained(none, private_training.Watch(rows, none.labels, see), gradients)
 
     def _trained(
-        self, private: Dataset, probes: Dataset | None = None, see: Callable[[PrivateStep], None] | None = None
+        self, private: Dataset, watch: private_training.Watch | None = None, canaries: torch.Tensor | None = None
     ) -> torch.nn.Sequential:
         labels = private.labels
-        if labels is None or not len(labelled(labels)):
+        if labels is None or (not len(labelled(labels)) and canaries is None):
             raise NotApplicable(f"dp-sgd trains a classifier: {private.name} has no labels")
         known = labelled(labels)
         method, learned = self.scheme.method, self.scheme.learned
         rows, labels = method.read(private.samples[known], learned), labels[known]
-        watch = None
-        if probes is not None and probes.labels is not None and see is not None:
-            watch = private_training.Watch(method.read(probes.samples, learned), probes.labels, see)
         network = self._network(rows, labels.shape[1])
         with seeded(int(self.secret.stream("dropout").integers(1 << 32)), rows.device):  # which nothing rests on
             private_training.train_privately(
                 network, rows, labels, method.course(), exclusive=private.exclusive,
-                secret=self.secret.derive("training"), watch=watch,
+                secret=self.secret.derive("training"), watch=watch, canaries=canaries,
             )  # fmt: skip
         return network
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.audit import canaries
+from bench.audit.canary_game import CHOICE, CanaryGame, Guess
 from bench.audit.game_plays import (
     NUMBERS,
     ONE_BY_ONE,
@@ -103,7 +104,7 @@ def audit(
     rows; a release holds `size` of them if they do not interact.
     """
     published = canaries.published(scheme, claim, public, most=2 * trials, secret=secret.derive("what it publishes"))
-    if published:
+    if published.outside is not None:
         return _one_run(published, claim, secret)
     # The bounds of Gaussian mechanisms hold for coins that share a release, others with a delta do not.
     owner = Owner(scheme, secret, single=claim.delta > 0 and claim.family == "any", size=size)
@@ -128,23 +129,35 @@ def audit(
     )  # fmt: skip
 
 
-def _one_run(games: Sequence[canaries.Canaries], claim: PrivacyClaim, secret: Secret) -> Played:
-    """The first game's calls, a second's being those of the black-box game."""
-    calls, names, runs = [], [], 1
-    for number, game in enumerate(games):
-        here = secret if number == 0 else secret.derive("black-box")
+def _one_run(games: canaries.Games, claim: PrivacyClaim, secret: Secret) -> Played:
+    """Calls of the best white-box game, and of the black-box one beside it.
+
+    The strongest white-box game has a full choice; another is counted if fewer tosses show more of it than is claimed.
+    """
+    outside = games.outside
+    strong = games.inside or (() if outside is None else (outside,))
+    chosen: list[tuple[float, CanaryGame, Guess, int, Secret]] = []
+    for number, game in enumerate(strong):
         stage(f"choose guesses: {game.name}")
-        coins = game.coins(CONFIDENCE)
-        guess = game.choose(here.derive("choice"), coins, confidence=CONFIDENCE)
-        stage(f"count its calls: {game.name}")
-        calls.append(game.count(here.derive("count"), guess, coins))
-        names.append(guess.name)
-        runs = coins // game.each if guess.apart and number == 0 else runs
-    first = games[0]
+        coins, here = game.coins(CONFIDENCE), secret if game is strong[-1] else secret.derive(game.name)
+        share = 0.0 if number else CHOICE
+        bound, guess = game.choose(here.derive("choice"), coins, confidence=CONFIDENCE, share=share)
+        if not chosen or bound > max(claim.epsilon, chosen[0][0]):
+            chosen = [(bound, game, guess, coins, here)]
+    ((_, first, guess, coins, here),) = chosen
+    stage(f"count its calls: {first.name}")
+    calls = first.count(here.derive("count"), guess, coins)
+    beside = None
+    if games.inside and outside is not None:
+        stage(f"count its calls: {outside.name}")
+        aside, number = secret.derive("black-box"), outside.coins(CONFIDENCE)
+        _, weak = outside.choose(aside.derive("choice"), number, confidence=CONFIDENCE)
+        beside = outside.count(aside.derive("count"), weak, number)
     return Played(
-        calls[0], first.name, names[0], (None, None), tuple(game.name for game in games), one_run=True,
-        coins="include" if first.included else "replace", runs=runs, black_box=calls[1] if len(calls) > 1 else None,
-        reach=_reach(claim, calls[0].trials, family_of(claim), each=first.each),
+        calls, first.name, guess.name, (None, None),
+        tuple(game.name for game in (*games.inside, *(() if outside is None else (outside,)))), one_run=True,
+        coins="include" if first.included else "replace", runs=coins // first.each if guess.apart else 1,
+        black_box=beside, reach=_reach(claim, calls.trials, family_of(claim), each=first.each),
     )  # fmt: skip
 
 

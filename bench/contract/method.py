@@ -79,6 +79,19 @@ class Key(ABC):
         """
         raise NotApplicable(f"{type(self).__name__} shows no steps of a private training")
 
+    def canary_steps(self, like: Dataset, gradients: torch.Tensor, see: Callable[[PrivateStep], None]) -> None:
+        """Train on rows of given gradients, and show every step to `see`, for audits.
+
+        Step, sampling, clip and noise are those of `classifier`. Steps have no gradients of probes. Default: raises
+        NotApplicable.
+
+        Args:
+            like: Rows of the shape and labels of private rows; they have no part in the training.
+            gradients: (c, d) float32, the gradient of each of c rows at every step, before it is clipped.
+            see: Receiver of every step.
+        """
+        raise NotApplicable(f"{type(self).__name__} trains on no given gradients")
+
     @abstractmethod
     def state(self) -> State:
         """Everything secret, as tensors: `Scheme.load_key(state)` gives an equal key."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -112,17 +112,19 @@ def train_privately(
     exclusive: bool,
     secret: Secret,
     watch: Watch | None = None,
+    canaries: torch.Tensor | None = None,
 ) -> float:
     """Train in place on standardised rows and labels; return the epsilon spent.
 
-    `watch` sees every step, and changes nothing of the training.
+    `watch` sees every step, and changes nothing of the training. `canaries` (c, d) are the gradients of c further rows,
+    the same at every step: those rows are sampled, clipped and summed as others are.
     Raises ValueError where delta is no smaller than 1 / n: that would allow to publish a row.
     """
     from opacus.grad_sample import GradSampleModule  # takes seconds to import: only where a network is really trained
 
     from bench.nets.private_optimiser import PrivateOptimiser
 
-    n = len(rows)
+    n = len(rows) + (0 if canaries is None else len(canaries))
     delta, share, steps = course.sampling(n)
     peak = course.peak(n)
     multiplier = calibrate(course.epsilon, delta, share=share, steps=steps)
@@ -143,10 +145,13 @@ def train_privately(
         drawn = (sampler.uniform(n) < share).nonzero()[:, 0].to(rows.device)
         parts = torch.split(drawn, ROWS)
         for number, part in enumerate(parts):
+            own = part[part < len(rows)]
             with warnings.catch_warnings():
                 # Opacus hooks every layer; the first one's input needs no gradient, which torch remarks upon.
                 warnings.filterwarnings("ignore", message="Full backward hook is firing")
-                row_losses(private(rows[part]), labels[part], exclusive=exclusive).sum().backward()  # type: ignore[no-untyped-call]
+                row_losses(private(rows[own]), labels[own], exclusive=exclusive).sum().backward()  # type: ignore[no-untyped-call]
+            if canaries is not None:
+                _add(optimiser.params, canaries[part[part >= len(rows)] - len(rows)])
             optimiser.signal_skip_step(number + 1 < len(parts))
             optimiser.step()
             if watch is not None and gradients is not None and number + 1 == len(parts):
@@ -161,9 +166,19 @@ def train_privately(
     return spent
 
 
+def _add(weights: Sequence[torch.nn.Parameter], gradients: torch.Tensor) -> None:
+    """Put rows of gradients (c, d) behind those of the batch, before any is clipped."""
+    parts = torch.split(gradients, [weight.numel() for weight in weights], dim=1)
+    for weight, part in zip(weights, parts, strict=True):
+        more = part.view(len(part), *weight.shape).to(weight)
+        weight.grad_sample = torch.cat((weight.grad_sample, more))  # type: ignore[attr-defined]
+
+
 def _gradients(twin: torch.nn.Module, network: torch.nn.Module, watch: Watch, *, exclusive: bool) -> torch.Tensor:
     """(k, d) gradients of probes at the network's weights; `twin` lacks hooks."""
     weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+    if not len(watch.rows):
+        return watch.rows.new_zeros(0, sum(weight.numel() for weight in weights.values()))
 
     def loss(weights: dict[str, torch.Tensor], row: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
         logits = torch.func.functional_call(twin, weights, (row[None],))

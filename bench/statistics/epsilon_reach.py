@@ -23,6 +23,7 @@ from bench.statistics.sampled_gaussian import SampledGaussian, Sides
 
 LEAST_COINS, MOST_COINS = 512, 32_768
 WANTED = 0.6
+MOST_APART = 64  # guesses of a run that counts by itself: the time of a bound grows with their cube
 SHARES = 9  # halves, quarters and so on of the coins are guessed
 
 
@@ -45,6 +46,7 @@ def ideal_bound(
                 family=family, sides=sides, runs=runs,
             )
             for right, guesses, sides in _guesses(family, epsilon, each, delta)
+            if guesses <= MOST_APART
         ),
     )  # fmt: skip
 
