@@ -22,8 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from made.leaky_mechanisms import Leaky, Mistake, Unit
 from made.private_faults import TRAINING_FAULTS, TrainingFault, faulty, stated
+from made.sampled_steps import WIDTH, SampledSteps
 
 from bench.audit.distinguishing_game import CONFIDENCE, audit
+from bench.audit.gradient_canaries import GradientCanaries
 from bench.conformance.outcome import sample_data
 from bench.evidence import AuditEvidence
 from bench.plugins.registry import build
@@ -74,6 +76,12 @@ def trained(epsilon: float, fault: TrainingFault | None) -> Case:
     return Case(scheme, claim, public, fault)
 
 
+def sampled(noise: float, replaced: bool = False) -> Case:
+    """Steps of a private training alone, at the edge of their claim."""
+    scheme = SampledSteps(noise, replaced)
+    return Case(scheme, scheme.claim(), images(8))
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "scalar": lambda: made("none", "image", 1),
     "image": lambda: made("none", "image", 8),
@@ -84,6 +92,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "mosaic": lambda: built_in("mosaic[epsilon=1]", "images"),
     "mosaic, pixel": lambda: built_in("mosaic[epsilon=1,neighbour_pixels=1]", "images"),
     "cadp, table": lambda: built_in("cadp[epsilon=1]", "table"),
+    "steps, 10": lambda: sampled(0.84),
+    "steps, 10, replaced": lambda: sampled(0.84, replaced=True),
+    "steps, 1": lambda: sampled(4.1),
     "dp-sgd, 1": lambda: trained(1.0, None),
     "dp-sgd, 10": lambda: trained(10.0, None),
     **{
@@ -106,6 +117,8 @@ CASES: dict[str, Callable[[], Case]] = {
 
 def shown(case: Case, trials: int, seed: int) -> Score:
     """The audit's figure, with its parts."""
+    if isinstance(case.scheme, SampledSteps):
+        return shown_by_steps(case, trials, seed)
     with faulty(case.fault):
         played = audit(case.scheme, case.claim, case.public, trials=trials, secret=Secret.of_seed(seed))
     evidence = AuditEvidence(
@@ -113,6 +126,20 @@ def shown(case: Case, trials: int, seed: int) -> Score:
         black_box=played.black_box, reach=played.reach,
     )  # fmt: skip
     return EmpiricalEpsilon()(evidence)
+
+
+def shown_by_steps(case: Case, trials: int, seed: int) -> Score:
+    """The same of the game with gradient canaries alone."""
+    game = GradientCanaries(case.scheme, case.claim, case.public, 2 * trials, WIDTH, 1.0)
+    secret, coins = Secret.of_seed(seed), game.coins(CONFIDENCE)
+    _, guess = game.choose(secret.derive("choice"), coins, confidence=CONFIDENCE)
+    calls = game.count(secret.derive("count"), guess, coins)
+    return EmpiricalEpsilon()(
+        AuditEvidence(
+            case.claim, calls, CONFIDENCE, one_run=True, coins="include" if game.included else "replace",
+            runs=coins // game.each if guess.apart else 1,
+        )
+    )  # fmt: skip
 
 
 def main() -> None:
