@@ -23,6 +23,7 @@ from typing import ClassVar, TypeAlias, cast
 import torch
 from pydantic import JsonValue
 
+from bench.eve import demixing
 from bench.evidence import Likeness, ReconstructionEvidence
 from bench.nets import decoder
 from bench.nets.patches import cut, fitting_patch, fold
@@ -34,8 +35,17 @@ from bench.randomness import Secret
 from bench.rows.grouping import hold_out
 from bench.seeds import generator
 from bench.statistics.structural_similarity import ms_ssim, psnr, scales, ssim
-from bench.types import LEARNING, Evaluator, LearningCurve, Measurement, NotApplicable, Picture
-from bench.workbench.other_people import OwnRows, other_people, released
+from bench.types import (
+    LEARNING,
+    Dataset,
+    Evaluator,
+    LearningCurve,
+    Measurement,
+    NotApplicable,
+    Picture,
+    Release,
+)
+from bench.workbench.other_people import OwnRows, first_rows, other_people, whole_release
 from bench.workbench.workbench import Workbench
 
 OWN_KEYS = 4
@@ -44,6 +54,7 @@ MOST_PEOPLE, MOST_ROWS = 2048, 1024
 """Rows of Eve's people, and private rows that are rebuilt, drawn at random if there are more."""
 RIDGES = (1e-3, 1e-1, 10.0)
 """Of the mean square of a centred row."""
+MIXTURE_RIDGES = (1e-2, 0.3)
 MEAN = "mean image"
 SETS, ALIKE_SETS = 4999, 99
 
@@ -74,11 +85,16 @@ class Reconstruction(Evaluator[Workbench]):
         eve = bench.for_eve(scheme)
         stage("release to rebuild")
         keys = [eve.sample_key(Secret.of_seed(bench.seed("own key", number))) for number in range(OWN_KEYS + 1)]
-        own = [released(bench, key, learning) for key in keys[:-1]]
-        judged = released(bench, keys[-1], choosing)
+        releases = [whole_release(bench, key, learning) for key in keys[:-1]]
+        own = [first_rows(release, len(learning)) for release in releases]
+        judge = whole_release(bench, keys[-1], choosing)
+        judged = first_rows(judge, len(choosing))
         stage("learn to rebuild")
         raw = torch.cat([learning.samples[each.rows] for each in own])
         errors, rebuild, curve = _learned(bench, own, raw, judged, choosing.samples[judged.rows])
+        mixtures = demixing.learn(learning.samples, releases[0])
+        undone = _Undone.of(bench, mixtures, judge, choosing, len(bench.sealed(scheme, 0).release))
+        errors |= undone.errors
         chosen = min(errors, key=errors.__getitem__)
         stage("rebuild")
         n = len(bench.private)
@@ -90,8 +106,12 @@ class Reconstruction(Evaluator[Workbench]):
             assert sealed.links is not None
             rows = sealed.release.samples
             place = stands(sealed.links, sealed.primary, n=n, m=len(rows))[order.to(bench.device)]
-            images = _rebuilt(rebuild[chosen], rows)
-            images = torch.cat((images, raw.mean(dim=0, keepdim=True)))[place].cpu()  # not there: the mean image
+            if chosen in undone.errors:
+                images, at = undone.images(chosen, "the owner's", rows, sealed.links, n)
+                at = at[order]
+            else:
+                images, at = _rebuilt(rebuild[chosen], rows), place
+            images = torch.cat((images.cpu(), raw.mean(dim=0, keepdim=True).cpu()))[at.cpu()]  # not there: the mean
             rebuilt.append(images)
             if not number and rows.ndim == 4 and bool((place[:SHOWN] < len(rows)).all()):
                 shown.append(rows[place[:SHOWN]].cpu())
@@ -103,6 +123,7 @@ class Reconstruction(Evaluator[Workbench]):
         details: dict[str, JsonValue] = {
             "chosen": chosen,
             "mean squared error on held-out people of Eve's": cast(JsonValue, errors),
+            **undone.notes,
             "scales of MS-SSIM": evidence.scales,
             LEARNING: [] if curve is None else [curve.content()],
         }
@@ -170,6 +191,50 @@ def _learned(
     )  # fmt: skip
     curve = LearningCurve("mean squared error on held-out people of Eve's", tuple(points), level, reason, "decoder")
     return errors, rebuild, curve
+
+
+@dataclass(frozen=True, eq=False)
+class _Undone:
+    """Mixtures undone: errors on Eve's own people by name, ridges, and notes."""
+
+    mixtures: demixing.Mixtures | None
+    seed: int
+    errors: dict[str, float]
+    ridges: dict[str, float]
+    notes: dict[str, JsonValue]
+
+    @classmethod
+    def of(
+        cls, bench: Workbench, mixtures: demixing.Mixtures | None, judge: Release, people: Dataset, rows: int
+    ) -> _Undone:
+        """`judge` is a release of `people`; the owner's has `rows` rows."""
+        found = cls(mixtures, bench.seed("mixtures"), {}, {}, {})
+        if mixtures is None:
+            return found
+        found.notes["mixtures"] = f"{mixtures.mixed} images in a released row, {mixtures.rows_each} rows of each"
+        if mixtures.too_many(max(rows, len(judge))):
+            found.notes["mixtures undone"] = f"not tried: {max(rows, len(judge))} released rows are too many"
+            return found
+        assert judge.links is not None
+        stage("undo mixtures")
+        for ridge in MIXTURE_RIDGES:
+            name = f"mixtures undone, ridge {ridge:g}"
+            found.ridges[name] = ridge
+            images, at = found.images(name, "Eve's own", judge.samples, judge.links, len(people))
+            found.errors[name] = float((images[at] - people.samples.cpu()).double().square().mean())
+        return found
+
+    def images(
+        self, name: str, whose: str, rows: torch.Tensor, links: torch.Tensor, n: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Recovered images and, last, the mean image; the number (n,) of each raw row's."""
+        assert self.mixtures is not None
+        whole = self.mixtures.undone(rows.cpu(), self.ridges[name], self.seed)
+        self.notes.setdefault(f"constituents found in {whose} release, {name}", whole.share_found(links.cpu(), n))
+        at = whole.named(links.cpu(), n)
+        every = torch.cat((whole.images, self.mixtures.people.mean(dim=0, keepdim=True)))
+        images = (every + self.mixtures.centre).clamp(0, 1).float().reshape(-1, *rows.shape[1:])
+        return images, torch.where(at < 0, len(images) - 1, at)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from bench.pictures.strips import stands
 from bench.rows.grouping import persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
-from bench.types import Attributes, Dataset, Key, NotApplicable
+from bench.types import Attributes, Dataset, Key, NotApplicable, Release
 from bench.workbench.workbench import Workbench
 
 
@@ -85,16 +85,30 @@ class OwnRows:
     rows: torch.Tensor
 
 
-def released(bench: Workbench, key: Key, data: Dataset) -> OwnRows:
-    """The first released row of each raw row under Eve's key.
+def whole_release(bench: Workbench, key: Key, data: Dataset) -> Release:
+    """A release under Eve's key, with links.
 
-    Raises NotApplicable if the method gives no links.
+    Raises NotApplicable if the method gives none.
     """
     release = bench.untouched(bench.method.name, lambda: key.release(data))
     check(release, data)
     if release.links is None:
         raise NotApplicable(f"{bench.method.name} gives no links for rows of Eve's own: she has nothing to learn from")
-    place = stands(release.links, release.primary, n=len(data), m=len(release))
+    return release
+
+
+def first_rows(release: Release, n: int) -> OwnRows:
+    """The first released row of each of n raw rows."""
+    assert release.links is not None
+    place = stands(release.links, release.primary, n=n, m=len(release))
     there = (place < len(release)).nonzero()[:, 0]
     labels = None if release.labels is None else release.labels[place[there]]
     return OwnRows(release.samples[place[there]], labels, there)
+
+
+def released(bench: Workbench, key: Key, data: Dataset) -> OwnRows:
+    """The first released row of each raw row under Eve's key.
+
+    Raises NotApplicable if the method gives no links.
+    """
+    return first_rows(whole_release(bench, key, data), len(data))

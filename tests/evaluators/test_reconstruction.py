@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from made.cells import laid_out, opened
+from made.many_mixtures import ManyMixtures
 
 from bench.contract.preset import PRESETS
 from bench.evaluators.reconstruction import MEAN, Reconstruction, _evidence, _Linear
+from bench.eve import demixing
 from bench.evidence import ReconstructionEvidence
 from bench.types import Dataset, Method, NotApplicable
 from bench.workbench.workbench import Workbench
@@ -21,16 +23,19 @@ from methods.identity import Identity
 from metrics.reconstruction import ReconstructionReID, ReconstructionSSIM
 
 
-def images(n: int, seed: int) -> Dataset:
-    """Smooth images of n / 2 people."""
-    rough = torch.rand(n, 1, 4, 4, generator=torch.Generator().manual_seed(seed))
-    samples = torch.nn.functional.interpolate(rough, scale_factor=4, mode="bilinear")
+def images(n: int, seed: int, coarse: int = 4, slope: float = 0.0) -> Dataset:
+    """Smooth images of n / 2 people, brighter at the top by `slope`."""
+    rough = torch.rand(n, 1, coarse, coarse, generator=torch.Generator().manual_seed(seed))
+    rough = (rough + slope * torch.linspace(1, 0, coarse)[:, None]) / (1 + slope)
+    samples = torch.nn.functional.interpolate(rough, scale_factor=16 // coarse, mode="bilinear")
     return Dataset("made", samples, torch.zeros(n, 1), torch.arange(n) // 2, ("seen",), False, True)
 
 
-def bench_of(folder: Path, method: Method) -> Workbench:
+def bench_of(folder: Path, method: Method, coarse: int = 4, slope: float = 0.0) -> Workbench:
     sizes = {"public": 60, "private": 40, "control": 20, "test": 20}
-    bench = laid_out(folder, method, {name: images(n, seed) for seed, (name, n) in enumerate(sizes.items())})
+    bench = laid_out(
+        folder, method, {name: images(n, seed, coarse, slope) for seed, (name, n) in enumerate(sizes.items())}
+    )
     return replace(bench, preset=replace(PRESETS["smoke"], decoder_steps=4))
 
 
@@ -109,6 +114,26 @@ def test_the_mean_image_names_nobody(tmp_path: Path) -> None:
 def test_a_blur_is_undone_in_part(tmp_path: Path) -> None:
     _, evidence = measured(bench_of(tmp_path, Blur()))
     assert ReconstructionSSIM()(evidence).value > 0.2
+
+
+def test_many_mixtures_are_undone_without_candidates(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, ManyMixtures(epochs=16), coarse=8, slope=1.0)
+    found = Reconstruction().measure(bench)
+    evidence = found.evidence[""]
+    assert isinstance(evidence, ReconstructionEvidence)
+    assert str(found.details["chosen"]).startswith("mixtures undone")
+    assert found.details["mixtures"] == "3 images in a released row, 16 rows of each"
+    assert ReconstructionReID()(evidence).value > 0.95
+    share = found.details[f"constituents found in the owner's release, {found.details['chosen']}"]
+    assert isinstance(share, float)
+    assert share > 0.8
+
+
+def test_releases_too_large_to_undo_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demixing, "LARGEST", 1000)
+    found = Reconstruction().measure(bench_of(tmp_path, ManyMixtures(epochs=2)))
+    assert found.details["mixtures undone"] == "not tried: 80 released rows are too many"
+    assert not str(found.details["chosen"]).startswith("mixtures undone")
 
 
 def test_all_ways_and_the_mean_image_stand_in_the_record(tmp_path: Path) -> None:
