@@ -227,7 +227,7 @@ class _Undone:
     def images(
         self, name: str, whose: str, rows: torch.Tensor, links: torch.Tensor, n: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Recovered images and, last, the mean image; the number (n,) of each raw row's."""
+        """Recovered images, the mean image last, and each raw row's (n,)."""
         assert self.mixtures is not None
         whole = self.mixtures.undone(rows.cpu(), self.ridges[name], self.seed)
         self.notes.setdefault(f"constituents found in {whose} release, {name}", whole.share_found(links.cpu(), n))

@@ -53,7 +53,7 @@ class Demixed:
     left: float
 
     def named(self, links: torch.Tensor, n: int) -> torch.Tensor:
-        """(n,) int64: the image of each raw row, -1 if there is none.
+        """Image (n,) int64 of each raw row; -1: none.
 
         Recovered images have no names: the harness gives each the raw row that it shares most released rows with, by
         `links` (p, 2), one to one. Likeness of pixels plays no part.
@@ -76,7 +76,7 @@ class Demixed:
 
 @dataclass(frozen=True, eq=False)
 class Mixtures:
-    """What Eve, the attacker, learns of mixtures from releases of her own.
+    """Lessons of mixtures that Eve, the attacker, releases herself.
 
     Args:
         mixed: Images in a released row, k.
@@ -97,7 +97,7 @@ class Mixtures:
         return rows**2 * (rows // self.rows_each) > LARGEST
 
     def undone(self, released: torch.Tensor, ridge: float, seed: int) -> Demixed:
-        """The images of a release of m rows; `ridge` holds them to the mean of Eve's people."""
+        """Images of a release; a ridge holds them to the mean."""
         sizes = released.flatten(1).double().abs() / self.scale
         n = max(self.mixed + 1, len(sizes) // self.rows_each)
         shares = clusters(sizes, n, seed)
@@ -119,7 +119,7 @@ class Mixtures:
 
 
 def learn(raw: torch.Tensor, release: Release) -> Mixtures | None:
-    """What Eve's own release of raw images (n, c, h, w) says of mixtures.
+    """Lessons of Eve's own release of raw images (n, c, h, w).
 
     None unless released rows have the shape of images, each mixes the same number of several images, and each image
     stands in several released rows.
@@ -142,7 +142,7 @@ def learn(raw: torch.Tensor, release: Release) -> Mixtures | None:
 def _scale(people: torch.Tensor, members: torch.Tensor, sizes: torch.Tensor) -> float:
     """Median sum of the weights with which members give absolute values."""
     weights = []
-    for some, part in zip(members.split(256), sizes.split(256), strict=True):
+    for some, part in zip(torch.split(members, 256), torch.split(sizes, 256), strict=True):
         atoms = people[some]
         signed = part.copysign(atoms.mean(dim=1))
         gram = atoms @ atoms.mT
@@ -155,7 +155,7 @@ def _scale(people: torch.Tensor, members: torch.Tensor, sizes: torch.Tensor) -> 
 
 
 def clusters(sizes: torch.Tensor, n: int, seed: int) -> torch.Tensor:
-    """Strengths (m, n) float64 of n overlapping clusters of absolute values (m, d)."""
+    """Strengths (m, n) float64 of overlapping clusters of sizes (m, d)."""
     centred = sizes - sizes.mean(dim=0)
     values, axes = torch.linalg.eigh(centred @ centred.T / len(sizes))  # (m, m): rows are wide
     values = values.clamp_min(0)
@@ -178,7 +178,7 @@ def clusters(sizes: torch.Tensor, n: int, seed: int) -> torch.Tensor:
 
 
 def solve(mixing: torch.Tensor, sizes: torch.Tensor, mean: torch.Tensor, ridge: float, seed: int) -> torch.Tensor:
-    """Images (n, d) with |mixing @ images| near sizes (m, d), up to a sign a number.
+    """Images (n, d) whose mixtures have these sizes, signs unknown.
 
     Each number (column) is a system of its own, and keeps the best of several first guesses.
 
@@ -217,7 +217,7 @@ def _guesses(n: int, mean: torch.Tensor, spread: torch.Tensor, seed: int) -> Ite
 
 
 def signs(images: torch.Tensor, people: torch.Tensor) -> torch.Tensor:
-    """Signs (d,) float64 that make numbers of images vary together as people's do."""
+    """Signs (d,) that make images vary as people do."""
     ours, theirs = (
         rows / torch.linalg.vector_norm(rows, dim=0, keepdim=True).clamp_min(TINY) for rows in (images, people)
     )

@@ -29,7 +29,7 @@ BLOCK = 1024
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """What Eve, the attacker, expects of inner products with landmarks.
+    """Inner products with landmarks that Eve, the attacker, expects.
 
     Args:
         rows: (a,) int64, candidates.

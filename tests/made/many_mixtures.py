@@ -62,8 +62,13 @@ class ManyKeys(Key):
         return self.keys[0].query(samples)
 
     def release(self, private: Dataset) -> Release:
-        releases, n = [key.release(private) for key in self.keys], len(private)
-        links = [release.links + torch.tensor([0, number * n]) for number, release in enumerate(releases)]
-        labels = None if private.labels is None else torch.cat([release.labels for release in releases])
-        primary = torch.cat([release.primary for release in releases])
-        return Release(torch.cat([release.samples for release in releases]), labels, torch.cat(links), primary)
+        n, links, labels, primary = len(private), list[torch.Tensor](), list[torch.Tensor](), list[torch.Tensor]()
+        releases = [key.release(private) for key in self.keys]
+        for number, release in enumerate(releases):
+            assert release.links is not None
+            assert release.primary is not None
+            links.append(release.links + torch.tensor([0, number * n]))
+            primary.append(release.primary)
+            labels += [] if release.labels is None else [release.labels]
+        samples = torch.cat([release.samples for release in releases])
+        return Release(samples, torch.cat(labels) if labels else None, torch.cat(links), torch.cat(primary))
