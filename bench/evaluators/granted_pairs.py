@@ -1,4 +1,4 @@
-"""The pairs that a profile of Eve grants: people whom she knows, and answers of an oracle."""
+"""Pairs that a profile of Eve grants: known people, an oracle's answers."""
 
 from __future__ import annotations
 
