@@ -155,7 +155,7 @@ class Relational(Attack):
         chosen = max(tried, key=lambda variant: variant.likelihood).statistics.look if tried else looks[0]
         statistics = learn(chosen, partial(simulate, "key"), self.keys, n)
         if view.relinks:  # one release takes the place of the mean over keys
-            statistics = of_one(statistics, simulate("earlier", 0), n)
+            statistics = of_one(statistics, _simulate(view.earlier, raw, seed, "earlier", 0), n)
         fitted = _calibrate(statistics, partial(simulate, "held-out"), self.held_out, BLENDS)
         if view.relinks:
             earlier = paired(view.candidates.samples, None)

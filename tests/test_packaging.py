@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-STAYS = ("leaderboard/published", "leaderboard/submissions", "leaderboard/verifiers")
+STAYS = ("leaderboard/published", "leaderboard/submissions", "leaderboard/verifiers", "leaderboard/weights")
 """What belongs to the project's own board: tens of megabytes that no installed copy needs."""
 
 

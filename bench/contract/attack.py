@@ -37,6 +37,7 @@ class View:
             candidates; None for none.
         queries: Images that she may choose, and whose encodings come with each release (`Attacker.queries`); 0 for
             none.
+        other: The fitted scheme of the release that the candidates are rows of, if another method made it.
     """
 
     public: Dataset
@@ -47,11 +48,17 @@ class View:
     profile: str = SAME_IMAGE
     known: Dataset | None = None
     queries: int = 0
+    other: Scheme | None = None
 
     @property
     def relinks(self) -> bool:
         """True if the candidates are rows of an earlier release."""
-        return self.profile == TwoReleases.name
+        return self.profile.partition("[")[0] == TwoReleases.name
+
+    @property
+    def earlier(self) -> Scheme:
+        """The scheme of the earlier release."""
+        return self.scheme if self.other is None else self.other
 
     @property
     def by_person(self) -> bool:

@@ -160,18 +160,22 @@ class Oracle(Profile):
 class TwoReleases(Profile):
     """Eve links two releases of the same rows, without raw images.
 
-    They are under two keys of one method.
+    Args:
+        method: Made the release that she holds, such as `dauntless`. None stands for the method that is scored, under
+            another key.
     """
 
     name: ClassVar[str] = "two-releases"
     same_image: ClassVar[bool] = True
     images: ClassVar[bool] = False
     relinks: ClassVar[bool] = True
+    method: str | None = None
 
     @property
     def holds(self) -> str:
         """Her rows."""
-        return "another release of the same rows, under another key, and no raw image of them"
+        by = "another key" if self.method is None else f"a key of {self.method}"
+        return f"another release of the same rows, under {by}, and no raw image of them"
 
     @property
     def pair(self) -> str:

@@ -108,7 +108,8 @@ class Reidentification(Evaluator[Workbench]):
         curves: list[JsonValue] = []
         fitting = 0.0
         for name, part in parts.items():
-            found, attacker, sign, learning, fit_seconds = _attack_once(part, attack, scheme, name)
+            with part.earlier_bench() as other:
+                found, attacker, sign, learning, fit_seconds = _attack_once(part, attack, scheme, name, other)
             curves += learning
             details |= {f"{name} {key}".strip(): value for key, value in {**attacker.notes(), **sign}.items()}
             fitting += fit_seconds
@@ -120,7 +121,7 @@ class Reidentification(Evaluator[Workbench]):
                 stage("simulate as the owner")
                 simulated = part.in_owners_form(scheme)
                 again, attacker, _, learning, fit_seconds = _attack_once(
-                    part, attack, simulated, second, owners_form=True
+                    part, attack, simulated, second, part, owners_form=True
                 )
             except NotApplicable as reason:
                 evidence[name], details[second] = found, f"not trained: {reason}"
@@ -170,12 +171,14 @@ def _sample_counts(n: int, key: int) -> PairCounts:
 
 
 def _attack_once(
-    bench: Workbench, attack: Attack, scheme: Scheme, name: str, *, owners_form: bool = False
+    bench: Workbench, attack: Attack, scheme: Scheme, name: str, other: Workbench, *, owners_form: bool = False
 ) -> tuple[PairEvidence, Attacker, Mapping[str, int | float | str], list[JsonValue], float]:
     """Evidence, the last attacker, notes on signs, curves, seconds of fitting.
 
     In the owner's form all rows that the attack may simulate with are the owner's, and `scheme` has the simulations.
+    `other` makes the release that Eve holds where two are linked.
     """
+    earlier = scheme if other is bench else other.scheme()
     first = bench.sealed(scheme, 0)
     if first.links is None:
         raise NotApplicable(
@@ -206,7 +209,7 @@ def _attack_once(
         view = View(
             bench.public, bench.for_eve(scheme), hidden, bench.control.nameless(), bench.trained, str(eve),
             known if known is None or labelled else replace(known, labels=None),
-            eve.queries if isinstance(eve, Oracle) else 0,
+            eve.queries if isinstance(eve, Oracle) else 0, None if other is bench else earlier,
         )  # fmt: skip
     names = [attack.name] if bench.finding is None else [attack.name, bench.finding]
     trainings = min(attack.trainings, bench.preset.keys)
@@ -237,7 +240,7 @@ def _attack_once(
     for number in range(bench.preset.keys):
         if dealt.index(dealt[number]) == number or eve.relinks:
             if eve.relinks:
-                view = replace(view, candidates=bench.earlier(scheme, number).take(order.to(bench.device)).nameless())
+                view = replace(view, candidates=other.earlier(earlier, number).take(order.to(bench.device)).nameless())
                 guarded = replace(bench, private=view.candidates)
             stage("attack")
             start, seed = time.perf_counter(), bench.seed("attack", *names, *([dealt[number]] if dealt[number] else []))

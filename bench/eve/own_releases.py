@@ -107,7 +107,7 @@ def own_releases(view: View, rows: int, seed: int, attack: str) -> tuple[Dataset
     """
     mine = own_rows(view)
     chosen = torch.randperm(len(mine), generator=generator(derive(seed, "rows")))[:rows]
-    taken, first = some_released(view.scheme, mine, chosen.to(mine.samples.device), seed, "earlier key")
+    taken, first = some_released(view.earlier, mine, chosen.to(mine.samples.device), seed, "earlier key")
     second = view.scheme.sample_key(Secret.of_seed(seed, "key")).release(taken)
     before, after = (true_links(release, f"{attack} learns from links") for release in (first, second))
     place = torch.full((len(taken),), -1, device=before.device)

@@ -118,11 +118,12 @@ class PluginHost:
         if target is None:
             plugin = _plugin(self._group, self._spec, self._preset)
             if isinstance(plugin, Attack):
-                public, learned, candidates, control, seed, trained, profile, known, queries = values
+                public, learned, candidates, control, seed, trained, profile, known, queries, *others = values
                 scheme = self._scheme(cast(Learned, learned))
                 view = View(
                     cast(Dataset, public), scheme, cast(Dataset, candidates), cast(Dataset, control),
                     cast(int, trained), cast(str, profile), cast("Dataset | None", known), cast(int, queries),
+                    _loaded(cast(Learned, others[0]), self._preset) if others else None,
                 )  # fmt: skip
                 return plugin.fit(view, cast(int, seed))
             callee: object = to_fit(plugin) if name == "fit" else plugin
@@ -155,7 +156,7 @@ class PluginHost:
         if learned.method is None:
             self._known: Scheme = RemoteScheme(KnownMethod(JudgeLine(self._relayed)), learned.state)
         else:
-            self._known = configure("methods", learned.method, self._preset, here=True).plugin.load(learned.state)
+            self._known = _loaded(learned, self._preset)
         return self._known
 
     def _relayed(
@@ -254,6 +255,12 @@ def host(task: Mapping[str, JsonValue]) -> NoReturn:
     inhabit({(cast(Group, task["group"]), str(task["name"])): str(task["target"])})
     names = ("group", "spec", "preset", "device", "threads", "requests", "answers", "folder", "memory")
     main([str(task[name]) for name in names])
+
+
+def _loaded(learned: Learned, preset: str) -> Scheme:
+    """The scheme of a method of this project."""
+    assert learned.method is not None
+    return configure("methods", learned.method, preset, here=True).plugin.load(learned.state)
 
 
 def _plugin(group: Group, spec: str, preset: str) -> Method | Attack:

@@ -16,7 +16,7 @@ from bench.isolation.rpc_codec import Handle, Learned, Value, notes, tensor
 from bench.isolation.tenant import Tenant
 from bench.memory.rows import Rows, rows_at
 from bench.pairs.score_blocks import all_products
-from bench.types import Attack, Attacker, Dataset, LearningCurve, PairScores, Release, View
+from bench.types import Attack, Attacker, Dataset, LearningCurve, NotApplicable, PairScores, Release, View
 
 SAID = (
     "name", "source", "requires", "presets", "scores", "knowledge", "uses_labels", "learns", "trainings", "relinks",
@@ -66,7 +66,11 @@ class RemoteAttack(Attack):
             MethodProxy(view.scheme, pairs=self.scores == "pairs") if learned.method is None else None
         )
         known = view.public, learned, view.candidates, view.control
-        more = seed, view.trained, view.profile, view.known, view.queries
+        more: tuple[Value, ...] = seed, view.trained, view.profile, view.known, view.queries
+        if alone and view.other is not None:
+            raise NotApplicable(f"{self.name} is another author's, and is given the scheme of one method only")
+        if view.other is not None:
+            more = (*more, cast(RemoteScheme, view.other).travelling)
         result = self.room.ask(None, "fit", *known, *more)
         if not isinstance(result, Handle) or result.kind != "Attacker":
             raise ContractError(f"{self.name} must give an Attacker when it is fitted")

@@ -7,14 +7,16 @@ __figures__ = False
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
 from pydantic import JsonValue
 
+from bench.contract.eve_profile import TwoReleases
 from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
+from bench.plugins.profile_spec import read_profile
 from bench.types import Attack, Evaluator, Method
 from bench.wire.text import slug
 from bench.workbench.choice import Choice
@@ -41,6 +43,14 @@ class Cell:
         name = f"{slug(self.method.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
         # An argument that never enters a record (a path) stays out of the folder's name, which does.
         return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
+
+    @property
+    def earlier(self) -> Cell | None:
+        """The cell of the method whose release Eve holds; None if it is this one's, or she holds none."""
+        profile = read_profile(self.choice.eve)
+        if not isinstance(profile, TwoReleases) or profile.method is None:
+            return None
+        return replace(self, method=configure("methods", profile.method, self.choice.preset))
 
     def identity(self) -> dict[str, JsonValue]:
         """Method, device, and the options of the choice that are no default."""

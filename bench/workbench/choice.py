@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from bench.contract.eve_profile import PROFILES, SAME_IMAGE
+from bench.contract.eve_profile import PROFILES, SAME_IMAGE, TwoReleases
 from bench.contract.preset import PRESETS, Preset
 from bench.plugins.spec import Count, Value, defaults, option, options
 
@@ -192,6 +192,7 @@ class Choice:
         """
         from bench.plugins.configured import configure
         from bench.plugins.profile_spec import read_profile
+        from bench.plugins.spec import UsageError
 
         preset = str(values.get("preset") or cls.preset)
         _check(preset, "preset", PRESETS)
@@ -202,7 +203,16 @@ class Choice:
             if value is not None:
                 plain = known.group is None or value in known.words
                 arguments[name] = value if plain else configure(cast(Any, known.group), str(value), preset)
-        return cls(**arguments | {"eve": str(read_profile(str(values.get("eve") or cls.eve)))})
+        profile = read_profile(str(values.get("eve") or cls.eve))
+        if isinstance(profile, TwoReleases) and profile.method is not None:
+            method = configure("methods", profile.method, preset)
+            if not method.ours or method.placeless != str(method):
+                raise UsageError(
+                    f"{profile.name}[method=...] takes a method of this project without files, got {method.shown}: Eve "
+                    "makes releases of it in the room of her attack"
+                )
+            profile = replace(profile, method=str(method))
+        return cls(**arguments | {"eve": str(profile)})
 
     @classmethod
     def written(cls, values: Mapping[str, Any]) -> Self:

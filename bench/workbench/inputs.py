@@ -191,6 +191,7 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
     return {
         **_method_inputs(cell, data, cell.method.plugin),
         **_form(cell),
+        **({} if cell.earlier is None else {"other release's code": plugin_digest(cell.earlier.method.plugin)}),
         **attacking,
         **reader_inputs(data),
         **shown_inputs(kind=planned.kind, preset=cell.choice.preset, data=data),

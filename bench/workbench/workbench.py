@@ -79,7 +79,8 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
     commitment = cell_secret(results, cell, data).commitment()
     for number in range(2 * keys if read_profile(cell.choice.eve).relinks else keys):
         for drawn in (False, True):
-            results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, drawn=drawn))
+            for made in (cell, *([] if cell.earlier is None else [cell.earlier])):
+                results.store.drop("releases", release_inputs(made, data, number, commitment, apart=apart, drawn=drawn))
     if is_outside("methods", cell.method.spec):
         for number in range(simulated_keys(cell.choice.sizes)):
             results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, simulated=True))
@@ -210,6 +211,27 @@ class Workbench:
     def process(self) -> int:
         """The number of the process in which the method works."""
         return self.method.room().process if isinstance(self.method, RemoteMethod) else os.getpid()
+
+    @contextmanager
+    def earlier_bench(self) -> Iterator[Workbench]:
+        """The cell of the method that made the release which Eve holds, on the same rows and under the same secret."""
+        cell = self.cell.earlier
+        if cell is None:
+            yield self
+            return
+        method: Method = cell.method.plugin
+        if isinstance(self.method, RemoteMethod):
+            held = self.method.tenant
+            method = RemoteMethod(
+                method,
+                tenant(cell.method, device=cell.device, sandbox=held.sandbox, folder=held.folder, memory=held.memory),
+            )
+        bench = replace(self, cell=cell, method=method)
+        try:
+            yield bench
+        finally:
+            if bench.method is not self.method:
+                bench.close()
 
     def close(self) -> None:
         """End the method's process, if it has one."""

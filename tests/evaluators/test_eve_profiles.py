@@ -154,7 +154,7 @@ def test_an_unknown_profile_is_a_usage_error() -> None:
         ("oracle[queries=0]", "queries must be at least 1, got 0"),
         ("other-study[same=age]", r"other-study\[same\] must be 'view' or 'finding' or 'view\+finding' or none"),
         ("same-image[k=3]", "same-image has no parameter 'k'"),
-        ("two-releases:3", "two-releases takes no argument"),
+        ("public-only:3", "public-only takes no argument"),
     ],
 )
 def test_a_wrong_parameter_of_a_profile_is_a_usage_error(written: str, message: str) -> None:
@@ -345,6 +345,43 @@ def test_two_releases_are_under_two_keys_and_no_raw_image_is_shown(folder: Path,
         assert view.candidates.samples.shape == sealed.samples.shape
         assert view.candidates.subjects is None
         assert not {*rows_of(view.candidates.samples)} & {*rows_of(sealed.samples)}
+
+
+@pytest.mark.parametrize(
+    "attack", [NearestNeighbour(), Relational(keys=2, held_out=1), Leverage(keys=2), Invariants(keys=2)]
+)
+def test_releases_of_two_methods_are_linked_unless_one_hides_all(folder: Path, attack: Attack) -> None:
+    for other in ("blur", "noise"):
+        bench = opened(folder, "identity", eve=f"two-releases[method={other}]")
+        found = Reidentification(attack).measure(bench)
+        area = judge(cast(Any, ReidAUC()), found.evidence)
+        assert f"under a key of {bench.cell.earlier.method}" in found.threat_model["profile"]
+        assert area.p is not None
+        assert (area.p < 0.001) == (other != "noise")
+
+
+def test_the_earlier_release_is_that_of_the_other_method_and_its_scheme_is_known(
+    folder: Path, watching: Watching
+) -> None:
+    bench = films(folder, "two-releases[method=dp-simple[scale=1]]", "dauntless")
+    with bench.earlier_bench() as other:
+        assert str(other.cell.method) == "dp-simple[scale=1.0]"
+        rows = [other.earlier(other.scheme(), number).samples for number in range(bench.preset.keys)]
+    Reidentification(watching).measure(bench)
+    for (view, sealed, _, _), released in zip(Watching.seen, rows, strict=True):
+        assert {*rows_of(view.candidates.samples)} == {*rows_of(released)}
+        assert view.earlier is view.other is not None
+        assert type(view.earlier) is not type(view.scheme)
+        assert not {*rows_of(view.candidates.samples)} & {*rows_of(sealed.samples)}
+
+
+def test_the_other_method_is_one_of_this_project_without_files(folder: Path) -> None:
+    with pytest.raises(UsageError, match="unknown method 'nonsense'"):
+        films(folder, "two-releases[method=nonsense]")
+    with pytest.raises(UsageError, match="takes a method of this project without files, got syfer"):
+        films(folder, f"two-releases[method=syfer[weights={folder},weights_sha256=000000000000]]")
+    with pytest.raises(NotApplicable, match="nothing is released: dp-sgd"):
+        Reidentification(NearestNeighbour()).measure(films(folder, "two-releases[method=dp-sgd]"))
 
 
 def watching_without_relinks() -> Attack:

@@ -1,5 +1,7 @@
 import hashlib
+import json
 import re
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -276,6 +278,16 @@ def test_weights_of_other_content_or_size_are_refused(kept, tmp_path):
         Syfer(**SHORT, weights=str(tmp_path / "gone"), weights_sha256=digits).fit(images(), 0)
     with pytest.raises(ValueError, match="first 12 digits or more"):
         Syfer(**SHORT, weights=path, weights_sha256=digits[:4]).fit(images(), 0)
+
+
+def test_the_weights_that_are_kept_are_those_of_their_training():
+    folder = Path(__file__).parents[2] / "leaderboard" / "weights"
+    told = json.loads((folder / "syfer-kermany.json").read_text())
+    path, digits = str(folder / "syfer-kermany-50000.safetensors"), told["sha256"]["steps-50000"]
+    public = images(n=2, shape=tuple(told["shape"]))
+    scheme = Syfer(**told["options"], weights=path, weights_sha256=digits).fit(public, 0)
+    assert scheme.caveat.startswith("a network of the paper's size; its weights were trained before")
+    assert scheme.sample_key(Secret.of_seed(0)).query(public.samples).isfinite().all()
 
 
 @pytest.mark.parametrize("half", [{"weights": "/a"}, {"weights_sha256": "0" * 12}])
