@@ -60,7 +60,8 @@ def geometry(samples: torch.Tensor) -> torch.Tensor:
     True
     """
     rows = samples.flatten(1).double()
-    some = rows[torch.linspace(0, len(rows) - 1, min(len(rows), LEARNT_FROM)).long()]
+    chosen = torch.linspace(0, len(rows) - 1, min(len(rows), LEARNT_FROM), device=rows.device).long()
+    some = rows[chosen]
     mean = some.mean(dim=0)
     some, rows = some - mean, rows - mean
     many = min(len(some) - 1, rows.shape[1], COORDINATES)
@@ -76,7 +77,9 @@ def geometry(samples: torch.Tensor) -> torch.Tensor:
     for start in range(0, len(rows), ROWS_AT_ONCE):
         part = rows[start : start + ROWS_AT_ONCE]
         squares = part.square().sum(dim=1)[:, None] + some.square().sum(dim=1) - 2 * part @ some.T
-        ordered = squares.clamp_min(0).sort(dim=1).values[:, 1:]  # the first is the row itself, or as good as it
+        here = (chosen >= start) & (chosen < start + len(part))
+        squares[chosen[here] - start, here.nonzero()[:, 0]] = torch.inf  # the row itself
+        ordered = squares.clamp_min(0).sort(dim=1).values[:, : len(some) - 1]
         for column, count in enumerate(NEIGHBOURS):
             if ordered.shape[1] >= count:
                 near[start : start + ROWS_AT_ONCE, column] = ordered[:, :count].mean(dim=1)
