@@ -82,20 +82,24 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """Rows of one release, their labels if released, their truth."""
+    """Rows of one release, any labels, their truth, their people."""
 
     samples: torch.Tensor
     labels: torch.Tensor | None
     truth: torch.Tensor
+    people: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """An attribute's models in words, their predictions, and a curve."""
+    """An attribute's models in words, their predictions, and a curve.
+
+    No curve and no AUC is given if the held-out people are too few to be named by a figure.
+    """
 
     name: str
     predict: Predict
-    curve: LearningCurve
+    curve: LearningCurve | None
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ class AttributeReading(Evaluator[Workbench]):
             "groups": [f"{attribute}: {group}" for attribute, group in truth.names],
             "chosen": {name: choice.name for name, choice in choices.items()},
             "left out": cast(JsonValue, left_out),
-            LEARNING: [choice.curve.content() for choice in choices.values()],
+            LEARNING: [choice.curve.content() for choice in choices.values() if choice.curve is not None],
         }
         found = AttributeEvidence(evidence(scores), evidence([raw]), labels)
         seconds = {"attributes": time.perf_counter() - start}
@@ -246,7 +250,8 @@ def _own_releases(bench: Workbench, scheme: Scheme, sides: Sequence[tuple[Datase
     keys = [scheme.sample_key(Secret.of_seed(bench.seed("attribute key", number))) for number in range(len(parts))]
     own = [released(bench, key, rows) for key, (rows, _) in zip(keys, parts, strict=True)]
     return [
-        Lesson(each.samples, each.labels, truth[each.rows.cpu()]) for each, (_, truth) in zip(own, parts, strict=True)
+        Lesson(each.samples, each.labels, truth[each.rows.cpu()], persons_of(rows)[each.rows.cpu()])
+        for each, (rows, truth) in zip(own, parts, strict=True)
     ]
 
 
@@ -279,20 +284,33 @@ def _chosen(bench: Workbench, lessons: Sequence[Lesson], truth: Truth, *, labels
         winner = 1 if areas[1] >= areas[0] else 0
         named = " and ".join(f"{name} (penalty {best[name]})" for name in voters[winner])
         predict = partial(_voted, [models[name][best[name]] for name in voters[winner]])
+        counted = [place for place in places if _many(judged, place)]
+        if not counted:
+            few = f"no AUC, for no group has {FEWEST} held-out people of Eve's in it and outside it"
+            choices[attribute] = Choice(f"{named}: {few}", predict, None)
+            continue
+        stated = partial(_area, judged.truth[:, counted])
         points = []
         for keys in sorted({2**power for power in range(len(learned).bit_length())} - {len(learned)}):
             first = order[0]
             fewer = len(torch.cat([lesson.truth for lesson in learned[:keys]]))
             model = _logistic(readings[first], samples[:keys], columns[:fewer])[best[first]]
-            points.append((keys, area(model(judged.samples).float().cpu()[:, places])))
-        points.append((len(learned), areas[0]))
+            points.append((keys, stated(model(judged.samples).float().cpu()[:, counted])))
+        points.append((len(learned), stated(votes[0][:, counted])))
         gain = points[-1][1] - points[-2][1]
         curve = LearningCurve(
             "AUC on held-out people of Eve's under a held-out key, by keys that she trains on", tuple(points),
             gain <= SAME, f"convex problem; the last doubling of keys added {gain:.3f}", attribute,
         )  # fmt: skip
-        choices[attribute] = Choice(f"{named}: AUC {areas[winner]:.3f} on held-out people of Eve's", predict, curve)
+        reached = stated(votes[winner][:, counted])
+        choices[attribute] = Choice(f"{named}: AUC {reached:.3f} on held-out people of Eve's", predict, curve)
     return choices
+
+
+def _many(lesson: Lesson, place: int) -> bool:
+    """If a group and its complement have people enough for a figure."""
+    column = lesson.truth[:, place]
+    return all(len(torch.unique(lesson.people[column == value])) >= FEWEST for value in (1, 0))
 
 
 def _readings(bench: Workbench, samples: torch.Tensor) -> dict[str, Predict]:
@@ -368,7 +386,8 @@ def _from_raw(bench: Workbench, sides: Sequence[tuple[Dataset, torch.Tensor]], t
     (learning, columns), (choosing, judged) = sides
 
     def make() -> Artefact:
-        lessons = [Lesson(learning.samples, None, columns)] * _keys(learning) + [Lesson(choosing.samples, None, judged)]
+        own = Lesson(learning.samples, None, columns, persons_of(learning))
+        lessons = [own] * _keys(learning) + [Lesson(choosing.samples, None, judged, persons_of(choosing))]
         choices = _chosen(bench, lessons, truth)
         every = torch.arange(len(bench.private))
         chosen = cast(JsonValue, {name: choice.name for name, choice in choices.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import pytest
 import torch
 from made.cells import laid_out, opened
 
+from bench.evaluators import attribute_reading
 from bench.evaluators.attribute_reading import AttributeReading
 from bench.evidence import AttributeEvidence
 from bench.randomness import Secret
-from bench.types import Attributes, Dataset, KeylessKey, KeylessScheme, Method, NotApplicable, Release, State
+from bench.types import Attributes, Dataset, KeylessKey, KeylessScheme, Method, NotApplicable, Release, State, curves_of
 from bench.workbench.workbench import Workbench
 from methods.dauntless import Dauntless
 from methods.hidden_control import HiddenControl
@@ -159,7 +161,24 @@ def test_public_people_of_whom_nothing_is_known_teach_nothing(tmp_path: Path) ->
     assert learned < SIZES["control"]
 
 
-def test_each_attribute_has_a_curve_over_keys(tmp_path: Path) -> None:
+def test_each_attribute_has_a_curve_over_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribute_reading, "CHOOSING", 0.75)  # held-out groups of 10 people and more
     curves = AttributeReading().measure(bench_of(tmp_path, Identity())).details["learning"]
     assert isinstance(curves, list)
     assert [curve["part"] for curve in curves if isinstance(curve, dict)] == ["sex", "view"]
+
+
+def test_no_figure_of_a_small_held_out_group_enters_the_record(tmp_path: Path) -> None:
+    # 40 people of Eve's, of whom 10 are held out: 5 women and 5 men at most.
+    small = AttributeReading().measure(bench_of(tmp_path, Identity()))
+    chosen = small.details["chosen"]
+    assert isinstance(chosen, dict)
+    assert all("no AUC, for no group has 10 held-out people" in str(words) for words in chosen.values())
+    assert curves_of(small.details) == ()
+
+
+def test_large_held_out_groups_have_their_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribute_reading, "CHOOSING", 0.75)
+    chosen = AttributeReading().measure(bench_of(tmp_path, Identity())).details["chosen"]
+    assert isinstance(chosen, dict)
+    assert all(re.search(r"AUC [01]\.\d{3} on held-out people", str(words)) for words in chosen.values())
