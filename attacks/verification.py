@@ -11,60 +11,47 @@ learns from her candidates under her own keys.
 Differences from the papers:
 - The backbone is frozen, and linear heads are learned on its features: see `bench.eve.verifier`. The papers train a
   ResNet-50 on 70,000 pairs; public people with several images are hundreds here.
-- Releases are read in three ways. "rows": by the backbone, if released rows have the shape of raw ones. "places" and
-  "bags": by how a row stands to the others of its release, as `relational`, `leverage` and `moments` see it (quantiles
-  of inner products, ridge leverages, moments of patches, in place or as sets); a raw row is then described by releases
-  of it under Eve's own keys. Held-out people under held-out keys choose.
+- A release is read in several ways, and their cosines are added with weights that are learned on people and keys that
+  no head has seen. "rows": by pixels and by the backbone, if released rows have the shape of raw ones, and by the
+  backbone once more on images that the Wiener filter restores (`bench.eve.readings`). "places" and "bags": by how a row
+  stands to the others of its release, as `relational`, `leverage` and `moments` see it (quantiles of inner products,
+  ridge leverages, moments of patches, in place or as sets). Untrained readings are among them, plain pixels included:
+  what noise leaves is often too little to learn from.
+- A raw row is described as it is, and as it looks when it is released: by the mean over releases of it under Eve's own
+  keys. Relations are described in the second way alone.
 - Images are learned from in augmented copies too: flipped, shifted, of another brightness.
-- If public rows show fewer than `FEWEST` people with several images, pairs are an image and its augmented copy. That is
-  a weaker attack; the record's notes say so. Rows that are no images have no such copies.
+- If public rows show fewer than `FEWEST` people with several images, or there are none, pairs are an image and its
+  augmented copy. That is a weaker attack; the record's notes say so. Rows that are no images have no such copies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 
 from bench.backbones.packages import LAST, PACKAGES, SMALLEST
-from bench.eve.gram_matching import Look
 from bench.eve.outliers import tamed
 from bench.eve.own_releases import true_links
-from bench.eve.patch_moments import Reading, moments, usual_layout
-from bench.eve.verifier import Axes, Course, Pairs, Parts, Trained, principal_axes, train_heads
-from bench.nets import linear_heads
+from bench.eve.readings import COARSE, augmented, network_side, numbers, related, restorer
+from bench.eve.verifier import Course, Parts, combine, folds_of
+from bench.eve.verifier_lessons import HELD_KEYS, Describe, Form, Lessons, Pool, Released, RowReading, Way
+from bench.nets.linear_heads import Heads, mean_heads
 from bench.pairs.score_matrices import CosineScores, apart
-from bench.progress import report
 from bench.randomness import Secret
 from bench.rows.grouping import persons_of
 from bench.rows.row_sets import in_columns
 from bench.seeds import derive, generator
-from bench.types import (
-    Attack,
-    Attacker,
-    Dataset,
-    LearningCurve,
-    NotApplicable,
-    Parameter,
-    Release,
-    View,
-)
+from bench.types import Attack, Attacker, Dataset, LearningCurve, NotApplicable, Parameter, Release, View
 from bench.validation import at_least, one_of, positive
 
 FEWEST = 20
 """People with several images that pairs of two images are learned from."""
 MOST_IMAGES = 8
 """Of one public person: a few people with hundreds of images teach nothing about others."""
-LOCATIONS = 16
-PIXELS = 32  # side at which images are compared by their pixels
-SHIFT, BRIGHTNESS = 0.05, 0.15
-VIEWS = 3
-HELD_KEYS = 2
-Way = Literal["rows", "places", "bags"]
-Describe: TypeAlias = "Callable[[torch.Tensor], Parts]"
 
 
 @dataclass(frozen=True)
@@ -74,8 +61,8 @@ class Verification(Attack):
     Args:
         backbone: "pixels" (images at 32 x 32), or an ImageNet network that is installed as a package: "mobilenet-v2"
             or "efficientnet-lite0" (see the extractor `package`), or "both" of them.
-        size: Side in pixels of what such a network reads; it was trained at 224.
-        reading: The reading of a release; "auto" takes that by which held-out people are told apart best.
+        size: Side in pixels of what such a network reads; None: twice the images' own, within 96 and 224.
+        reading: The readings of a release that are tried; "auto" tries all that apply.
         keys: Simulated keys to learn from; two more are held out.
         rows: Public rows at most, people with several images first; eight of one person at most.
         steps: Steps at most of each training.
@@ -98,7 +85,7 @@ class Verification(Attack):
     }
 
     backbone: Literal["pixels", "mobilenet-v2", "efficientnet-lite0", "both"] = "pixels"
-    size: int = 224
+    size: int | None = None
     reading: Literal["auto", "rows", "places", "bags"] = "auto"
     keys: int = 8
     rows: int = 1500
@@ -124,233 +111,121 @@ class Verification(Attack):
         """
         if len(view.candidates) < 3:
             raise NotApplicable(f"verification compares rows: needs at least 3 candidates, got {len(view.candidates)}")
+        if self.networks:
+            _check_images(view.candidates.samples, self.backbone)
         pool = _pool(self, view, seed)
-        looked = self._features()
         simulated = [_released(view, pool, seed, number) for number in range(self.keys + HELD_KEYS)]
         same = simulated[0][0].shape[1:] == view.candidates.samples.shape[1:]
-        ways: list[Way] = ["rows", "places", "bags"] if same else ["places", "bags"]
         if self.reading == "rows" and not same:
             raise NotApplicable(
                 f"reading=rows compares rows of one shape: raw rows are {tuple(view.candidates.samples.shape[1:])}, "
                 f"released ones {tuple(simulated[0][0].shape[1:])}"
             )
-        tried = [
-            self._by_rows(view, pool, simulated, looked, seed)
-            if way == "rows"
-            else self._by_relations(view, pool, simulated, way, seed)
-            for way in ways
-            if self.reading in ("auto", way)
+        own = simulated
+        if not pool.same or pool.copies:
+            own = [_release_of(view, view.candidates, seed, "candidates", number) for number in range(self.keys)]
+        course = Course(self.steps, self.least, self.batch, self.learning_rate)
+        lessons = Lessons(
+            view.candidates, pool, simulated, own, folds_of(pool.people, derive(seed, "folds")), course, seed
+        )
+        forms = [
+            form for reading in self._readings(view, pool, simulated, seed, same=same) for form in lessons.of(reading)
         ]
-        chosen = min(tried, key=lambda reader: reader.trained[-1].loss)
-        losses = {f"held-out loss, {reader.way}": reader.trained[-1].loss for reader in tried}
-        told: dict[str, int | float | str] = {
-            "backbone": self.backbone, **self._hash(), "seed": seed, "pairs": pool.told, "reading": chosen.way,
-            "simulated keys": self.keys, **losses, "held-out loss at chance": chosen.trained[-1].chance,
+        if self.reading != "auto":
+            forms = [form for form in forms if form.way == self.reading]
+        entries = [(place, entry) for place, form in enumerate(forms) for entry in form.entries]
+        chosen = combine(
+            [entry for _, entry in entries], pool.people, folds=lessons.folds, own=lessons.own_pairs,
+            seed=derive(seed, "weights"),
+        )  # fmt: skip
+        kept = [Kept(forms[entries[place][0]], mean_heads(entries[place][1].heads), weight)
+                for place, weight in chosen.weights.items()]  # fmt: skip
+        total = sum(chosen.weights.values())
+        by_share = sorted(chosen.weights.items(), key=lambda item: -item[1])
+        words = ", ".join(f"{entries[place][1].name} ({weight / total:.2f})" for place, weight in by_share)
+        losses = {f"held-out loss, {entry.name}": loss for (_, entry), loss in zip(entries, chosen.losses, strict=True)}
+        notes: dict[str, int | float | str] = {
+            "backbone": self.backbone, **self._hash(), "seed": seed, "pairs": pool.words,
+            "reading": words, "chosen": "the best reading" if chosen.alone else "a weighted sum of readings",
+            "simulated keys": self.keys, **losses, "held-out loss, weighted sum": chosen.loss,
+            "held-out loss at chance": chosen.chance,
         }  # fmt: skip
-        curves = [
-            replace(run.learning, part=f"{reader.way}, {run.learning.part}")
-            for reader in tried
-            for run in reader.trained
-        ]
-        return VerificationAttacker(chosen, told, tuple(curves))
+        if self.networks:
+            notes["side that networks read"] = self._side(view.candidates.samples)
+        return VerificationAttacker(tuple(kept), notes, tuple(run.learning for form in forms for run in form.trained))
 
     @property
-    def _networks(self) -> tuple[str, ...]:
+    def networks(self) -> tuple[str, ...]:
+        """The networks that rows are read by."""
         return {"pixels": (), "both": tuple(PACKAGES)}.get(self.backbone, (self.backbone,))
 
     def _hash(self) -> dict[str, str]:
-        return {f"weights of {name}": PACKAGES[name].sha256 for name in self._networks}
+        return {f"weights of {name}": PACKAGES[name].sha256 for name in self.networks}
 
-    def _features(self) -> Describe:
-        """Features of rows by themselves."""
-        if not self._networks:
-            return _pixels
-        networks = [
-            PACKAGES[name].network(side=self.size, batch=32, maps=True, instead=", or choose backbone=pixels")
-            for name in self._networks
-        ]
+    def _side(self, samples: torch.Tensor) -> int:
+        return network_side(samples) if self.size is None else self.size
 
-        def described(samples: torch.Tensor) -> Parts:
-            if samples.ndim != 4:
-                raise NotApplicable(
-                    f"backbone={self.backbone} reads images, and these rows are vectors: use backbone=pixels"
-                )
-            found = [network.read(samples) for network in networks]
-            return tuple(part for each in found for part in (each[:, :LAST], each[:, LAST:]))
-
-        return described
-
-    def _by_rows(
-        self, view: View, pool: Pool, simulated: list[tuple[torch.Tensor, torch.Tensor]], features: Describe, seed: int
-    ) -> Reader:
-        samples, device = pool.rows.samples, view.candidates.samples.device
-        views = [features(samples)]
-        if samples.ndim == 4:
-            views += [features(augmented(samples, derive(seed, "view", number))) for number in range(1, VIEWS)]
-        held = features(view.candidates.samples)
-        axes = principal_axes([views[0], held])
-        raw = [axes(each) for each in views]
-        shown = []
-        for number, (released, made_of) in enumerate(simulated):
-            shown.append(Pairs(raw[0], axes(features(tamed(released))), made_of))
-            report("verification, simulated key", number + 1, len(simulated))
-        start, trained = linear_heads.Heads(raw[0].shape[1], tied=True).to(device), list[Trained]()
-        if not pool.same or pool.copies:
-            own, every = pool.copies, torch.arange(len(samples), device=device)
-            plain = [Pairs(raw[0], each, every) for each in (raw[1:] if own else raw)]
-            trained.append(
-                self._train(start, plain, plain[:1], pool, derive(seed, "raw"), "raw rows of public people", own=own)
-            )
-            start = trained[-1].heads
-        trained.append(
-            self._train(
-                start.apart(),
-                shown[:-HELD_KEYS],
-                shown[-HELD_KEYS:],
-                pool,
-                derive(seed, "keys"),
-                "rows released under own keys",
-                own=pool.same or pool.copies,
-            )
-        )
-        return Reader("rows", features, axes, axes(held), tuple(trained))
-
-    def _by_relations(
-        self, view: View, pool: Pool, simulated: list[tuple[torch.Tensor, torch.Tensor]], way: Way, seed: int
-    ) -> Reader:
-        device, describe = view.candidates.samples.device, partial(related, way, derive(seed, "reference"))
-        n, many = len(pool.rows), len(simulated)
-        found = [describe(released) for released, _ in simulated]
-        by_row = [_by_row(parts, made_of, n) for parts, (_, made_of) in zip(found, simulated, strict=True)]
-        total = [sum(parts[1:], parts[0]) for parts in zip(*by_row, strict=True)]
-        if pool.same and not pool.copies:
-            expected: Parts = tuple(part / many for part in total)
-        else:
-            releases = [_release_of(view, view.candidates, seed, "candidates", number) for number in range(self.keys)]
-            of_key = [_by_row(describe(rows), made_of, len(view.candidates)) for rows, made_of in releases]
-            expected = tuple(sum(parts[1:], parts[0]) / len(parts) for parts in zip(*of_key, strict=True))
-        axes = principal_axes([*found[:2], expected])
-        shown = []
-        for parts, own, (_, made_of) in zip(found, by_row, simulated, strict=True):
-            others = tuple((whole - mine) / (many - 1) for whole, mine in zip(total, own, strict=True))
-            shown.append(Pairs(axes(others), axes(parts), made_of))
-        trained = self._train(
-            linear_heads.Heads(shown[0].raw.shape[1], tied=False).to(device),
-            shown[:-HELD_KEYS], shown[-HELD_KEYS:], pool,
-            derive(seed, "keys"), "rows released under own keys", own=pool.same or pool.copies,
-        )  # fmt: skip
-        return Reader(way, describe, axes, axes(expected), (trained,))
-
-    def _train(
-        self,
-        start: linear_heads.Heads,
-        keys: list[Pairs],
-        held: list[Pairs],
-        pool: Pool,
-        seed: int,
-        part: str,
-        *,
-        own: bool,
-    ) -> Trained:
-        course = Course(self.steps, self.least, self.batch, self.learning_rate)
-        return train_heads(start, keys, held, pool.people, own=own, course=course, seed=seed, part=part)
+    def _readings(self, view: View, pool: Pool, simulated: Released, seed: int, *, same: bool) -> Iterator[RowReading]:
+        if same and self.reading in ("auto", "rows"):
+            yield RowReading("plain pixels", "rows", numbers, 0.0, trained=False)
+            yield RowReading("pixels", "rows", numbers, 0.5)
+            if view.candidates.samples.ndim == 4:
+                yield RowReading("coarse pixels", "rows", partial(numbers, side=COARSE), 0.0)
+            if self.networks:
+                side = self._side(view.candidates.samples)
+                network = _by_networks(self.networks, side, ", or choose backbone=pixels")
+                name = " and ".join(self.networks)
+                yield RowReading(name, "rows", network, 0.5)
+                plain = [(rows, made_of) for number, (rows, made_of) in enumerate(simulated[: self.keys])
+                         if pool.same or not _is_copied(pool, number)]  # fmt: skip
+                restore = restorer(pool.rows.samples, plain) if plain else None
+                if restore is not None:
+                    yield RowReading(f"{name} on restored images", "rows", lambda rows: network(restore(rows)), 0.5)
+        for way in ("places", "bags"):
+            if self.reading in ("auto", way):
+                describe = partial(related, way, derive(seed, "reference"))
+                yield RowReading(f"relations in {way}", way, describe, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
-    """The rows that pairs are made of.
+class Kept:
+    """A score of the sum: coordinates, heads, weight."""
 
-    Args:
-        rows: n rows without names.
-        people: (n,) int64, what a pair has in common: the person, or the image.
-        same: True if a correct pair is an image and the row released of it.
-        copies: True if pairs are an image and its augmented copy, for want of people with several images.
-        told: In words for the record.
-    """
-
-    rows: Dataset
-    people: torch.Tensor
-    same: bool
-    copies: bool
-    told: str
-
-
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """A way to read a release, and the heads learned for it.
-
-    `raw` are the coordinates (n, d) of the candidates.
-    """
-
-    way: Way
-    describe: Describe
-    axes: Axes
-    raw: torch.Tensor
-    trained: tuple[Trained, ...]
+    form: Form
+    heads: Heads
+    weight: float
 
 
 @dataclass(frozen=True, eq=False)
 class VerificationAttacker(Attacker):
-    """The reader that did best on held-out people, notes, and all curves."""
+    """The scores of the weighted sum, notes, and all curves."""
 
-    reader: Reader
+    kept: tuple[Kept, ...]
     told: Mapping[str, int | float | str]
     curves: tuple[LearningCurve, ...]
 
     def score(self, sealed: Release) -> CosineScores:
-        """Cosines of the heads' embeddings.
+        """Weighted sum of the cosines of the heads' embeddings.
 
         Raises NotApplicable for rows that the backbone does not read.
         """
-        reader = self.reader
+        samples, sides, described = tamed(sealed.samples), list[tuple[torch.Tensor, torch.Tensor]](), {}
         with torch.no_grad():
-            raw, released = reader.trained[-1].heads(reader.raw, reader.axes(reader.describe(tamed(sealed.samples))))
-        return CosineScores(*apart(raw, released))
+            for each in self.kept:
+                form = each.form
+                if form.describe not in described:
+                    described[form.describe] = form.describe(samples)
+                raw, released = each.heads(form.raw, form.axes(described[form.describe]))
+                sides.append((each.weight**0.5 * raw, each.weight**0.5 * released))
+        return CosineScores(*apart(*(torch.cat(side, dim=1) for side in zip(*sides, strict=True))))
 
     def learning(self) -> tuple[LearningCurve, ...]:
         """A curve for each reading, of raw and of released rows."""
         return self.curves
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """Backbone with the hash of its weights, seed, pairs, reading and losses."""
+        """Backbone with its hash, seed, pairs, shares of readings, losses."""
         return self.told
-
-
-def augmented(samples: torch.Tensor, seed: int) -> torch.Tensor:
-    """Images, each second one flipped, all shifted and of another brightness.
-
-    Args:
-        samples: (n, c, h, w).
-        seed: Draws who is flipped, shifts up to `SHIFT` of a side, and factors 1 +- `BRIGHTNESS`.
-    """
-    random, n = generator(seed), len(samples)
-    flip = torch.where(torch.rand(n, generator=random) < 0.5, -1.0, 1.0)
-    shift = (2 * torch.rand(n, 2, generator=random) - 1) * 2 * SHIFT
-    bright = 1 + BRIGHTNESS * (2 * torch.rand(n, 1, 1, 1, generator=random) - 1)
-    move = torch.zeros(n, 2, 3)
-    move[:, 0, 0], move[:, 1, 1], move[:, :, 2] = flip, 1.0, shift
-    grid = torch.nn.functional.affine_grid(move, list(samples.shape), align_corners=False).to(samples.device)
-    moved = torch.nn.functional.grid_sample(samples[:], grid, padding_mode="border", align_corners=False)
-    return moved * bright.to(samples.device)
-
-
-def related(way: Way, seed: int, released: torch.Tensor) -> Parts:
-    """Features (m, f) of released rows by their relations, float32.
-
-    Signatures as `relational` reads them, with the ridge leverages, and moments of patches, in place or as a set.
-    """
-    places = way == "places"
-    signatures = Look("places" if places else "bags", LOCATIONS, related=False, seed=seed)(released).signatures
-    by_piece = moments(Reading(usual_layout(released), places), released)
-    if not places:
-        by_piece = by_piece.sort(dim=1).values
-    return signatures.float(), by_piece.flatten(1).float()
-
-
-def _pixels(samples: torch.Tensor) -> Parts:
-    if samples.ndim == 4 and max(samples.shape[2:]) > PIXELS:
-        samples = torch.nn.functional.adaptive_avg_pool2d(samples[:], PIXELS)
-    return (samples[:].flatten(1).float(),)
 
 
 def _pool(attack: Verification, view: View, seed: int) -> Pool:
@@ -358,10 +233,10 @@ def _pool(attack: Verification, view: View, seed: int) -> Pool:
     if not view.by_person:
         every = torch.arange(len(candidates), device=device)
         return Pool(candidates, every, True, False, "a candidate and the row released of it")
-    public = _public(view)
+    public = _public(view) if len(view.public) else view.public
     people = persons_of(public)
     images = torch.bincount(people)[people]
-    known = public.subjects is not None
+    known = len(public) > 0 and public.subjects is not None
     several = len(torch.unique(people[images > 1])) if known else 0
     if several >= FEWEST:
         order = torch.randperm(len(public), generator=generator(derive(seed, "pool")))
@@ -398,7 +273,7 @@ def _place_among_own(people: torch.Tensor) -> torch.Tensor:
 def _public(view: View) -> Dataset:
     """The public rows with labels as the candidates have them."""
     public, candidates = view.public, view.candidates
-    if len(public) and public.samples.shape[1:] != candidates.samples.shape[1:]:
+    if public.samples.shape[1:] != candidates.samples.shape[1:]:
         raise NotApplicable(
             f"verification learns from public rows of the candidates' shape {tuple(candidates.samples.shape[1:])}: "
             f"those of {public.name} have {tuple(public.samples.shape[1:])}"
@@ -418,7 +293,7 @@ def _released(view: View, pool: Pool, seed: int, number: int) -> tuple[torch.Ten
     Of augmented images under every second key, or under all if pairs are copies.
     """
     rows = pool.rows
-    if not pool.same and rows.samples.ndim == 4 and (pool.copies or number % 2):
+    if _is_copied(pool, number):
         rows = replace(rows, samples=augmented(rows.samples, derive(seed, "copy", number)))
     return _release_of(view, rows, seed, "key", number)
 
@@ -430,7 +305,23 @@ def _release_of(view: View, rows: Dataset, seed: int, *names: str | int) -> tupl
     return release.samples[links[:, 1]], links[:, 0]
 
 
-def _by_row(parts: Parts, made_of: torch.Tensor, n: int) -> Parts:
-    """Mean features (n, f) of released rows by raw row; else 0."""
-    share = torch.bincount(made_of, minlength=n).clamp_min(1).to(parts[0].dtype)[:, None]
-    return tuple(part.new_zeros(n, part.shape[1]).index_add_(0, made_of, part) / share for part in parts)
+def _is_copied(pool: Pool, number: int) -> bool:
+    """If a release under key `number` is of augmented images."""
+    return not pool.same and pool.rows.samples.ndim == 4 and (pool.copies or number % 2 == 1)
+
+
+def _by_networks(names: Sequence[str], side: int, instead: str) -> Describe:
+    """Last and middle features of installed networks."""
+    networks = [PACKAGES[name].network(side=side, batch=32, maps=True, instead=instead) for name in names]
+
+    def described(samples: torch.Tensor) -> Parts:
+        found = [network.read(samples) for network in networks]
+        return tuple(part for each in found for part in (each[:, :LAST], each[:, LAST:]))
+
+    return described
+
+
+def _check_images(samples: torch.Tensor, backbone: str) -> None:
+    """Raise NotApplicable for rows that a network of images does not read."""
+    if samples.ndim != 4:
+        raise NotApplicable(f"backbone={backbone} reads images, and these rows are vectors: use backbone=pixels")

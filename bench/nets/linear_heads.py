@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch.nn.functional import normalize
 
@@ -25,3 +27,12 @@ class Heads(torch.nn.Module):
             heads.raw.copy_(self.raw)
             heads.released.copy_(self.released)
         return heads
+
+
+def mean_heads(heads: Sequence[Heads]) -> Heads:
+    """The heads with the mean of the parameters of all."""
+    mean = heads[0].apart()
+    with torch.no_grad():
+        mean.raw.copy_(torch.stack([each.raw for each in heads]).mean(dim=0))
+        mean.released.copy_(torch.stack([each.released for each in heads]).mean(dim=0))
+    return mean

@@ -17,14 +17,15 @@ import numpy as np
 import torch
 from PIL import Image
 
-from attacks.verification import VIEWS, augmented
 from bench.backbones.packages import LAST, PACKAGES
 from bench.data.sets.nih import NIH
-from bench.eve.verifier import Axes, Course, Pairs, Parts, principal_axes, train_heads
-from bench.nets.linear_heads import Heads
+from bench.eve.readings import augmented
+from bench.eve.verifier import FOLDS, Axes, Course, Pairs, Parts, folds_of, principal_axes, train_heads
+from bench.eve.verifier_lessons import VIEWS
+from bench.nets.linear_heads import Heads, mean_heads
 from bench.seeds import derive, generator
 
-FOLDS = 5
+PARTS = 5
 DRAWS = 500
 Grid = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Figure = tuple[float, float, float]
@@ -70,8 +71,11 @@ def learned(views: list[Parts], people: torch.Tensor, inside: torch.Tensor) -> t
     raw = [axes(view)[inside] for view in views]
     own = torch.unique(people[inside], return_inverse=True)[1]
     plain = [Pairs(raw[0], each, torch.arange(len(own))) for each in raw]
-    start = Heads(raw[0].shape[1], tied=True)
-    return axes, train_heads(start, plain, plain[:1], own, own=False, course=COURSE, seed=0, part="raw").heads
+    start = [Heads(raw[0].shape[1], tied=True)] * FOLDS
+    run = train_heads(
+        start, plain, plain[:1], own, folds=folds_of(own, 0), own=False, course=COURSE, seed=0, part="raw"
+    )
+    return axes, mean_heads(run.heads)
 
 
 def scores_of(rows: torch.Tensor, heads: Heads | None, held: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
@@ -118,10 +122,10 @@ def measure(
     """Figures before and after learning; a fold is scored by heads that never saw its people."""
     views = views_of(images, backbone, size, folder)
     count = int(people.max()) + 1
-    fold = torch.randperm(count, generator=generator(0)) % FOLDS
+    fold = torch.randperm(count, generator=generator(0)) % PARTS
     several = torch.bincount(people) > 1
     grids: dict[str, list[Grid]] = {"untrained": [], "trained": []}
-    for number in range(FOLDS):
+    for number in range(PARTS):
         axes, heads = learned(views, people, fold[people] != number)
         rows = (several[people] & (fold[people] == number)).nonzero()[:, 0]
         rows = rows[torch.randperm(len(rows), generator=generator(number))]
