@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def earlier(self) -> Cell | None:
-        """The cell of the method whose release Eve holds; None if it is this one's, or she holds none."""
+        """That of the method whose release Eve holds, if another."""
         profile = read_profile(self.choice.eve)
         if not isinstance(profile, TwoReleases) or profile.method is None:
             return None

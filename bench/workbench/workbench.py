@@ -214,7 +214,7 @@ class Workbench:
 
     @contextmanager
     def earlier_bench(self) -> Iterator[Workbench]:
-        """The cell of the method that made the release which Eve holds, on the same rows and under the same secret."""
+        """The cell whose release Eve holds, on the same rows and secret."""
         cell = self.cell.earlier
         if cell is None:
             yield self
