@@ -405,6 +405,7 @@ class AuditEvidence:
         reach: Bound that the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
         noise: "holds" if the noise follows the mechanism and no number is used twice; "unread" if it is hidden.
         sided: False counts guesses of one side as those of both, as records did before they held `runs`.
+        limited: False leaves out the most that the test could show, as earlier records did.
     """
 
     claim: PrivacyClaim
@@ -418,6 +419,7 @@ class AuditEvidence:
     black_box: Calls | None = None
     reach: float | None = None
     sided: bool = True
+    limited: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,8 @@ MOST_TRIALS = 2 * 10**6
 """More than anybody plays: to judge again what others say of more would take minutes and gigabytes."""
 SAME = 1e-9
 """By how much, relatively, a figure may be off that of the counts beside it, which other processors round otherwise."""
+HALF_NOISE = 2
+"""Factor of epsilon if the noise is halved."""
 SURE = 1 - RARE
 """The confidence at which a claim counts as violated: of twenty audits of a true one, one shows more at 95 %."""
 
@@ -38,6 +40,7 @@ class Verdict:
         most: The ceiling at `SURE`, which decides if the claim can be refuted at all; None without an audit.
         reach: What the best test is expected to show of a mechanism of just the claimed epsilon; None if unknown.
         black_box: Bound and ceiling of a game on the publication alone, beside a white-box game; None without one.
+        limit: The most that its test shows with any number of trials, at `SURE`; None if unknown.
         remark: Reason why an audit's figure is not judged, or what of its record was left out; empty if nothing is.
     """
 
@@ -52,14 +55,23 @@ class Verdict:
     most: float | None = None
     reach: float | None = None
     black_box: tuple[float, float] | None = None
+    limit: float | None = None
     remark: str = ""
+
+    @property
+    def blunt(self) -> bool:
+        """True if the test would not refute half the noise.
+
+        Half the noise doubles epsilon, and about doubles what a test shows.
+        """
+        return self.limit is not None and HALF_NOISE * self.limit < min(self.claimed, self.derived)
 
     @property
     def word(self) -> Literal["violated", "noise fails", "cannot refute", "consistent", "not refuted", "not audited"]:
         """A bound above the claimed epsilon was shown, and not by chance.
 
-        An audit whose trials cannot show more than the claim cannot refute it. Consistent takes noise that is what the
-        mechanism says, too; if that cannot be seen, a claim is no more than not refuted.
+        An audit whose trials, or whose test, cannot show more than the claim cannot refute it. Consistent takes noise
+        that is what the mechanism says, too; if that cannot be seen, a claim is no more than not refuted.
         """
         if self.empirical is None or self.sure is None:
             return "not audited"
@@ -69,7 +81,7 @@ class Verdict:
             return "not refuted"
         if self.noise is False:
             return "noise fails"
-        if self.most is not None and self.most <= self.claimed:
+        if (self.most is not None and self.most <= self.claimed) or self.blunt:
             return "cannot refute"
         return "not refuted" if self.noise is None else "consistent"
 
@@ -108,7 +120,9 @@ class Verdict:
         text = ""
         if self.ceiling is not None:
             text += f"; this game could have shown at most {_text(self.ceiling)} ({self.trials:,} trials)"
-        if self.word == "cannot refute" and self.most is not None:
+        if self.blunt and self.limit is not None:
+            text = f"; with half the noise this game could have shown at most {_text(HALF_NOISE * self.limit)}"
+        elif self.word == "cannot refute" and self.most is not None:
             text += f", and {_text(self.most)} at {100 * SURE:g} %"
         if self.reach is not None:
             shown = f"at least {_text(self.reach)}" if self.reach > 0 else "nothing"
@@ -143,12 +157,13 @@ def verdict(claim: ClaimRecord, score: ScoreRecord | None, sure: ScoreRecord | N
         return Verdict(claimed, derived, None, None, None, 0, remark=remark)
     parts, most = score.parts, sure.parts["ceiling"].value
     reach, weaker = parts.get("reach"), parts.get("black-box")
-    games, noise = parts.get("games"), parts.get("noise checks")
+    games, noise, limit = parts.get("games"), parts.get("noise checks"), sure.parts.get("limit")
     return Verdict(
         claimed, derived, score.value, sure.value, parts["ceiling"].value, score.n,
         "" if games is None else games.note, None if noise is None else bool(noise.value), most,
         None if reach is None else reach.value,
-        None if weaker is None else (weaker.value, parts["black-box ceiling"].value), remark,
+        None if weaker is None else (weaker.value, parts["black-box ceiling"].value),
+        None if limit is None else limit.value, remark,
     )  # fmt: skip
 
 
@@ -197,15 +212,15 @@ def _recounted(record: Record, confidence: float) -> ScoreRecord:
         raise TypeError(f"an audit's reach must be a number, got {reach!r:.80}")
     metric = configure("metrics", METRIC, record.preset).plugin
 
-    def figure(confidence: float) -> ScoreRecord:
+    def figure(confidence: float, *, limited: bool = True) -> ScoreRecord:
         evidence = AuditEvidence(
             privacy_claim, calls, confidence, one_run=one_run, games=games, noise=noise, coins=coins,
             runs=_count(details, "runs") if "runs" in details else 1, black_box=black_box, reach=reach,
-            sided="runs" in details,
+            sided="runs" in details, limited=limited,
         )  # fmt: skip
         return score_record(metric(evidence), better=metric.better, unit=metric.unit)
 
-    usual = figure(float(cast(float, details["confidence"])))
+    usual = figure(float(cast(float, details["confidence"])), limited="limit" in score.parts)
     if not _same(usual, score):  # parts are compared too, because the ceiling depends on trials and confidence alone
         raise ValueError(f"they give {usual.value:g}, and it is {score.value:g}")
     return figure(confidence)

@@ -20,6 +20,7 @@ from typing import ClassVar, Literal
 from bench.evidence import AuditEvidence, Calls
 from bench.statistics.confidence_intervals import upper_proportion
 from bench.statistics.epsilon_bounds import family_of, gaussian_bound, lower_bound, one_run_bound, unexplained
+from bench.statistics.epsilon_reach import limit_of_test
 from bench.statistics.sampled_gaussian import SampledGaussian
 from bench.types import Column, Metric, Score
 
@@ -98,7 +99,8 @@ class EmpiricalEpsilon(Metric[AuditEvidence]):
     def __call__(self, evidence: AuditEvidence) -> Score:
         """The lower bound, 0 if it is negative.
 
-        Parts: "ceiling" is the most that so many trials could show; "games" counts the games played and names them;
+        Parts: "ceiling" is the most that so many trials could show, "limit" the most that this very test shows with any
+        number of them; "games" counts the games played and names them;
         "noise checks" is 1 if the noise is as stated, 0 if not, and missing if it cannot be read;
         "if Gaussian" is the bound for a mechanism whose noise is Gaussian, if delta is above 0.
         """
@@ -122,6 +124,15 @@ def _parts(evidence: AuditEvidence) -> dict[str, Score]:
     calls, claim = evidence.calls, evidence.claim
     ceiling = _ceiling(evidence, calls.trials)
     parts = {"ceiling": Score(ceiling, None, None, calls.trials, note="all guesses made, and correct")}
+    if evidence.limited:
+        steps = 2 if claim.neighbours == "added" and evidence.coins == "replace" else 1
+        limit = limit_of_test(
+            calls.correct, calls.guesses, calls.trials, delta=claim.delta, confidence=evidence.confidence, steps=steps,
+            family=family_of(claim) if evidence.one_run else "any",
+        )  # fmt: skip
+        if limit is not None:
+            note = "the most that this test shows with any number of trials, as surely as the bound"
+            parts["limit"] = Score(limit, None, None, calls.trials, note=note)
     if evidence.reach is not None:
         note = "the bound that the best test is expected to show of a mechanism that has just the claimed epsilon"
         parts["reach"] = Score(max(evidence.reach, 0.0), None, None, calls.trials, note=note)

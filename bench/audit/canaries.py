@@ -165,7 +165,7 @@ class RowCanaries(PublicRows):
 
 @dataclass(frozen=True, eq=False)
 class Games:
-    """White-box games, strongest first; the game on the publication alone; either may lack."""
+    """White-box games, strongest first, and the black-box one, if any."""
 
     inside: Sequence[CanaryGame] = ()
     outside: CanaryGame | None = None

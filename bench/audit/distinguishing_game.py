@@ -130,7 +130,7 @@ def audit(
 
 
 def _one_run(games: canaries.Games, claim: PrivacyClaim, secret: Secret) -> Played:
-    """Calls of the best white-box game, and of the black-box one beside it.
+    """Calls of the best white-box game and of the black-box one.
 
     The strongest white-box game has a full choice; another is counted if fewer tosses show more of it than is claimed.
     """

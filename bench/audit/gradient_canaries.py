@@ -1,4 +1,4 @@
-"""Gradient canaries: rows whose gradient is given, read off every noisy sum of a private training.
+"""Gradient canaries: rows of given gradients in a private training's steps.
 
 Sources: Nasr et al. 2023, Tight auditing of differentially private machine learning; Steinke, Nasr and Jagielski 2023,
 section 6 (Dirac canaries); Mahloujifar, Melis and Chaudhuri 2024, section 5. The claim holds for any gradient of a row.
@@ -58,7 +58,7 @@ class GradientCanaries(CanaryGame):
         return self.each * min(max(LEAST_TRAININGS, min(self.most // EACH, affordable)), MOST_TRAININGS)
 
     def possible(self, secret: Secret) -> bool:
-        """True if the method trains on given gradients; one training is made to see."""
+        """True if the method trains on given gradients, as one training shows."""
         try:
             self._run(secret, 0, 1)
         except NotApplicable:
@@ -85,7 +85,7 @@ class GradientCanaries(CanaryGame):
 
 
 class _Odds:
-    """Log odds (s, k) of coins, by each sampling rate, from the steps seen."""
+    """Log odds (s, k) of coins, by each sampling rate."""
 
     def __init__(self, directions: torch.Tensor, tried: tuple[float, ...], *, paired: bool) -> None:
         self._directions, self._tried, self._paired = directions, tried, paired
@@ -93,7 +93,7 @@ class _Odds:
         self._rest, self._free = 0.0, 0
 
     def see(self, step: PrivateStep) -> None:
-        """Add a step's log likelihood ratios, with the noise of all steps so far."""
+        """Add a step's log likelihood ratios; noise is read off all steps."""
         total = step.total.to(self._directions) / step.clip
         along = (self._directions @ total).double().cpu()
         self._rest += max(float(total.double().square().sum() - along.square().sum()), 0.0)

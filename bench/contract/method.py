@@ -80,10 +80,10 @@ class Key(ABC):
         raise NotApplicable(f"{type(self).__name__} shows no steps of a private training")
 
     def canary_steps(self, like: Dataset, gradients: torch.Tensor, see: Callable[[PrivateStep], None]) -> None:
-        """Train on rows of given gradients, and show every step to `see`, for audits.
+        """Train on rows of given gradients, and show every step to `see`.
 
-        Step, sampling, clip and noise are those of `classifier`. Steps have no gradients of probes. Default: raises
-        NotApplicable.
+        For audits. Step, sampling, clip and noise are those of `classifier`. Steps have no gradients of probes.
+        Default: raises NotApplicable.
 
         Args:
             like: Rows of the shape and labels of private rows; they have no part in the training.

@@ -167,7 +167,7 @@ def train_privately(
 
 
 def _add(weights: Sequence[torch.nn.Parameter], gradients: torch.Tensor) -> None:
-    """Put rows of gradients (c, d) behind those of the batch, before any is clipped."""
+    """Put unclipped gradients (c, d) behind those of the batch."""
     parts = torch.split(gradients, [weight.numel() for weight in weights], dim=1)
     for weight, part in zip(weights, parts, strict=True):
         more = part.view(len(part), *weight.shape).to(weight)

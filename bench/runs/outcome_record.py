@@ -184,7 +184,7 @@ PARTS = frozenset({
     "ceiling", "half samples", "first guess", "raw image", "two releases", "varying columns", "primary constituent",
     "games", "noise checks", "if Gaussian", "1 %", "1 guess", "10 guesses", "100 guesses",
     "pairs", "labels", "links", "replay", "faces", "all people", "median person", "person at 95 %", "most often found",
-    "worst", "bound without a hit", "mean", "upper limit",
+    "worst", "bound without a hit", "mean", "upper limit", "limit", "reach", "black-box", "black-box ceiling",
 })  # fmt: skip
 POINT = re.compile(r"(within|1 false in) [1-9][0-9]{0,6}")
 """Points of a curve."""

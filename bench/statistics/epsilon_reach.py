@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from bench.statistics.confidence_intervals import RARE
+from bench.statistics.confidence_intervals import RARE, upper_proportion
 from bench.statistics.epsilon_bounds import (
     MOST_MU,
     Family,
@@ -71,6 +71,23 @@ def ideal_guesses(
     )  # fmt: skip
 
 
+def limit_of_test(
+    correct: int, guesses: int, coins: int, *, delta: float, confidence: float, family: Family, steps: int = 1
+) -> float | None:
+    """Largest epsilon that such a test shows of any number of coins.
+
+    A test that is right more often than the upper Clopper-Pearson limit of these guesses is another test. None if every
+    guess is right, and of a `SampledGaussian`.
+    """
+    right = float(upper_proportion(correct, guesses, 1 - confidence)) if guesses else 1.0
+    if right >= 1 or isinstance(family, SampledGaussian):
+        return None
+    if family == "any":
+        return max(0.0, math.log(right / (1 - right))) / steps
+    mu = largest(lambda mu: _right(mu, guesses / coins) < right, most=MOST_MU)
+    return gaussian_epsilon(mu / steps, delta)
+
+
 def _guesses(family: Family, epsilon: float, coins: int, delta: float) -> Iterator[tuple[float, int, Sides]]:
     """Expected shares of right guesses, numbers of guesses, and their sides."""
     if isinstance(family, SampledGaussian):
@@ -80,14 +97,18 @@ def _guesses(family: Family, epsilon: float, coins: int, delta: float) -> Iterat
     for power in range(SHARES):
         if not (guesses := coins >> power):
             break
-        # A statistic is N(0, 1) or N(mu, 1); half of the guesses lie in either tail of the mixture.
-        if family == "Gaussian":
-            edge = largest(lambda x, share=1 / 2**power: _tail(x, mu) > share / 2, most=MOST_MU)  # type: ignore[misc]
-            here, there = (float(scipy.special.ndtr(sign * mu / 2 - max(edge, 0.0))) for sign in (1, -1))
-            right = here / (here + there)
-        else:
-            right = float(scipy.special.expit(epsilon))
+        right = _right(mu, 1 / 2**power) if family == "Gaussian" else float(scipy.special.expit(epsilon))
         yield right, guesses, "both"
+
+
+def _right(mu: float, share: float) -> float:
+    """Right share of the clearest guesses of coins.
+
+    A statistic is N(0, 1) or N(mu, 1); half of the guesses lie in either tail of the mixture.
+    """
+    edge = largest(lambda x: _tail(x, mu) > share / 2, most=MOST_MU)
+    here, there = (float(scipy.special.ndtr(sign * mu / 2 - max(edge, 0.0))) for sign in (1, -1))
+    return here / (here + there)
 
 
 def _sampled_guesses(

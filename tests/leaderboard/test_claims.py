@@ -93,12 +93,39 @@ def test_counts_that_do_not_give_the_figure_refute_nothing(more: dict[str, Any],
 
 
 def test_a_claim_between_the_ceilings_of_two_confidences_cannot_be_refuted_on_the_board() -> None:
-    few = {**PLAYED, "trials": 1000, "firsts": 500, "hits": 260, "false_alarms": 240, "misses": 240,
-           "rejections": 260}  # fmt: skip
+    few = {**PLAYED, "trials": 1000, "firsts": 500, "hits": 480, "false_alarms": 20, "misses": 20,
+           "rejections": 480}  # fmt: skip
     made = audit(few, few)
     assert made.scores[METRIC].parts["ceiling"].value > 5.5
     assert word(made.model_copy(update={"claim": claim(5.5)})) == "cannot refute"
     assert word(made.model_copy(update={"claim": claim(4.9)})) == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("right", "epsilon", "judged"),
+    [(520, 1.0, "cannot refute"), (520, 0.1, "consistent"), (600, 0.9, "consistent"), (700, 1.0, "consistent")],
+)
+def test_a_test_that_half_the_noise_would_pass_refutes_nothing(right: int, epsilon: float, judged: str) -> None:
+    calls = {**PLAYED, "trials": 1000, "firsts": 500, "hits": right // 2, "false_alarms": 500 - right // 2,
+             "misses": 500 - right // 2, "rejections": right // 2}  # fmt: skip
+    made = audit(calls, calls).model_copy(update={"claim": claim(epsilon)})
+    (row,) = rows([made])
+    assert row.audited is not None
+    assert row.audited.word == judged
+    assert ("; with half the noise this game could have shown at most 0.5" in row.audited.sentence) == (
+        judged == "cannot refute"
+    )
+
+
+def test_an_earlier_record_without_the_limit_of_its_test_is_judged_by_it_too() -> None:
+    calls = {**PLAYED, "trials": 1000, "firsts": 500, "hits": 260, "false_alarms": 240, "misses": 240,
+             "rejections": 260}  # fmt: skip
+    made = audit(calls, calls)
+    figure = made.scores[METRIC]
+    parts = {name: part for name, part in figure.parts.items() if name != "limit"}
+    earlier = made.model_copy(update={"scores": {METRIC: figure.model_copy(update={"parts": parts})}})
+    assert figure.parts.keys() - parts.keys() == {"limit"}
+    assert word(earlier) == word(made) == "cannot refute"
 
 
 ONE_RUN = {**PLAYED, "trials": 1024, "firsts": 512, "hits": 50, "false_alarms": 14, "misses": 0, "rejections": 0,
