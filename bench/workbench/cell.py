@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def earlier(self) -> Cell | None:
-        """That of the method whose release Eve holds, if another."""
+        """The cell of another method whose release Eve holds, or None."""
         profile = read_profile(self.choice.eve)
         if not isinstance(profile, TwoReleases) or profile.method is None:
             return None
