@@ -76,7 +76,7 @@ def gram(token: torch.Tensor) -> torch.Tensor:
 
 
 def gram_columns(rows: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-    """As `gram`, the columns (m, a) of the rows at `at` (a,) alone, float32.
+    """Columns (m, a) float32 of `gram`, of the rows `at` (a,).
 
     Each of the centred rows (m, q) is centred over those other than itself.
     """
@@ -188,7 +188,7 @@ def refine(
 def matching_ended(
     found: tuple[torch.Tensor, torch.Tensor], before: Sequence[tuple[torch.Tensor, torch.Tensor]]
 ) -> bool:
-    """True for a matching seen before: a fixed point, or a cycle without end."""
+    """True for a matching seen before: a fixed point or cycle."""
     return any(torch.equal(found[0], old[0]) and torch.equal(found[1], old[1]) for old in before)
 
 
@@ -363,7 +363,7 @@ def of_one(statistics: KeyStatistics, release: Release, n: int) -> KeyStatistics
 
 
 def _averaged(look: Look, release: Release, n: int) -> tuple[torch.Tensor, torch.Tensor | None, tuple[int, int]]:
-    """Signatures (n, f), Gram matrices (p, n, n) or (p, n, a), and `Seen.of`, by row."""
+    """Signatures (n, f), Gram matrices or their columns, `Seen.of`, by row."""
     seen, links = look(release.samples), true_links(release, "relational matching pairs rows")
     signatures = _gather(seen.signatures, links, n)
     if seen.parts:

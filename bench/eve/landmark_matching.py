@@ -1,4 +1,4 @@
-"""Matching of very many rows by landmarks: some candidates stand for all others.
+"""Matching of very many rows by landmarks that stand for all.
 
 Source: landmark points of de Silva and Tenenbaum 2004 ("Sparse multidimensional scaling using landmark points"), here
 for the matching of Gram matrices in `bench.eve.gram_matching`. All n candidates have n^2 inner products, and their
