@@ -139,7 +139,8 @@ class Relational(Attack):
         landmarks = None if many <= self.refine_up_to else min(n, LANDMARKS)
         a = many if landmarks is None else landmarks
         related = bool(self.refine_up_to)
-        most = max(1, min(GRAM_BYTES // (4 * many * a), MATCHED // (many * a * a)))
+        spent = 0 if landmarks is None else raw.samples[0].numel() * many * a  # of whole rows with landmarks
+        most = max(1, min(GRAM_BYTES // (4 * many * a), (MATCHED - spent) // (many * a * a)))
         signed = None if many <= REFERENCE_ROWS else max(1, SORTED // (many * REFERENCE_ROWS))
         looks = [
             Look(reading, _locations(raw.samples), related, derive(seed, "reference"), most, signed, landmarks)
