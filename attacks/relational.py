@@ -50,7 +50,7 @@ from bench.eve.gram_matching import (
     refine,
     standardise,
 )
-from bench.eve.landmark_matching import BalancedScores, Landmarks
+from bench.eve.landmark_matching import BalancedScores, Landmarks, standardised
 from bench.eve.own_releases import own_rows, some_released, true_links
 from bench.eve.plateau import levelled
 from bench.eve.tokens import READINGS
@@ -216,6 +216,8 @@ class Variant:
             start = CosineScores(*apart(raw[at], released)).block(slice(None), slice(None))
             matched = Landmarks(at, grams, weights).matched(seen.parts, start, self.blend, watch)
             return Refined(matched.scores(asked, self.blend, cols), matched.stayed)
+        if seen.parts and cols is None:
+            return Refined(standardised(asked, raw.device), True)
         start = asked.block(slice(None), slice(None))
         if self.blend is None or grams is None or seen.grams is None:
             scores = standardise(start)
@@ -240,10 +242,10 @@ class RelationalAttacker(Attacker):
     tried_on: int
 
     def score(self, sealed: Release) -> PairScores:
-        """Log-posteriors; cosines of signatures if very many rows are not refined."""
+        """Log-posteriors; cosines of signatures if `refine_up_to` is 0."""
         statistics = self.variant.statistics
         look, seen = statistics.look, statistics.look(sealed.samples)
-        if not look.related or (look.landmarks and self.variant.blend is None):
+        if not look.related:
             return CosineScores(*apart(*statistics.factors(seen, self.variant.own)))
         if look.landmarks:
             return BalancedScores(self.variant.refined(seen).scores, self.variant.sharpness)
@@ -281,9 +283,8 @@ class RelationalAttacker(Attacker):
         statistics, why = self.variant.statistics, ""
         if not statistics.look.related:
             why = " (refine_up_to is 0)"
-        elif statistics.look.landmarks:
-            many = f"{statistics.look.landmarks} of {len(statistics.signatures)} candidates"
-            why = f", {many} as landmarks" if refined else f" (refined by {many} as landmarks it is not likelier)"
+        elif statistics.look.landmarks and refined:
+            why = f", {statistics.look.landmarks} of {len(statistics.signatures)} candidates as landmarks"
         parts: dict[str, str] = (
             {}
             if statistics.grams is None

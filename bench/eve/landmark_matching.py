@@ -108,6 +108,14 @@ class Matched:
         return table
 
 
+def standardised(start: PairScores, device: torch.device) -> torch.Tensor:
+    """Scores (n, m) float32, standardised in every column, columns at a time."""
+    table = torch.empty(start.shape, device=device)
+    for part in split_evenly(start.shape[1], BLOCK):
+        table[:, part] = standardise(start.block(slice(None), part)).float()
+    return table
+
+
 def _products(
     known: torch.Tensor, seen: Sequence[torch.Tensor], weights: torch.Tensor, pairs: tuple[torch.Tensor, torch.Tensor]
 ) -> torch.Tensor:

@@ -218,6 +218,17 @@ def test_landmarks_find_rows_that_signatures_miss(monkeypatch):
     assert curve.points[-1][1] < curve.points[0][1]
 
 
+def test_rows_that_need_no_landmarks_are_scored_alike_in_blocks(monkeypatch):
+    private = images()
+    tables = []
+    for most in (60, 59):
+        attack = Relational(keys=3, held_out=1, reading="places", refine_up_to=most)
+        game = play(attack, Identity().fit(private, 0), private)
+        assert game.attacker.notes()["matching"] == "signatures only"
+        tables.append(game.table)
+    assert torch.allclose(*tables, atol=1e-3)
+
+
 def test_landmarks_of_noise_stay_at_chance(monkeypatch):
     # 200 rows, one right by chance: Poisson(1), above 9 less than once in a million.
     monkeypatch.setattr(relational, "LANDMARKS", 50)
