@@ -16,10 +16,10 @@ pixels, 49th at 32 and 64th at 16; at 45, which is no whole part of 64, 60th.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import torch
 
@@ -32,6 +32,8 @@ from bench.validation import at_least, one_of
 PRODUCTS = 5 << 40  # minutes of a processor; 10,000 by 10,000 images of 224 x 224 pixels take fewer
 ROWS = 256
 LOOKED_AT, SURELY = 256, 6.0
+Space = Literal["pixels", "features", "mobilenet-v2", "efficientnet-lite0"]
+Describe: TypeAlias = "Callable[[torch.Tensor], torch.Tensor]"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class NearestNeighbour(Attack):
 
     Args:
         space: "pixels" compares the numbers of a row. "features" compares what a ResNet-18, trained on the public
-            images and their labels, sees in raw and in released images.
+            images and their labels, sees in raw and in released images. "mobilenet-v2" and "efficientnet-lite0" compare
+            the last features of an ImageNet network that is installed as a package (see the extractor `package`).
         steps: Training steps of that network.
         width: Channels of its first stage.
     """
@@ -56,12 +59,12 @@ class NearestNeighbour(Attack):
         "paper": {"steps": 20_000, "width": 64},
     }
 
-    space: Literal["pixels", "features"] = "pixels"
+    space: Space = "pixels"
     steps: int = 150
     width: int = 32
 
     def __post_init__(self) -> None:
-        one_of(("pixels", "features"), space=self.space)
+        one_of(get_args(Space), space=self.space)
         at_least(1, steps=self.steps)
         from bench.nets.convolutional_networks import LEAST_WIDTH
 
@@ -75,6 +78,8 @@ class NearestNeighbour(Attack):
     def fit(self, view: View, seed: int) -> NearestNeighbourAttacker:
         """Train any network. Raises NotApplicable for tables' features or without public labels."""
         samples = view.candidates.samples
+        if self.space not in ("pixels", "features"):
+            return self._packaged(samples)
         if self.space == "features":
             if samples.ndim != 4 or samples.shape[1] != view.public.samples.shape[1]:
                 raise NotApplicable(
@@ -83,7 +88,17 @@ class NearestNeighbour(Attack):
             return NearestNeighbourAttacker(samples, self._features(view.public, seed), None)
         return NearestNeighbourAttacker(samples, None, smaller_sides(tuple(samples.shape), PRODUCTS))
 
-    def _features(self, public: Dataset, seed: int) -> torch.nn.Module:
+    def _packaged(self, samples: torch.Tensor) -> NearestNeighbourAttacker:
+        from bench.backbones.packages import PACKAGES, network_side
+
+        if samples.ndim != 4:
+            raise NotApplicable(f"space={self.space} reads images, and these rows are vectors: use space=pixels")
+        package, side = PACKAGES[self.space], network_side(samples)
+        network = package.network(side=side, batch=32, instead=", or choose space=pixels")
+        notes: dict[str, int | str] = {"side that the network reads": side, "weights": package.sha256}
+        return NearestNeighbourAttacker(samples, network.read, None, notes)
+
+    def _features(self, public: Dataset, seed: int) -> Describe:
         # Here alone: pixels are compared without any network.
         from bench.nets import classifier
         from bench.nets.convolutional_networks import resnet18
@@ -104,7 +119,8 @@ class NearestNeighbour(Attack):
                 network, samples, labels, course, exclusive=public.exclusive, seed=derive(seed, "order")
             ):
                 pass
-        return body.eval()
+        body.eval()
+        return lambda rows: classifier.outputs(body, classifier.Standardise(rows)(rows), "float32")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +131,13 @@ class NearestNeighbourAttacker(Attacker):
         candidates: (n, ...) raw rows.
         network: Describes the rows; None: their own numbers do.
         sides: (h, w) at which images are compared by their own numbers; None: at their own.
+        told: Notes on the network.
     """
 
     candidates: torch.Tensor
-    network: torch.nn.Module | None
+    network: Describe | None
     sides: tuple[int, int] | None
+    told: Mapping[str, int | str] = field(default_factory=dict)
 
     def score(self, sealed: Release) -> CosineScores:
         """Cosines of centred rows. Raises NotApplicable if they cannot be compared."""
@@ -129,14 +147,14 @@ class NearestNeighbourAttacker(Attacker):
                 f"space=pixels compares rows of one shape: raw rows are {raw}, released ones {released}"
             )
         if self.network is not None and (len(released) != 3 or released[0] != raw[0]):
-            raise NotApplicable(f"space=features reads images of {raw[0]} channels: released rows are {released}")
+            raise NotApplicable(f"a network reads images of {raw[0]} channels: released rows are {released}")
         a, b = apart(self._describe(self.candidates), self._describe(tamed(sealed.samples)))
         return CosineScores(a, -b if mirrored(a, b) else b)
 
-    def notes(self) -> Mapping[str, str]:
-        """Side at which images are compared, if it is not their own."""
+    def notes(self) -> Mapping[str, int | str]:
+        """Side at which images are compared, if it is not their own; the network."""
         if self.sides is None:
-            return {}
+            return self.told
         (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]
         return {"compared at": f"{h} x {w} of {own_h} x {own_w} pixels"}
 
@@ -148,9 +166,7 @@ class NearestNeighbourAttacker(Attacker):
                 )
             rows = samples.flatten(1).double()
         else:
-            from bench.nets import classifier
-
-            rows = classifier.outputs(self.network, classifier.Standardise(samples)(samples), "float32").double()
+            rows = self.network(samples).double()
         return rows - rows.mean(dim=0, keepdim=True)
 
 

@@ -33,13 +33,13 @@ from typing import ClassVar, Literal, get_args
 
 import torch
 
-from bench.backbones.packages import LAST, PACKAGES, SMALLEST
+from bench.backbones.packages import LAST, PACKAGES, SMALLEST, network_side
 from bench.eve.outliers import tamed
 from bench.eve.own_releases import true_links
-from bench.eve.readings import COARSE, augmented, network_side, numbers, related, restorer
+from bench.eve.readings import COARSE, augmented, numbers, related, restorer
 from bench.eve.verifier import Course, Parts, combine, folds_of
 from bench.eve.verifier_lessons import HELD_KEYS, Describe, Form, Lessons, Pool, Released, RowReading, Way
-from bench.nets.linear_heads import Heads, mean_heads
+from bench.nets import linear_heads
 from bench.pairs.score_matrices import CosineScores, apart
 from bench.randomness import Secret
 from bench.rows.grouping import persons_of
@@ -138,7 +138,7 @@ class Verification(Attack):
             [entry for _, entry in entries], pool.people, folds=lessons.folds, own=lessons.own_pairs,
             seed=derive(seed, "weights"),
         )  # fmt: skip
-        kept = [Kept(forms[entries[place][0]], mean_heads(entries[place][1].heads), weight)
+        kept = [Kept(forms[entries[place][0]], linear_heads.mean_heads(entries[place][1].heads), weight)
                 for place, weight in chosen.weights.items()]  # fmt: skip
         total = sum(chosen.weights.values())
         by_share = sorted(chosen.weights.items(), key=lambda item: -item[1])
@@ -192,7 +192,7 @@ class Kept:
     """A score of the sum: coordinates, heads, weight."""
 
     form: Form
-    heads: Heads
+    heads: linear_heads.Heads
     weight: float
 
 

@@ -26,6 +26,18 @@ SMALLEST = 32
 """Least side of an input in pixels: the networks halve it five times."""
 LAST = 1280
 """Numbers of the last features of each network."""
+SIDES = (96, 224)
+"""Least and largest side at which attacks show images to a network that was trained at 224."""
+
+
+def network_side(samples: torch.Tensor) -> int:
+    """Side at which a network reads images: twice their own, within `SIDES`.
+
+    >>> [network_side(torch.zeros(1, 1, side, side)) for side in (28, 64, 224)]
+    [96, 128, 224]
+    """
+    least, most = SIDES
+    return min(most, max(least, 2 * max(samples.shape[2:])))
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ AXES, AXES_FROM = 200, 1000  # of restored images, and the rows that they are co
 SURELY = 4.0  # standard errors of a correlation at chance
 RESTORED = 0.01  # least share of the raw rows' squares that a release predicts linearly
 INTACT = 1e-4  # of the raw rows' squares: smaller changes leave nothing to restore
-NETWORK_SIDES = (96, 224)
 
 
 def augmented(samples: torch.Tensor, seed: int) -> torch.Tensor:
@@ -70,16 +69,6 @@ def related(way: Literal["places", "bags"], seed: int, released: torch.Tensor) -
     if not places:
         by_piece = by_piece.sort(dim=1).values
     return signatures.float(), by_piece.flatten(1).float()
-
-
-def network_side(samples: torch.Tensor) -> int:
-    """Side at which a network reads images: twice their own, within `NETWORK_SIDES`.
-
-    >>> [network_side(torch.zeros(1, 1, side, side)) for side in (28, 64, 224)]
-    [96, 128, 224]
-    """
-    least, most = NETWORK_SIDES
-    return min(most, max(least, 2 * max(samples.shape[2:])))
 
 
 @dataclass(frozen=True, eq=False)

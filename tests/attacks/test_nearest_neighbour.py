@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from made.attack_games import play
@@ -6,8 +8,9 @@ from made.toy_methods import Keyless
 
 from attacks import nearest_neighbour
 from attacks.nearest_neighbour import NearestNeighbour, mirrored, smaller_sides
+from bench.backbones import packages
 from bench.randomness import Secret
-from bench.types import Dataset, NotApplicable, Release, View, paired
+from bench.types import DataError, Dataset, NotApplicable, Release, View, paired
 from methods.dp_simple import DPSimple
 from methods.identity import Identity
 from methods.noise import Noise
@@ -100,7 +103,7 @@ def test_features_need_images_and_labels():
 
 
 def test_an_unknown_space_is_refused():
-    with pytest.raises(ValueError, match="pixels or features, got 'wavelets'"):
+    with pytest.raises(ValueError, match="pixels, features, mobilenet-v2, efficientnet-lite0; got 'wavelets'"):
         NearestNeighbour(space="wavelets")
 
 
@@ -127,3 +130,37 @@ def test_sides_are_bounded_for_images_alone():
     assert smaller_sides((10, 1, 8, 8), 10 * 10 * 64 - 1) == (4, 4)
     assert smaller_sides((10, 3, 8, 4), 1) == (1, 1)
     assert smaller_sides((10, 64), 1) is None
+
+
+class Coarse:
+    """In place of a package: a network that sees means over 4 x 4 areas."""
+
+    sha256 = "0" * 64
+
+    def network(self, *, side, batch, instead):
+        assert (side, batch) == (96, 32)
+        return self
+
+    def read(self, samples):
+        return torch.nn.functional.adaptive_avg_pool2d(samples, 4).flatten(1)
+
+
+def test_a_network_of_a_package_describes_both_sides(monkeypatch):
+    monkeypatch.setitem(packages.PACKAGES, "mobilenet-v2", Coarse())
+    attack = NearestNeighbour(space="mobilenet-v2")
+    assert not attack.needs_public
+    assert play(attack, Identity(), images(), public=images(seed=9)).top_1 == 1
+    assert play(attack, Noise(), images(400), public=images(seed=9)).top_1 <= 8 / 400
+    view = View(images(), Identity().fit(images(), 0), images(), images(), 0)
+    assert attack.fit(view, 0).notes() == {"side that the network reads": 96, "weights": "0" * 64}
+    table = replace(images(), samples=torch.rand(40, 9))
+    with pytest.raises(NotApplicable, match="space=mobilenet-v2 reads images, and these rows are vectors"):
+        attack.fit(replace(view, candidates=table), 0)
+
+
+def test_an_absent_package_is_named_with_what_to_install(monkeypatch):
+    absent = replace(packages.PACKAGES["mobilenet-v2"], install="never-published==1.0")
+    monkeypatch.setitem(packages.PACKAGES, "mobilenet-v2", absent)
+    view = View(images(), Identity().fit(images(), 0), images(), images(), 0)
+    with pytest.raises(DataError, match=r"never-published is not installed: run .*or choose space=pixels"):
+        NearestNeighbour(space="mobilenet-v2").fit(view, 0)
