@@ -170,7 +170,7 @@ class Verification(Attack):
             yield RowReading("plain pixels", "rows", numbers, 0.0, trained=False)
             yield RowReading("pixels", "rows", numbers, 0.5)
             if view.candidates.samples.ndim == 4:
-                yield RowReading("coarse pixels", "rows", partial(numbers, side=COARSE), 0.0)
+                yield RowReading("coarse pixels", "rows", partial(numbers, side=COARSE), 0.0, trained=False)
             if self.networks:
                 side = self._side(view.candidates.samples)
                 network = _by_networks(self.networks, side, ", or choose backbone=pixels")

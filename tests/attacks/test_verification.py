@@ -112,7 +112,7 @@ def test_every_training_has_a_curve_on_held_out_people() -> None:
     curves = played(Identity(), "other-study")[1].learning()
     raw, own = "raw rows of public people", "rows released under own keys"
     assert [curve.part for curve in curves] == [
-        f"pixels, {raw}", f"pixels, {own}", f"coarse pixels, {raw}", f"coarse pixels, {own}",
+        f"pixels, {raw}", f"pixels, {own}",
         f"relations in places, {own}", f"relations in bags, {own}",
     ]  # fmt: skip
     assert all(curve.points[0][0] == 0 and "held-out people" in curve.figure for curve in curves)
