@@ -1,7 +1,7 @@
 """Re-identification against the number of released rows: a table of figures, seconds and memory.
 
     python tests/campaigns/size_curves.py synth-cxr[images=36000] --rows 600 --rows 2000 --rows 10000
-        [--method NAME ...] [--attack NAME ...] [--effort first-look] [--keys 3] [--folder FOLDER]
+        [--method NAME ...] [--attack NAME ...] [--effort first-look] [--keys 3] [--size 32] [--folder FOLDER]
 
 Attacks and methods have the parameters of the preset `--effort` at every size, so that the number of rows is all that
 changes. Each row of the table is of a fresh process without a sandbox: guesswork (median over keys), top-1 and ReID AUC
@@ -53,7 +53,8 @@ def row(options: argparse.Namespace, rows: int, method: str, attack: str) -> str
     torch.set_num_threads(1)
     every = replace(PRESETS[options.effort], private=None, keys=options.keys)
     cast("dict[str, Preset]", PRESETS)["all rows"] = every
-    choice = Choice.read({"dataset": options.dataset, "preset": "all rows", "limit": rows, "seed": options.seed})
+    chosen = {name: getattr(options, name) for name in ("dataset", "size", "seed")}
+    choice = Choice.read({**chosen, "preset": "all rows", "limit": rows})
     place = Place(Results(options.folder), options.folder / "cache", tuple(options.data_root))
     try:
         bench = Workbench.open(Cell(configure("methods", method, options.effort), choice, "cpu"), place)
@@ -78,6 +79,7 @@ def main() -> None:
     parser.add_argument("--attack", action="append", help=f"default: {', '.join(ATTACKS)}")
     parser.add_argument("--effort", default="first-look", help="preset of the parameters of methods and attacks")
     parser.add_argument("--keys", type=int, default=3)
+    parser.add_argument("--size", type=int, help="side of images in pixels; default: the data set's")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-root", type=Path, action="append", default=[])
     parser.add_argument("--folder", type=Path, default=Path("results/size-curves"))
