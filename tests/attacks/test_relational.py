@@ -269,16 +269,22 @@ def test_no_array_of_landmarks_is_larger_than_the_table_of_scores(monkeypatch):
     assert largest[n] >= 5 * n * n  # a Gram matrix for each part and the whole row
 
 
-def test_many_rows_are_judged_by_some_of_their_columns(monkeypatch):
+@pytest.mark.parametrize("refined", [False, True])
+def test_many_rows_are_judged_by_some_of_their_columns(refined, monkeypatch):
     seen = []
+    monkeypatch.setattr(relational, "LANDMARKS", 20)
     block = CosineScores.block
     monkeypatch.setattr(relational, "JUDGED_ROWS", 16)
     monkeypatch.setattr(CosineScores, "block", lambda self, *at: seen.append(self.shape) or block(self, *at))
     private = images()
-    attack = Relational(keys=3, held_out=1, reading="places", refine_up_to=len(private) - 1)
-    attack.fit(View(private, Identity().fit(private, 0), private, private), 0)
-    assert seen
-    assert all(columns <= 16 for _, columns in seen)
+    most = len(private) - 1 if refined else 0
+    attack = Relational(keys=3, held_out=1, reading="places", refine_up_to=most)
+    attack.fit(View(private, Noise().fit(private, 0), private, private), 0)
+    of_all = [columns for rows, columns in seen if rows == len(private)]
+    assert of_all
+    assert max(of_all) <= 16
+    # Landmarks alone are matched with every column.
+    assert {rows for rows, _ in seen} == ({20, len(private)} if refined else {len(private)})
 
 
 def test_the_same_seed_gives_the_same_scores():
