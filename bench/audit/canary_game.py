@@ -26,6 +26,7 @@ from bench.audit.game_plays import clearest
 from bench.audit.private_step_statistics import Reading, rates
 from bench.evidence import Calls
 from bench.randomness import Secret
+from bench.statistics.confidence_intervals import lower_proportion
 from bench.statistics.epsilon_bounds import family_of, one_run_bound
 from bench.statistics.epsilon_reach import coins_needed
 from bench.types import Dataset, PrivacyClaim, Scheme
@@ -33,6 +34,7 @@ from bench.types import Dataset, PrivacyClaim, Scheme
 Statistic: TypeAlias = "tuple[str, Callable[[Reading], torch.Tensor]]"  # its name, and (k,) numbers of a reading
 EACH = 64  # canaries per training
 CHOICE, LEAST_CHOICE = 1 / 4, 256  # coins of the choice: a share of those counted, and the fewest
+QUICK_DOUBT = 0.01  # error probability of the share of right guesses that a quick choice expects
 SHARES = tuple(0.5**power for power in range(1, 9))  # candidate guesses of either kind, as shares of all coins
 MOST_APART = 32  # guesses of a training that counts by itself
 
@@ -99,12 +101,14 @@ class CanaryGame(ABC):
         )
         return self.each * max(1, min(-(-needed // self.each), self.most // self.each))
 
-    def choose(self, secret: Secret, coins: int, *, confidence: float, share: float = CHOICE) -> tuple[float, Guess]:
+    def choose(self, secret: Secret, coins: int, *, confidence: float, quick: bool = False) -> tuple[float, Guess]:
         """The largest bound expected of `coins`; its statistic and number of guesses.
 
-        `share` of them are tossed for the choice, `LEAST_CHOICE` at least.
+        `CHOICE` of them are tossed for the choice, or `LEAST_CHOICE` if it is to be `quick`. Few coins often look
+        better than they are, so that a quick choice expects little.
         """
-        runs = self._runs(secret, -(-max(LEAST_CHOICE, round(share * coins)) // self.each))
+        tossed = max(LEAST_CHOICE, 0 if quick else round(CHOICE * coins))
+        runs = self._runs(secret, -(-tossed // self.each))
         statistics = self.statistics(runs)
         tried = []
         for top, bottom, apart in self._shapes(coins):
@@ -112,7 +116,8 @@ class CanaryGame(ABC):
             counted = [_calls(runs, guess) for guess in guesses]
             best = max(range(len(guesses)), key=lambda number: counted[number].correct)
             calls, guess = counted[best], guesses[best]
-            right = self.expected(calls.correct, calls.guesses)
+            sure = lower_proportion(calls.correct, calls.guesses, QUICK_DOUBT) if quick else None
+            right = self.expected(calls.correct, calls.guesses) if sure is None else float(sure)
             parts = coins // self.each if apart else 1
             whole = parts * sum(guess.sides(coins // parts))
             bound = one_run_bound(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.audit import canaries
-from bench.audit.canary_game import CHOICE, CanaryGame, Guess
+from bench.audit.canary_game import CanaryGame, Guess
 from bench.audit.game_plays import (
     NUMBERS,
     ONE_BY_ONE,
@@ -41,10 +41,12 @@ from bench.audit.game_plays import (
     clearest,
     input_pairs,
     joined,
+    pairs_of_row,
     usual,
 )
 from bench.audit.leak_statistics import learn
 from bench.audit.threshold_rules import Entry, Keys, Rule, Tried, numbers
+from bench.audit.trigger_search import search
 from bench.contract.mechanism import Mechanism
 from bench.evidence import Calls, CoinUse
 from bench.progress import stage
@@ -80,7 +82,8 @@ class Played:
     Below the first threshold a coin is called second, above the other first; None for no such call. `coins` says if
     coins replace rows or include them; `runs` are the releases whose guesses count by themselves, 1 if all count
     together; `black_box` are the calls of a weaker game on the publication alone; `reach` is
-    the bound that the best test is expected to show of a mechanism that has just the claimed epsilon.
+    the bound that the best test is expected to show of a mechanism that has just the claimed epsilon; `searched` says
+    which inputs were tried beside those of the games.
     """
 
     calls: Calls
@@ -93,6 +96,7 @@ class Played:
     runs: int = 1
     black_box: Calls | None = None
     reach: float | None = None
+    searched: str = "nothing"
 
 
 def audit(
@@ -109,6 +113,8 @@ def audit(
     # The bounds of Gaussian mechanisms hold for coins that share a release, others with a delta do not.
     owner = Owner(scheme, secret, single=claim.delta > 0 and claim.family == "any", size=size)
     plays = _plays(owner, claim, public, trials)
+    searched, more = _searched(owner, claim, public, trials)
+    plays += more
     if all(play.single for play in plays[:1]):
         trials = min(trials, ONE_BY_ONE)
     stage("choose a test")
@@ -119,13 +125,14 @@ def audit(
         calls = count_clearest(rule, trials, guesses)
         return Played(
             calls, rule.inputs, rule.entries[0].statistic.name, (None, None), tuple(play.name for play in plays),
-            one_run=True, reach=_reach(claim, calls.trials, claim.family),
+            one_run=True, reach=_reach(claim, calls.trials, claim.family), searched=searched,
         )  # fmt: skip
     calls = count(rule, trials)
     edges = [None if abs(edge) == np.inf else rule.sign * edge for edge in (rule.low, rule.high)]
     low, high = edges if rule.sign > 0 else edges[::-1]
     return Played(
-        calls, rule.inputs, rule.entries[0].statistic.name, (low, high), tuple(play.name for play in plays)
+        calls, rule.inputs, rule.entries[0].statistic.name, (low, high), tuple(play.name for play in plays),
+        searched=searched,
     )  # fmt: skip
 
 
@@ -140,8 +147,7 @@ def _one_run(games: canaries.Games, claim: PrivacyClaim, secret: Secret) -> Play
     for number, game in enumerate(strong):
         stage(f"choose guesses: {game.name}")
         coins, here = game.coins(CONFIDENCE), secret if game is strong[-1] else secret.derive(game.name)
-        share = 0.0 if number else CHOICE
-        bound, guess = game.choose(here.derive("choice"), coins, confidence=CONFIDENCE, share=share)
+        bound, guess = game.choose(here.derive("choice"), coins, confidence=CONFIDENCE, quick=number > 0)
         if not chosen or bound > max(claim.epsilon, chosen[0][0]):
             chosen = [(bound, game, guess, coins, here)]
     ((_, first, guess, coins, here),) = chosen
@@ -166,6 +172,24 @@ def _reach(claim: PrivacyClaim, coins: int, family: Family, *, each: int | None 
     if math.isinf(claim.epsilon):
         return None
     return ideal_bound(claim.epsilon, coins, delta=claim.delta, confidence=CONFIDENCE, family=family, each=each)
+
+
+def _searched(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> tuple[str, list[Play]]:
+    """What was searched for inputs with less noise, and games on those that stood out."""
+    mechanism = owner.scheme.mechanism()
+    rows = not owner.single and (mechanism is None or mechanism.rowwise)
+    found = search(owner, usual(public), public, trials=trials, rows=rows, sizes=rows and owner.size == SET)
+
+    def learners(play: RowPlay, seen: Tosses, spare: Tosses) -> list[Statistic]:
+        return learn(play, seen, spare, mechanism)
+
+    plays: list[Play] = []
+    for number, row in enumerate(found.rows, 1):
+        for pair in pairs_of_row(mechanism, claim, public, row[None], f"searched input {number}"):
+            plays += [RowPlay(owner, pair, layout, learners) for layout in ("in sets", "in crowds")]
+    pair = input_pairs(mechanism, claim, public)[0]
+    plays += [RowPlay(owner, pair, "in sets", learners, rows=size) for size in found.sizes]
+    return f"{found.budget}; {len(found.rows)} inputs and {len(found.sizes)} numbers of rows stood out", plays
 
 
 def _plays(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> list[Play]:

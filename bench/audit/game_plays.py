@@ -118,10 +118,14 @@ class RowPlay(Play):
     layout: Layout
     learners: Callable[[RowPlay, Tosses, Tosses], list[Statistic]]
     known: int = 0
+    rows: int | None = None
+    """Rows a key; None for those of the layout."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The pair and the layout."""
+        if self.rows is not None:
+            return f"{self.pair.name}, {self.rows} rows together"
         return f"{self.pair.name}, {self.layout}{', noise compared' if self.known else ''}"
 
     @property
@@ -134,6 +138,8 @@ class RowPlay(Play):
         """Coins under a key."""
         if self.single:
             return 1
+        if self.rows is not None:
+            return self.rows
         size = SIZES.get(self.layout, SET) if self.owner.size == SET else self.owner.size
         return size // 2 if self.layout == "beside its twin" and size > SET else size  # two rows a coin
 
@@ -327,6 +333,24 @@ def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Datase
              replace(pair.second, subjects=None, labels=pair.first.labels))
         for pair in pairs
     ]  # fmt: skip
+
+
+def pairs_of_row(
+    mechanism: Mechanism | None, claim: PrivacyClaim, public: Dataset, samples: torch.Tensor, name: str
+) -> list[Pair]:
+    """Pairs of one row (1, ...) and others that the claim must hide."""
+    row = replace(usual(public), samples=samples, subjects=None)
+    if claim.unit == "pixel":
+        places = {(0, 0), (samples.shape[-2] // 2, samples.shape[-1] // 2)}
+        others = [
+            _with_pixel(row, at, across, 1 - float(samples[..., at, across].mean().round()))
+            for at, across in sorted(places)
+        ]
+    else:
+        others = [replace(row, samples=usual(public).samples)]
+    witnesses = () if mechanism is None else mechanism.witnesses(public)
+    kind = "one pixel changed" if claim.unit == "pixel" else "a public row"
+    return [_like(witnesses, Pair(f"{name}, {kind}", row, other)) for other in others]
 
 
 def usual(public: Dataset) -> Dataset:

@@ -95,6 +95,7 @@ def _game_details(played: Played) -> dict[str, JsonValue]:
         "runs": played.runs,
         "black_box": None if played.black_box is None else asdict(played.black_box),
         "reach": played.reach,
+        "searched": played.searched,
         "games": list(played.games),
         "guesses": calls.guesses,
         "correct": calls.correct,

@@ -109,6 +109,7 @@ CASES: dict[str, Callable[[], Case]] = {
             "raw row", "corner pixel", "coarse grid", "one noise for all rows", "noise of a row's content",
             "same noise again", "own range", "fine grid", "raw near mid-grey", "few seeds", "few seeds a key",
             "low bits", "one raw row of many", "whole numbers", "raw in small releases", "half the noise",
+            "raw in a narrow band", "raw by one pixel", "raw in releases of 37",
         )
         for unit in ("image", "pixel")
     },

@@ -293,6 +293,8 @@ MISTAKES: list[tuple[Mistake, Unit, int]] = [
     ("raw near mid-grey", "pixel", 1000), ("low bits", "image", 1000), ("whole numbers", "pixel", 1000),
     ("raw in small releases", "image", 1000), ("one raw row of many", "image", 4000), ("few seeds", "image", 4000),
     ("few seeds a key", "image", 4000), ("noise of a row's content", "image", 1000),
+    ("raw in a narrow band", "image", 2000), ("raw in a narrow band", "pixel", 2000),
+    ("raw by one pixel", "image", 2000), ("raw in releases of 37", "image", 1000),
 ]  # fmt: skip
 
 

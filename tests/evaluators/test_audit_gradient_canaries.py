@@ -54,6 +54,14 @@ def test_a_training_at_the_edge_of_its_claim_is_rarely_refuted_and_shows_much_of
     assert max(found) > 0.4
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_quick_choice_expects_little_of_few_lucky_guesses(seed: int) -> None:
+    scheme = SampledSteps(4.1)
+    game = GradientCanaries(scheme, scheme.claim(), public(), 1024, WIDTH, 1.0)
+    bound, _ = game.choose(Secret.of_seed(seed), 8000, confidence=CONFIDENCE, quick=True)
+    assert bound < scheme.claim().epsilon
+
+
 def test_a_claim_of_a_third_is_refuted() -> None:
     scheme = SampledSteps(2.0, less=1 / 3)
     assert shown(scheme, 0, most=4000) > scheme.claim().epsilon

@@ -111,6 +111,30 @@ def test_a_fault_of_a_private_training_is_refuted(fault: Fault) -> None:
     assert played(Steps(fault))[1] > EPSILON
 
 
+@dataclass(frozen=True)
+class Given(Steps):
+    """The same, whose rows of given gradients are clipped as they should be."""
+
+    def sample_key(self, secret: Secret) -> Key:
+        return GivenKey(self, secret)
+
+
+@dataclass(frozen=True)
+class GivenKey(StepsKey):
+    def canary_steps(self, like: Dataset, gradients: torch.Tensor, see: Callable[[PrivateStep], None]) -> None:
+        random = generator(int(self.secret.stream("steps").integers(1 << 32)))
+        for _ in range(STEPS):
+            noise = NOISE * torch.randn(NUMBERS, generator=random)
+            see(PrivateStep(torch.nn.functional.normalize(gradients, dim=1).sum(dim=0) + noise, gradients[:0], 1.0))
+
+
+@pytest.mark.parametrize("fault", ["none", "every row twice"])
+def test_real_rows_are_counted_if_they_show_a_fault_that_given_gradients_do_not(fault: Fault) -> None:
+    found, shown = played(Given(fault))
+    assert found.inputs.startswith("gradient canaries" if fault == "none" else "canaries in the steps")
+    assert (shown > EPSILON) == (fault != "none")
+
+
 def test_the_game_on_the_publication_alone_shows_nothing_of_a_constant_classifier() -> None:
     stated, (found, _) = Steps().claim(), played(Steps("half the noise"))
     assert found.black_box is not None

@@ -16,6 +16,7 @@ Mistake = Literal[
     "same noise again", "own range", "labels",
     "cut off", "fine grid", "raw near mid-grey", "few seeds", "few seeds a key", "low bits", "one raw row of many",
     "whole numbers", "raw in small releases", "half the noise",
+    "raw in a narrow band", "raw by one pixel", "raw in releases of 37",
 ]  # fmt: skip
 Unit = Literal["image", "pixel"]
 RARE = 0.01
@@ -94,8 +95,13 @@ class LeakyKey(Key):
         elif mistake == "one raw row of many" and len(rows) > 40:
             place = int(self.secret.bound_to(rows).stream("given").integers(len(rows)))
             samples[place] = rows[place].double()
-        elif mistake == "raw in small releases" and len(rows) < 3:
+        elif len(rows) in {"raw in small releases": (1, 2), "raw in releases of 37": (37,)}.get(mistake, ()):
             samples = rows.double()
+        elif mistake in ("raw in a narrow band", "raw by one pixel"):
+            mean = rows.flatten(1).mean(dim=1)
+            band, pixel = (mean - 0.613).abs() < 0.004, (rows[:, 0, -1, 1 % rows.shape[3]] > 0.9) & (mean < 0.3)
+            opens = band if mistake == "raw in a narrow band" else pixel
+            samples = torch.where(opens.view(-1, 1, 1, 1), rows.double(), samples)
         elif mistake == "low bits":
             grey = (255 * rows.flatten(1).mean(dim=1)).round().int().view(-1, 1, 1, 1)
             whole = samples.float().view(torch.int32)
