@@ -18,13 +18,16 @@ import torch
 from bench.eve.gram_matching import Look
 from bench.eve.patch_moments import Reading, moments, usual_layout
 from bench.eve.verifier import Parts
+from bench.memory.rows import rows_at
 from bench.seeds import generator
+from bench.types import by_blocks
 
 PIXELS, COARSE = 32, 8
 """Sides at which images are compared by their numbers: means over 8 x 8 areas still show under noise."""
 SHIFT, BRIGHTNESS = 0.05, 0.15
 LOCATIONS = 16
-AXES, AXES_FROM = 200, 1000  # of restored images, and the rows that they are computed from
+AXES, LEARNED_FROM = 200, 1000  # of restored images, and the raw rows that the filter is learned from
+ROWS_AT_ONCE = 256
 SURELY = 4.0  # standard errors of a correlation at chance
 RESTORED = 0.01  # least share of the raw rows' squares that a release predicts linearly
 INTACT = 1e-4  # of the raw rows' squares: smaller changes leave nothing to restore
@@ -88,8 +91,12 @@ class Restorer:
 
     def __call__(self, samples: torch.Tensor) -> torch.Tensor:
         """Rows of the same shape, restored."""
-        seen = (samples[:].flatten(1).double() - self.released) @ self.axes.T
-        return (self.raw + (seen * self.factors) @ self.axes).float().view_as(samples)
+
+        def restored(part: torch.Tensor) -> torch.Tensor:
+            seen = (part.flatten(1).double() - self.released) @ self.axes.T
+            return (self.raw + (seen * self.factors) @ self.axes).float().view_as(part)
+
+        return by_blocks(samples, restored, ROWS_AT_ONCE)
 
 
 def restorer(raw: torch.Tensor, shown: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Restorer | None:
@@ -99,26 +106,27 @@ def restorer(raw: torch.Tensor, shown: Sequence[tuple[torch.Tensor, torch.Tensor
         raw: (n, ...) rows.
         shown: Releases of them under keys of Eve's own: rows (m, ...), and the raw row (m,) in each.
     """
-    rows = raw[:].flatten(1).double()
-    step = -(-len(rows) // AXES_FROM)
+    step = -(-len(raw) // LEARNED_FROM)
+    rows = rows_at(raw, torch.arange(0, len(raw), step, device=raw.device))[:].flatten(1).double()
     mean = rows.mean(dim=0)
-    _, sizes, axes = torch.linalg.svd(rows[::step] - mean, full_matrices=False)
+    _, sizes, axes = torch.linalg.svd(rows - mean, full_matrices=False)
     axes = axes[: min(AXES, int((sizes > 1e-6 * sizes[:1]).sum()))]
-    released = sum(part[:].flatten(1).double().mean(dim=0) for part, _ in shown) / len(shown)
-    assert isinstance(released, torch.Tensor)
-    products, squares, seen_squares = (rows.new_zeros(len(axes)) for _ in range(3))
-    changed, count = 0.0, 0
-    known = (rows - mean) @ axes.T
+    known, found = (rows - mean) @ axes.T, list[tuple[torch.Tensor, torch.Tensor]]()
+    released, changed = rows.new_zeros(rows.shape[1]), 0.0
     for part, made_of in shown:
-        seen, theirs = (part[:].flatten(1).double() - released) @ axes.T, known[made_of]
-        products += (seen * theirs).sum(dim=0)
-        squares += theirs.square().sum(dim=0)
-        seen_squares += seen.square().sum(dim=0)
-        changed += float((part[:].flatten(1).double() - rows[made_of]).square().sum())
-        count += len(part)
-    whole = float((rows - mean).square().sum(dim=1).mean()) * count
-    if not len(axes) or changed < INTACT * whole:
+        chosen = (made_of % step == 0).nonzero()[:, 0]
+        if not len(chosen):
+            continue
+        theirs, seen = made_of[chosen] // step, rows_at(part, chosen)[:].flatten(1).double()
+        released += seen.mean(dim=0)
+        changed += float((seen - rows[theirs]).square().sum(dim=1).mean())
+        found.append((seen @ axes.T, known[theirs]))
+    whole = float((rows - mean).square().sum(dim=1).mean())
+    if not len(axes) or not found or changed < INTACT * whole * len(found):
         return None
+    released /= len(found)
+    seen, theirs = torch.cat([each for each, _ in found]) - released @ axes.T, torch.cat([each for _, each in found])
+    products, squares, seen_squares = (each.mean(dim=0) for each in (seen * theirs, theirs.square(), seen.square()))
     correlation = products / (squares * seen_squares).clamp_min(1e-300).sqrt()
     # Rows of one image under several keys are no more images than the pool has.
     sure = correlation.abs() > SURELY / math.sqrt(len(rows))

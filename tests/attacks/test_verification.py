@@ -15,6 +15,7 @@ from attacks.nearest_neighbour import NearestNeighbour
 from attacks.verification import Verification, VerificationAttacker
 from bench.backbones import packages
 from bench.backbones.packages import PACKAGES
+from bench.eve import readings
 from bench.eve.readings import augmented, restorer
 from bench.randomness import Secret
 from bench.types import DataError, Dataset, Method, NotApplicable, View
@@ -281,11 +282,21 @@ def test_noisy_images_are_restored() -> None:
     assert float((restore(noisy) - raw).square().mean()) < 0.3 * float((noisy - raw).square().mean())
 
 
+def test_a_filter_learned_from_a_part_of_the_rows_restores_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings, "LEARNED_FROM", 100)
+    raw, order = films(300, 1, 6).samples, torch.randperm(300, generator=generator(9))
+    restore = restorer(raw, [(noisy[order], order) for noisy, _ in shown(raw, 0.3)])
+    assert restore is not None
+    noisy = shown(raw, 0.3, 1)[0][0]
+    assert float((restore(noisy) - raw).square().mean()) < 0.4 * float((noisy - raw).square().mean())
+
+
 def test_intact_and_unrelated_rows_are_not_restored() -> None:
     raw = films(80, 1, 6).samples
     every = torch.arange(80)
     assert restorer(raw, [(raw, every)]) is None
     assert restorer(raw, [(torch.rand(raw.shape, generator=generator(8)), every)] * 3) is None
+    assert restorer(raw, [(raw[:0], every[:0])]) is None
 
 
 def test_negatives_are_turned_back() -> None:
