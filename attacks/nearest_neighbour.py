@@ -152,7 +152,7 @@ class NearestNeighbourAttacker(Attacker):
         return CosineScores(a, -b if mirrored(a, b) else b)
 
     def notes(self) -> Mapping[str, int | str]:
-        """Side at which images are compared, if it is not their own; the network."""
+        """Side of compared images unless it is their own; the network."""
         if self.sides is None:
             return self.told
         (h, w), (own_h, own_w) = self.sides, self.candidates.shape[2:]
