@@ -45,7 +45,7 @@ from bench.types import (
     Picture,
     Release,
 )
-from bench.workbench.other_people import OwnRows, first_rows, other_people, whole_release
+from bench.workbench.other_people import OwnRows, first_rows, other_people, released, whole_release
 from bench.workbench.workbench import Workbench
 
 OWN_KEYS = 4
@@ -85,14 +85,14 @@ class Reconstruction(Evaluator[Workbench]):
         eve = bench.for_eve(scheme)
         stage("release to rebuild")
         keys = [eve.sample_key(Secret.of_seed(bench.seed("own key", number))) for number in range(OWN_KEYS + 1)]
-        releases = [whole_release(bench, key, learning) for key in keys[:-1]]
-        own = [first_rows(release, len(learning)) for release in releases]
+        first = whole_release(bench, keys[0], learning)
+        mixtures = demixing.learn(learning.samples, first)
+        own = [first_rows(first, len(learning)), *(released(bench, key, learning) for key in keys[1:-1])]
         judge = whole_release(bench, keys[-1], choosing)
         judged = first_rows(judge, len(choosing))
         stage("learn to rebuild")
         raw = torch.cat([learning.samples[each.rows] for each in own])
         errors, rebuild, curve = _learned(bench, own, raw, judged, choosing.samples[judged.rows])
-        mixtures = demixing.learn(learning.samples, releases[0])
         undone = _Undone.of(bench, mixtures, judge, choosing, len(bench.sealed(scheme, 0).release))
         errors |= undone.errors
         chosen = min(errors, key=errors.__getitem__)
