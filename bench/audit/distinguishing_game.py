@@ -175,7 +175,7 @@ def _reach(claim: PrivacyClaim, coins: int, family: Family, *, each: int | None 
 
 
 def _searched(owner: Owner, claim: PrivacyClaim, public: Dataset, trials: int) -> tuple[str, list[Play]]:
-    """What was searched for inputs with less noise, and games on those that stood out."""
+    """Budget of a search for triggers, and games on its findings."""
     mechanism = owner.scheme.mechanism()
     rows = not owner.single and (mechanism is None or mechanism.rowwise)
     found = search(owner, usual(public), public, trials=trials, rows=rows, sizes=rows and owner.size == SET)

@@ -338,7 +338,7 @@ def input_pairs(mechanism: Mechanism | None, claim: PrivacyClaim, public: Datase
 def pairs_of_row(
     mechanism: Mechanism | None, claim: PrivacyClaim, public: Dataset, samples: torch.Tensor, name: str
 ) -> list[Pair]:
-    """Pairs of one row (1, ...) and others that the claim must hide."""
+    """Pairs of a row (1, ...) that the claim must hide."""
     row = replace(usual(public), samples=samples, subjects=None)
     if claim.unit == "pixel":
         places = {(0, 0), (samples.shape[-2] // 2, samples.shape[-1] // 2)}

@@ -1,4 +1,4 @@
-"""Search for inputs and numbers of rows that a mechanism releases with less noise.
+"""Search for inputs and numbers of rows that open a fault.
 
 Source: dp-auditorium (Kong et al. 2023, DP-Auditorium: a large scale library for auditing differential privacy), whose
 property testers search the data sets that separate a mechanism's outputs most. A list of inputs misses a fault that
@@ -49,7 +49,7 @@ class Found:
 
 
 def search(owner: Owner, row: Dataset, public: Dataset, *, trials: int, rows: bool, sizes: bool) -> Found:
-    """Inputs like `row`, and numbers of rows, with less noise than others.
+    """Inputs and numbers of rows with less noise than others.
 
     Args:
         owner: Releases under keys that are used for nothing else.
@@ -118,7 +118,7 @@ def _sizes(owner: Owner, row: Dataset, most: int) -> tuple[int, ...]:
 
 
 def _closeness(owner: Owner, row: Dataset, rows: torch.Tensor, purpose: str, together: int = TOGETHER) -> torch.Tensor:
-    """(k,) mean log nearness of two releases of each row, relative to its kind's.
+    """(k,) mean log nearness of two releases of each row.
 
     The nearest number of a row counts too, for a fault may give one number away.
     """
@@ -157,7 +157,7 @@ def _deviation(values: torch.Tensor) -> float:
 
 
 def _coverage(row: Dataset, public: Dataset, random: torch.Generator) -> Iterator[torch.Tensor]:
-    """Rows (k, ...) of every kind, between the least and the greatest value."""
+    """Rows (k, ...) of every kind, within the range."""
     samples = row.samples
     low, high = _ends(row, public)
     shape, numbers = samples.shape[1:], samples[0].numel()
@@ -193,7 +193,7 @@ def _coverage(row: Dataset, public: Dataset, random: torch.Generator) -> Iterato
 def _children(
     parents: torch.Tensor, count: int, row: Dataset, public: Dataset, random: torch.Generator
 ) -> torch.Tensor:
-    """(count, ...) rows of two parents each, with small changes and some large ones."""
+    """(count, ...) rows of two parents each, with small and large changes."""
     low, high = _ends(row, public)
     one, two = (parents[torch.randint(len(parents), (count,), generator=random).to(parents.device)] for _ in range(2))
 
