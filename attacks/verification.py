@@ -89,7 +89,7 @@ class Verification(Attack):
     reading: Literal["auto", "rows", "places", "bags"] = "auto"
     keys: int = 8
     rows: int = 1500
-    steps: int = 600
+    steps: int = 1500
     batch: int = 256
     learning_rate: float = 1e-3
     least: int = 60
