@@ -19,6 +19,7 @@ from bench.isolation.room_groups import Part
 from bench.isolation.rpc_codec import Handle, Learned, Line, RefusedError, Value, handle_of, notes, tensor, tensors
 from bench.isolation.simulations import Simulations
 from bench.isolation.tenant import Tenant
+from bench.plugins.configured import configure
 from bench.plugins.spec import parse
 from bench.plugins.third_party import is_outside
 from bench.randomness import Secret
@@ -31,6 +32,7 @@ from bench.types import (
     Method,
     NotApplicable,
     PrivacyClaim,
+    PrivateStep,
     Release,
     Scheme,
     State,
@@ -383,6 +385,27 @@ class RemoteKey(Key):
             return None
         handle = handle_of(answer, "Classifier")
         return lambda rows: tensor(self.scheme.ask(handle, "call", self._for_bob(rows)), "a classifier's scores")
+
+    def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
+        """As the method's own key shows them, in this process."""
+        self._here().private_steps(private, probes, see)
+
+    def canary_steps(self, like: Dataset, gradients: torch.Tensor, see: Callable[[PrivateStep], None]) -> None:
+        """As the method's own key shows them, in this process."""
+        self._here().canary_steps(like, gradients, see)
+
+    def _here(self) -> Key:
+        """The same key of a method of this project, made in this process.
+
+        Steps hold gradients of all probes, far more numbers than are sent between processes.
+        """
+        known = self.scheme.travelling
+        if known.method is None:
+            raise NotApplicable("steps of a private training are read from methods of this project alone")
+        scheme = configure("methods", known.method, self.scheme.method.tenant.preset, here=True).plugin.load(
+            known.state
+        )
+        return scheme.sample_key(self.of) if isinstance(self.of, Secret) else scheme.load_key(self.of)
 
     def state(self) -> State:
         """The secret."""

@@ -781,3 +781,25 @@ def test_a_classifier_of_the_owners_process_is_asked_for_where_the_key_has_one(t
         classify = bench.key(bench.scheme(), 0).classifier(bench.private)
         assert classify is not None
         assert len(classify(bench.test.samples)) == len(bench.test)
+
+
+@quickly
+def test_steps_of_a_private_training_are_seen_wherever_the_method_works(tmp_path: Path) -> None:
+    where, seen = cell("dp-sgd[epsilon=10]"), dict[str, list[torch.Tensor]]()
+    for level in ("processes", "none"):
+        with closing(Workbench.open(where, place(tmp_path), level)) as bench:  # type: ignore[arg-type]
+            data, found = bench.control, seen.setdefault(level, [])
+            key = bench.scheme().sample_key(Secret.of_seed(0))
+            key.private_steps(data, data, lambda step, found=found: found.append(step.total))  # type: ignore[misc]
+            given = torch.ones(3, len(found[0]))
+            key.canary_steps(data, given, lambda step, found=found: found.append(step.total))  # type: ignore[misc]
+    assert len(seen["none"]) > 2
+    assert all(torch.equal(*both) for both in zip(*seen.values(), strict=True))
+
+
+def test_steps_of_another_authors_training_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Workbench.open(cell("dp-sgd[epsilon=10]"), place(tmp_path), "processes")) as bench:
+        key = bench.scheme().sample_key(Secret.of_seed(0))
+        monkeypatch.setattr(remote_method, "is_outside", lambda *_: True)
+        with pytest.raises(NotApplicable, match="methods of this project alone"):
+            key.private_steps(bench.control, bench.control, lambda step: None)
