@@ -28,7 +28,7 @@ from bench.types import NotApplicable, PrivateStep
 
 LENGTH = 1000.0  # of a gradient, in clips
 MOST_CANARIES, NUMBERS_EACH = 512, 4  # canaries per training, and gradient numbers of each at least
-LEAST_TRAININGS, MOST_TRAININGS = 8, 128
+LEAST_TRAININGS, MOST_TRAININGS, MOST_SMALL_TRAININGS = 8, 128, 512
 DOUBT = 0.1  # error probability of the share of right guesses that a choice expects
 NOISE_NUMBERS = 1 << 22  # numbers of noise in all steps of all trainings, nearly: 40 seconds
 
@@ -53,9 +53,15 @@ class GradientCanaries(CanaryGame):
         return max(1, min(MOST_CANARIES, self.width // NUMBERS_EACH))
 
     def coins(self, confidence: float) -> int:
-        """As many trainings as other games make at most, within `NOISE_NUMBERS`."""
+        """As many trainings as other games make at most, within `NOISE_NUMBERS`.
+
+        Small networks have few canaries in a training, and are trained more often, as often as the claim needs.
+        """
         affordable = NOISE_NUMBERS // max(1, self.width * (self.claim.steps or 1))
-        return self.each * min(max(LEAST_TRAININGS, min(self.most // EACH, affordable)), MOST_TRAININGS)
+        coins = self.each * min(max(LEAST_TRAININGS, min(self.most // EACH, affordable)), MOST_TRAININGS)
+        if self.each >= EACH:
+            return coins
+        return max(coins, min(super().coins(confidence), self.each * MOST_SMALL_TRAININGS))
 
     def possible(self, secret: Secret) -> bool:
         """True if the method trains on given gradients, as one training shows."""
@@ -79,6 +85,8 @@ class GradientCanaries(CanaryGame):
         directions = _directions(self.each, self.width).to(self.public.samples.device)
         signs = coins.to(directions) if self.included else 2 * coins.to(directions) - 1
         rows = (self.clip * LENGTH * signs[:, None] * directions)[signs != 0]
+        if not len(rows):  # a training needs a row: this one adds nothing to a sum
+            rows = torch.zeros_like(directions[:1])
         odds = _Odds(directions, rates(self.claim.sampling_rate), paired=not self.included)
         self.scheme.sample_key(secret.derive("key", number)).canary_steps(self.public, rows, odds.see)
         return Run(coins, odds.values)

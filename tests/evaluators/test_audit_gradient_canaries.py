@@ -14,7 +14,7 @@ from bench.audit import canaries, canary_game
 from bench.audit.canaries import published
 from bench.audit.canary_game import CanaryGame
 from bench.audit.distinguishing_game import CONFIDENCE, audit
-from bench.audit.gradient_canaries import LENGTH, GradientCanaries
+from bench.audit.gradient_canaries import LENGTH, MOST_SMALL_TRAININGS, GradientCanaries
 from bench.evidence import AuditEvidence
 from bench.nets import private_training
 from bench.randomness import Secret
@@ -123,6 +123,15 @@ def test_a_method_that_trains_on_no_given_gradients_is_audited_by_rows() -> None
         games = published(scheme, scheme.claim(), data, most=200, secret=Secret.of_seed(0))
     assert [game.name.split()[0] for game in games.inside] == ["canaries"]
     assert len(published(scheme, scheme.claim(), data, most=200, secret=Secret.of_seed(0)).inside) == 2
+
+
+def test_small_networks_are_trained_with_no_canary_too_and_as_often_as_their_claim_needs() -> None:
+    table = replace(public(), samples=torch.rand(40, 3, generator=generator(3)))
+    scheme = DPSGD(epsilon=10.0, epochs=1).fit(table, 0)
+    game = published(scheme, scheme.claim(), table, most=1024, secret=Secret.of_seed(0)).inside[0]
+    assert (game.name, game.each, game.coins(CONFIDENCE)) == (GradientCanaries.name, 1, MOST_SMALL_TRAININGS)
+    coins = [bool(game._run(Secret.of_seed(0), number, 8).coins.any()) for number in range(8)]
+    assert 0 < sum(coins) < 8
 
 
 def test_canaries_of_a_training_have_no_number_in_common_and_lie_in_all_large_layers() -> None:
