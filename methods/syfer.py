@@ -26,7 +26,7 @@ from typing import ClassVar, Literal, get_args
 
 import torch
 
-from bench.backbones.weights import load_checked, read_known
+from bench.backbones.weights import KNOWN, check_digits, load_checked, read_known
 from bench.nets import obfuscator
 from bench.nets.network_choices import check_sizes, even_square
 from bench.nets.patches import SHRUNK, patched_shape
@@ -225,6 +225,8 @@ class Syfer(KeyedEncoder):
         super().__post_init__()
         if (self.weights is None) != (not self.weights_sha256):
             raise ValueError("weights and weights_sha256 belong together: a file, and the start of its SHA-256")
+        if self.weights is not None:
+            check_digits(self.weights_sha256)
         at_least(2, steps=self.steps, batch=self.batch)
         at_least(1, opponent_depth=self.opponent_depth)
         if self.opponent_width < 4 or self.opponent_width % 4:
@@ -246,8 +248,8 @@ class Syfer(KeyedEncoder):
     def _train(self, network: obfuscator.Obfuscator, public: Dataset, seed: int) -> None:
         """Algorithm 1 on public images without labels; or the file's weights."""
         if self.weights is not None:
-            path = Path(self.weights)
-            load_checked(network, read_known(path, self.weights_sha256), heads=(), what=path.name)
+            found = read_known(Path(self.weights).expanduser(), self.weights_sha256)
+            load_checked(network, found, heads=(), what=KNOWN)
             return
         if len(public) < 2:
             raise NotApplicable("syfer trains an attacker who tells images apart: needs 2 public images, got 1")

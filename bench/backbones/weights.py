@@ -31,7 +31,9 @@ SECONDS = 5.0
 OFFLINE = "Without weights from outside: --features pixels, eigenspace or public-cnn"
 LISTED = 4
 UNREAD = "num_batches_tracked"
-REMEDY = "Fetch the file again, or name another with --weights"
+REMEDY = "Fetch the file again, or name another"
+KNOWN = "the file of weights"
+"""The name of a file in messages that enter records, which its own name must not."""
 _UNREAD = (
     OSError, SafetensorError, RuntimeError, EOFError, ValueError, KeyError, MemoryError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -92,8 +94,16 @@ def _unreachable(repository: str, file: str) -> str:
 LEAST_DIGITS = 12
 
 
+def check_digits(sha256: str) -> None:
+    """Raise ValueError unless these may begin a SHA-256, and are enough."""
+    if len(sha256) < LEAST_DIGITS or not set(sha256.lower()) <= set("0123456789abcdef"):
+        raise ValueError(
+            f"a SHA-256 must be given by its first {LEAST_DIGITS} hexadecimal digits or more, got {sha256!r}"
+        )
+
+
 def read_known(path: Path, sha256: str) -> dict[str, torch.Tensor]:
-    """As `read_checkpoint`, of a file of known hash.
+    """As `read_checkpoint`, of a file of known hash, which no message names.
 
     Args:
         path: Of the file.
@@ -103,14 +113,13 @@ def read_known(path: Path, sha256: str) -> dict[str, torch.Tensor]:
         DataError: There is no such file; it has another hash; or as `read_checkpoint`.
         ValueError: Too few digits.
     """
-    if len(sha256) < LEAST_DIGITS:
-        raise ValueError(f"a SHA-256 must be given by its first {LEAST_DIGITS} digits or more, got {sha256!r}")
+    check_digits(sha256)
     if not path.is_file():
-        raise DataError(f"expected a file of weights, and {path.name} is not there")
+        raise DataError(f"{KNOWN}, of SHA-256 {sha256}, is not there: give its full path")
     held = file_sha256(path)
     if not held.startswith(sha256.lower()):
-        raise DataError(f"{path.name} must have a SHA-256 that begins {sha256}, and has {held}: give its own file")
-    return read_checkpoint(path)
+        raise DataError(f"{KNOWN} must have a SHA-256 that begins {sha256}, and has {held}: give its own file")
+    return read_checkpoint(path, KNOWN)
 
 
 def file_sha256(path: Path) -> str:
@@ -125,13 +134,13 @@ def _sha256(path: Path, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
+def read_checkpoint(path: Path, what: str | None = None) -> dict[str, torch.Tensor]:
     """Tensors by name from safetensors or a tensor-only file of torch.save.
 
     They may lie under `state_dict` or `model`, their names start with `module.`. Raises DataError for other or
-    damaged files.
+    damaged files, `what` in its words; None stands for the file's name.
     """
-    what = path.name
+    what = what or path.name
     try:
         if wrong := impostor(path):
             raise DataError(f"{what}: expected weights, found {wrong}. {REMEDY}")

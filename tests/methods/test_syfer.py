@@ -270,14 +270,20 @@ def test_weights_of_a_file_stand_in_for_training_whatever_the_public_images(kept
 
 def test_weights_of_other_content_or_size_are_refused(kept, tmp_path):
     _, path, digits = kept
-    with pytest.raises(DataError, match=r"jane-doe.safetensors must have a SHA-256 that begins 0{12}, and has "):
-        Syfer(**SHORT, weights=path, weights_sha256="0" * 12).fit(images(), 0)
-    with pytest.raises(DataError, match="not the weights of this model"):
-        Syfer(**SHORT | {"blocks": 3}, weights=path, weights_sha256=digits).fit(images(), 0)
-    with pytest.raises(DataError, match="expected a file of weights, and gone is not there"):
-        Syfer(**SHORT, weights=str(tmp_path / "gone"), weights_sha256=digits).fit(images(), 0)
-    with pytest.raises(ValueError, match="first 12 digits or more"):
-        Syfer(**SHORT, weights=path, weights_sha256=digits[:4]).fit(images(), 0)
+    damaged, gone = tmp_path / "jane-roe.safetensors", tmp_path / "gone"
+    damaged.write_bytes(Path(path).read_bytes()[:-9])
+    for wrong, file, sha256, options in (
+        ("must have a SHA-256 that begins 0{12}, and has ", path, "0" * 12, {}),
+        ("not the weights of this model", path, digits, {"blocks": 3}),
+        (f"of SHA-256 {digits}, is not there", gone, digits, {}),
+        ("unreadable or cut short", damaged, hashlib.sha256(damaged.read_bytes()).hexdigest(), {}),
+    ):
+        with pytest.raises(DataError, match=f"the file of weights.*{wrong}") as raised:
+            Syfer(**SHORT | options, weights=str(file), weights_sha256=sha256).fit(images(), 0)
+        assert not re.search("jane|gone", str(raised.value))
+    for few in (digits[:4], "x" * 12):
+        with pytest.raises(ValueError, match="first 12 hexadecimal digits or more"):
+            Syfer(**SHORT, weights=path, weights_sha256=few)
 
 
 def test_the_weights_that_are_kept_are_those_of_their_training():
