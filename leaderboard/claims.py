@@ -121,7 +121,7 @@ class Verdict:
         if self.ceiling is not None:
             text += f"; this game could have shown at most {_text(self.ceiling)} ({self.trials:,} trials)"
         if self.blunt and self.limit is not None:
-            text = f"; with half the noise this game could have shown at most {_text(HALF_NOISE * self.limit)}"
+            text += f", but with half the noise no more than {_text(HALF_NOISE * self.limit)}"
         elif self.word == "cannot refute" and self.most is not None:
             text += f", and {_text(self.most)} at {100 * SURE:g} %"
         if self.reach is not None:
