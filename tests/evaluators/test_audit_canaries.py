@@ -151,7 +151,7 @@ def test_the_clearest_side_alone_is_guessed_if_the_other_says_little() -> None:
     # A row that was left out gets the label of its neighbour: half of those are told, and no row that was there.
     scheme = Remembers(0.0, 1.0, 1e-6)
     game = ClassifierCanaries(scheme, scheme.claim(), public(), 512)
-    guess = game.choose(Secret.of_seed(0), 512, confidence=CONFIDENCE)
+    _, guess = game.choose(Secret.of_seed(0), 512, confidence=CONFIDENCE)
     assert guess.bottom > guess.top
 
 
