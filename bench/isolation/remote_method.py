@@ -395,7 +395,7 @@ class RemoteKey(Key):
         self._here().canary_steps(like, gradients, see)
 
     def _here(self) -> Key:
-        """The same key of a method of this project, made in this process.
+        """This project's key once more, made in this process.
 
         Steps hold gradients of all probes, far more numbers than are sent between processes.
         """
