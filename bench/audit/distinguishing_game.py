@@ -143,14 +143,15 @@ def _one_run(games: canaries.Games, claim: PrivacyClaim, secret: Secret) -> Play
     """
     outside = games.outside
     strong = games.inside or (() if outside is None else (outside,))
-    chosen: list[tuple[float, CanaryGame, Guess, int, Secret]] = []
+    chosen: tuple[float, CanaryGame, Guess, int, Secret] | None = None
     for number, game in enumerate(strong):
         stage(f"choose guesses: {game.name}")
         coins, here = game.coins(CONFIDENCE), secret if game is strong[-1] else secret.derive(game.name)
         bound, guess = game.choose(here.derive("choice"), coins, confidence=CONFIDENCE, quick=number > 0)
-        if not chosen or bound > max(claim.epsilon, chosen[0][0]):
-            chosen = [(bound, game, guess, coins, here)]
-    ((_, first, guess, coins, here),) = chosen
+        if chosen is None or bound > max(claim.epsilon, chosen[0]):
+            chosen = bound, game, guess, coins, here
+    assert chosen is not None, "a publication has a game"
+    _, first, guess, coins, here = chosen
     stage(f"count its calls: {first.name}")
     calls = first.count(here.derive("count"), guess, coins)
     beside = None

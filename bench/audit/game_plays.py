@@ -339,17 +339,18 @@ def pairs_of_row(
     mechanism: Mechanism | None, claim: PrivacyClaim, public: Dataset, samples: torch.Tensor, name: str
 ) -> list[Pair]:
     """Pairs of a row (1, ...) that the claim must hide."""
-    row = replace(usual(public), samples=samples, subjects=None)
+    known = usual(public)
+    row = replace(known, samples=samples, subjects=None)
     if claim.unit == "pixel":
+        kind = "one pixel changed"
         places = {(0, 0), (samples.shape[-2] // 2, samples.shape[-1] // 2)}
         others = [
             _with_pixel(row, at, across, 1 - float(samples[..., at, across].mean().round()))
             for at, across in sorted(places)
         ]
     else:
-        others = [replace(row, samples=usual(public).samples)]
+        kind, others = "a public row", [replace(row, samples=known.samples)]
     witnesses = () if mechanism is None else mechanism.witnesses(public)
-    kind = "one pixel changed" if claim.unit == "pixel" else "a public row"
     return [_like(witnesses, Pair(f"{name}, {kind}", row, other)) for other in others]
 
 

@@ -188,10 +188,11 @@ def record_inputs(cell: Cell, data: DatasetRecord, planned: Planned, commitment:
     metrics = {f"{METRIC}{parse(name).shown}": registered_digest("metrics", name) for name in sorted(planned.metrics)}
     preset = cast(dict[str, JsonValue], json.loads(json.dumps(asdict(cell.choice.sizes))))
     del preset["timeout"]
+    earlier = cell.earlier
     return {
         **_method_inputs(cell, data, cell.method.plugin),
         **_form(cell),
-        **({} if cell.earlier is None else {"other release's code": plugin_digest(cell.earlier.method.plugin)}),
+        **({} if earlier is None else {"other release's code": plugin_digest(earlier.method.plugin)}),
         **attacking,
         **reader_inputs(data),
         **shown_inputs(kind=planned.kind, preset=cell.choice.preset, data=data),

@@ -77,9 +77,10 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
     They can be made again from the scheme.
     """
     commitment = cell_secret(results, cell, data).commitment()
+    cells = [each for each in (cell, cell.earlier) if each is not None]
     for number in range(2 * keys if read_profile(cell.choice.eve).relinks else keys):
         for drawn in (False, True):
-            for made in (cell, *([] if cell.earlier is None else [cell.earlier])):
+            for made in cells:
                 results.store.drop("releases", release_inputs(made, data, number, commitment, apart=apart, drawn=drawn))
     if is_outside("methods", cell.method.spec):
         for number in range(simulated_keys(cell.choice.sizes)):
@@ -230,8 +231,7 @@ class Workbench:
         try:
             yield bench
         finally:
-            if bench.method is not self.method:
-                bench.close()
+            bench.close()
 
     def close(self) -> None:
         """End the method's process, if it has one."""

@@ -4,43 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
-from bench.randomness import Secret
+from bench.owner.secret_key import SecretKey, SecretScheme
 from bench.seeds import generator
 from bench.statistics.sampled_gaussian import SampledGaussian
-from bench.types import Dataset, Key, NotApplicable, PrivacyClaim, PrivateStep, Release, Scheme, State
+from bench.types import Dataset, NotApplicable, PrivacyClaim, PrivateStep, Release
 
 RATE, STEPS, DELTA, WIDTH = 0.25, 16, 1e-5, 320
 
 
-@dataclass(frozen=True)
-class SampledSteps(Scheme):
-    """Steps of a sampled Gaussian mechanism that claims what it keeps, or `less`."""
-
-    noise: float
-    replaced: bool = False
-    less: float = 1.0
-
-    def sample_key(self, secret: Secret) -> Key:
-        return SampledStepsKey(self, secret)
-
-    def load_key(self, state: State) -> Key:
-        return SampledStepsKey(self, Secret.load(state["secret"]))
-
-    def claim(self) -> PrivacyClaim:
-        epsilon = self.less * SampledGaussian(RATE, STEPS, self.replaced).epsilon(self.noise, DELTA)
-        return PrivacyClaim(
-            "image", epsilon, DELTA, "none", "a test", neighbours="replaced" if self.replaced else "added",
-            family="Gaussian", sampling_rate=RATE, steps=STEPS,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class SampledStepsKey(Key):
+@dataclass(frozen=True, eq=False)
+class SampledStepsKey(SecretKey):
     scheme: SampledSteps
-    secret: Secret
 
     def release(self, private: Dataset) -> Release:
         raise NotApplicable("steps alone are shown")
@@ -53,5 +31,21 @@ class SampledStepsKey(Key):
             total = drawn + self.scheme.noise * torch.randn(clipped.shape[1], generator=random)
             see(PrivateStep(total, gradients[:0], 1.0))
 
-    def state(self) -> State:
-        return {"secret": self.secret.tensor()}
+
+@dataclass(frozen=True)
+class SampledSteps(SecretScheme):
+    """Steps of a sampled Gaussian mechanism that claims what it keeps, or `less`."""
+
+    key: ClassVar[type[SecretKey]] = SampledStepsKey
+    purpose: ClassVar[str] = "steps"
+
+    noise: float
+    replaced: bool = False
+    less: float = 1.0
+
+    def claim(self) -> PrivacyClaim:
+        epsilon = self.less * SampledGaussian(RATE, STEPS, self.replaced).epsilon(self.noise, DELTA)
+        return PrivacyClaim(
+            "image", epsilon, DELTA, "none", "a test", neighbours="replaced" if self.replaced else "added",
+            family="Gaussian", sampling_rate=RATE, steps=STEPS,
+        )  # fmt: skip
