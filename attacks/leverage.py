@@ -104,10 +104,16 @@ class Expected:
     signal: float
 
     def scores(self, angles: torch.Tensor) -> CosineScores:
-        """Weighted mean cosine of expected angles less the angles (m, f) released."""
-        scale = self.weight.sqrt()
-        length = torch.hypot(self.cosine, self.sine).clamp_min(torch.finfo(torch.float64).tiny)
-        raw = torch.cat((self.cosine / length * scale, self.sine / length * scale), dim=1)
+        """Weighted mean cosine of expected angles less the angles (m, f) released.
+
+        If Eve holds fewer rows than were released, or more, one of the two sets may have too few for the plain score:
+        the ridges, which stand last, are then compared alone.
+        """
+        shared = min(len(self.weight), angles.shape[1])
+        cosine, sine, weight, angles = (each[..., -shared:] for each in (self.cosine, self.sine, self.weight, angles))
+        scale = (weight / weight.sum()).sqrt() if shared < len(self.weight) else weight.sqrt()
+        length = torch.hypot(cosine, sine).clamp_min(torch.finfo(torch.float64).tiny)
+        raw = torch.cat((cosine / length * scale, sine / length * scale), dim=1)
         return CosineScores(*apart(raw, torch.cat((angles.cos() * scale, angles.sin() * scale), dim=1)))
 
 

@@ -107,6 +107,19 @@ def test_any_block_has_the_bits_of_the_whole_and_the_same_seed_the_same_scores()
     assert not torch.equal(whole, other.block(slice(None), slice(None)))
 
 
+@pytest.mark.parametrize(("held", "released"), [(24, 80), (80, 60)])
+def test_fewer_held_or_released_rows_than_numbers_a_patch_leave_the_ridges(held, released):
+    every = images()
+    scheme = Dauntless(patch_size=8).fit(every, 0)  # 64 numbers a patch: the plain score needs more rows than these
+    candidates = every.take(torch.arange(held))
+    attacker = Leverage().fit(View(every, scheme, candidates, every), 0)
+    sealed, order = shuffled(scheme, every.take(torch.arange(released)))
+    scores = attacker.score(sealed).block(slice(None), slice(None))
+    assert scores.shape == (held, released)
+    both = order < held
+    assert int((scores.argmax(dim=0)[both] == order[both]).sum()) > CHANCE
+
+
 def test_the_notes_name_the_layout():
     private = images()
     scheme = Dauntless(patch_size=4).fit(private, 0)
