@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from bench.pairs import numba_counter as pair_kernel
+from bench.pairs import score_histogram as pair_histogram
 from bench.pairs import score_reader as pair_reader
 from bench.pairs import sweep as pairs
 from bench.pairs.score_blocks import GATHERED, products
@@ -183,6 +184,20 @@ def test_parts_counted_together_are_parts_counted_alone(
                 dim=1,
             )
             assert equal(found, count(inside, own, engine="torch"))
+
+
+@pytest.mark.parametrize("engine", ["numba", "torch"])
+@pytest.mark.parametrize("rows", [12, 9])  # the whole grid, and a part of it
+def test_many_notions_of_a_pair_are_counted_as_each_alone(engine: pairs.Engine, rows: int) -> None:
+    source = torch.Generator().manual_seed(0)
+    matrix = torch.randint(0, 20, (12, 14), generator=source).to(torch.float64)  # with ties
+    notions = [
+        torch.stack((torch.randint(0, rows, (5,), generator=source), torch.randperm(14, generator=source)[:5]), dim=1)
+        for _ in range(pair_histogram.MANY + 1)
+    ]
+    part = Grid(torch.arange(rows), torch.arange(14), notions)
+    for links, found in zip(notions, count_grids(DenseScores(matrix), [part], block=4, engine=engine)[0], strict=True):
+        assert equal(found, count(DenseScores(matrix[:rows]), links, engine="torch"))
 
 
 @pytest.mark.parametrize("engine", ["numba", "torch"])
