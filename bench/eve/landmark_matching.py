@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 
@@ -17,10 +18,10 @@ from bench.eve.gram_matching import (
     ROUNDS,
     SINKHORN_ROUNDS,
     assign,
-    gram_columns,
     matching_ended,
     standardise,
 )
+from bench.memory.rows import in_blocks, rows_at
 from bench.pairs.score_blocks import split_evenly
 from bench.types import PairScores
 
@@ -57,10 +58,14 @@ class Landmarks:
         if watch is not None:
             watch(base)
         own = self.known[:, self.rows]
+        squares = [_squares(part) for part in seen]
         found = assign(base)
         before: list[tuple[torch.Tensor, torch.Tensor]] = []
         for _ in range(ROUNDS):
-            scores = standardise(_products(own, seen, self.weights, found).double()) + blend * base
+            total = torch.zeros(base.shape, device=base.device)
+            for weight, ours, part, products in zip(self.weights.tolist(), own, seen, squares, strict=True):
+                MatchedColumns(part, found[1], products).add(total, ours[:, found[0]], weight)
+            scores = standardise(total.double()).add_(base, alpha=blend)
             if watch is not None:
                 watch(scores)
             before.append(found)
@@ -95,17 +100,73 @@ class Matched:
             cols: (m,) int64, the released rows that are scored; None for all.
         """
         rows, at = self.pairs
+        columns = [MatchedColumns(part, at, _squares(part)) for part in self.seen]
         known = [part[:, rows] for part in self.landmarks.known]
-        columns = [gram_columns(part, at) for part in self.seen]
-        columns = columns if cols is None else [part[cols] for part in columns]
+        along = [ours @ theirs.matched for ours, theirs in zip(known, columns, strict=True)]
+        every = torch.arange(len(self.seen[0]), device=rows.device) if cols is None else cols
         table = torch.empty(start.shape, device=rows.device)
         for part in split_evenly(start.shape[1], BLOCK):
             total = torch.zeros(len(table), part.stop - part.start, device=rows.device)
-            for weight, ours, theirs in zip(self.landmarks.weights.tolist(), known, columns, strict=True):
-                total += weight * (ours @ theirs[part].T)
+            for weight, ours, left, theirs in zip(self.landmarks.weights.tolist(), known, along, columns, strict=True):
+                theirs.add(total, ours, weight, left=left, cols=every[part])
             base = standardise(start.block(slice(None), part))
             table[:, part] = (standardise(total) + blend * base).float()
         return table
+
+
+class MatchedColumns:
+    """Columns of a Gram matrix, as `gram_columns` gives them, that are never formed.
+
+    With them K (b, a) times the columns' transpose costs b q m products of numbers instead of (b + q) a m.
+
+    Args:
+        rows: (m, q) float32, one token of the released rows, centred.
+        at: (a,) int64, distinct: the columns' rows.
+        squares: (q, q), `rows.T @ rows`.
+    """
+
+    def __init__(self, rows: torch.Tensor, at: torch.Tensor, squares: torch.Tensor) -> None:
+        self.rows, self.matched = rows, rows_at(rows, at)[:]
+        self.own = self.matched.square().sum(dim=1)
+        m, a = len(rows), len(at)
+        self.place = at.new_full((m,), -1)
+        self.place[at] = torch.arange(a, device=at.device)
+        sums = torch.cat([part @ self.matched.sum(dim=0) for _, part in in_blocks(rows)])
+        sums[at] -= self.own
+        others = torch.full_like(sums, a)
+        others[at] -= 1
+        self.mean = sums / others.clamp_min(1)
+        total = (squares.double() * (self.matched.T @ self.matched)).sum() - self.own.double().square().sum()
+        total = (total - (others * self.mean.double().square()).sum()) / (m * a)
+        self.size = float(total.clamp_min(0).sqrt().clamp_min(torch.finfo(torch.float32).tiny))
+
+    def add(
+        self, total: torch.Tensor, known: torch.Tensor, weight: float, *, left: torch.Tensor | None = None,
+        cols: torch.Tensor | None = None,
+    ) -> None:  # fmt: skip
+        """Add `weight` times the products of known columns and these.
+
+        Args:
+            total: (b, c) float32, written to.
+            known: (b, a) float32.
+            weight: Of this token.
+            left: (b, q), `known @ matched` if it is at hand.
+            cols: (c,) int64, the released rows asked for; None for all.
+        """
+        left = known @ self.matched if left is None else left
+        alpha = weight / self.size
+        rows = self.rows if cols is None else rows_at(self.rows, cols)
+        mean, place = (each if cols is None else each[cols] for each in (self.mean, self.place))
+        for part, some in in_blocks(rows):
+            total[:, part].addmm_(left, some.T, alpha=alpha)
+        total.addr_(known.sum(dim=1), mean, alpha=-alpha)
+        among = (place >= 0).nonzero()[:, 0]
+        column = place[among]
+        total.index_add_(1, among, known[:, column] * (self.own[column] - mean[among]), alpha=-alpha)
+
+
+def _squares(rows: torch.Tensor) -> torch.Tensor:
+    return reduce(torch.add, (part.T @ part for _, part in in_blocks(rows)))
 
 
 def standardised(start: PairScores, device: torch.device) -> torch.Tensor:
@@ -114,16 +175,6 @@ def standardised(start: PairScores, device: torch.device) -> torch.Tensor:
     for part in split_evenly(start.shape[1], BLOCK):
         table[:, part] = standardise(start.block(slice(None), part)).float()
     return table
-
-
-def _products(
-    known: torch.Tensor, seen: Sequence[torch.Tensor], weights: torch.Tensor, pairs: tuple[torch.Tensor, torch.Tensor]
-) -> torch.Tensor:
-    rows, cols = pairs
-    total = torch.zeros(known.shape[1], len(seen[0]), device=known.device)
-    for weight, ours, theirs in zip(weights.tolist(), known, seen, strict=True):
-        total += weight * (ours[:, rows] @ gram_columns(theirs, cols).T)
-    return total
 
 
 class BalancedScores(PairScores):
@@ -145,12 +196,16 @@ class BalancedScores(PairScores):
         for _ in range(SINKHORN_ROUNDS if n == m else 0):
             self._level_columns()
             for rows in split_evenly(n, BLOCK):
-                self.of_row[rows] += self.block(rows, slice(None)).float().logsumexp(dim=1).double()
+                self.of_row[rows] += self._float32(rows, slice(None)).logsumexp(dim=1).double()
         self._level_columns()
 
     def _level_columns(self) -> None:
         for cols in split_evenly(self.shape[1], BLOCK):
-            self.of_column[cols] += self.block(slice(None), cols).float().logsumexp(dim=0).double()
+            self.of_column[cols] += self._float32(slice(None), cols).logsumexp(dim=0).double()
+
+    def _float32(self, rows: slice, cols: slice) -> torch.Tensor:
+        scores = self.table[rows, cols] * self.sharpness
+        return scores.sub_(self.of_row[rows, None].float()).sub_(self.of_column[cols].float())
 
     def block(self, rows: slice, cols: slice) -> torch.Tensor:
         """Log probabilities (rows, cols), float64."""

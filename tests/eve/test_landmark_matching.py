@@ -3,7 +3,7 @@ import torch
 
 from bench.eve import landmark_matching
 from bench.eve.gram_matching import gram, gram_columns, log_posterior, refine
-from bench.eve.landmark_matching import BalancedScores, Landmarks
+from bench.eve.landmark_matching import BalancedScores, Landmarks, MatchedColumns
 from bench.pairs.score_matrices import TableScores
 from bench.seeds import generator
 
@@ -22,6 +22,18 @@ def test_columns_leave_out_a_row_s_product_with_itself_and_are_centred():
     columns = gram_columns(rows_of(), torch.tensor([5, 2, 70]))
     assert not columns[[5, 2, 70], [0, 1, 2]].any()
     assert columns.sum(dim=1).abs().max() < 1e-5
+
+
+def test_products_with_columns_that_are_not_formed_are_those_with_the_columns():
+    rows, at = rows_of().float(), torch.tensor([5, 2, 70])
+    known, some = torch.randn(9, 3, generator=generator(1)), torch.tensor([70, 1, 5])
+    expected = 1 + 0.7 * known @ gram_columns(rows, at).T
+    columns = MatchedColumns(rows, at, rows.T @ rows)
+    total, part = torch.ones(9, 80), torch.ones(9, 3)
+    columns.add(total, known, 0.7)
+    columns.add(part, known, 0.7, left=known @ columns.matched, cols=some)
+    assert torch.allclose(total, expected, atol=1e-5)
+    assert torch.allclose(part, expected[:, some], atol=1e-5)
 
 
 def test_all_candidates_as_landmarks_are_matched_as_without_landmarks():
