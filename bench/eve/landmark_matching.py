@@ -115,9 +115,9 @@ class Matched:
 
 
 class MatchedColumns:
-    """Columns of a Gram matrix, as `gram_columns` gives them, that are never formed.
+    """Columns of `gram_columns` that are multiplied but never formed.
 
-    With them K (b, a) times the columns' transpose costs b q m products of numbers instead of (b + q) a m.
+    K (b, a) times their transpose takes b q m products of numbers in place of (b + q) a m.
 
     Args:
         rows: (m, q) float32, one token of the released rows, centred.
