@@ -1,7 +1,8 @@
 """Re-identification against the number of released rows: a table of figures, seconds and memory.
 
     python tests/campaigns/size_curves.py synth-cxr[images=36000] --rows 600 --rows 2000 --rows 10000
-        [--method NAME ...] [--attack NAME ...] [--effort first-look] [--keys 3] [--size 32] [--folder FOLDER]
+        [--method NAME ...] [--attack NAME ...] [--effort first-look] [--keys 3] [--size 32] [--threads 1]
+        [--folder FOLDER]
 
 Attacks and methods have the parameters of the preset `--effort` at every size, so that the number of rows is all that
 changes. Each row of the table is of a fresh process without a sandbox: guesswork (median over keys), top-1 and ReID AUC
@@ -50,7 +51,7 @@ def written(score: Score) -> str:
 
 def row(options: argparse.Namespace, rows: int, method: str, attack: str) -> str:
     """A line of the table."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     every = replace(PRESETS[options.effort], private=None, keys=options.keys)
     cast("dict[str, Preset]", PRESETS)["all rows"] = every
     chosen = {name: getattr(options, name) for name in ("dataset", "size", "seed")}
@@ -80,6 +81,7 @@ def main() -> None:
     parser.add_argument("--effort", default="first-look", help="preset of the parameters of methods and attacks")
     parser.add_argument("--keys", type=int, default=3)
     parser.add_argument("--size", type=int, help="side of images in pixels; default: the data set's")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each process")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-root", type=Path, action="append", default=[])
     parser.add_argument("--folder", type=Path, default=Path("results/size-curves"))
