@@ -35,6 +35,7 @@ from bench.pairs.exchanged_areas import exchangeable, exchanged_areas, exchanged
 from bench.pairs.person_links import exchanged_links, patient_links
 from bench.pairs.score_blocks import first_guesses
 from bench.pairs.score_matrices import TurnedScores
+from bench.pairs.score_reader import tabled
 from bench.pairs.sweep import Grid, PairCounts, count_grids, engine
 from bench.progress import report, stage
 from bench.randomness import Secret
@@ -261,7 +262,7 @@ def _attack_once(
         scores = guarded.untouched(attack.name, partial(told.score, attacker, sealed_rows))
         if tuple(scores.shape) != (n, len(sealed.release)):
             raise ContractError(f"{attack.name} must score {(n, len(sealed.release))} pairs, got {tuple(scores.shape)}")
-        scores = TurnedScores(scores) if turned else scores
+        scores = tabled(TurnedScores(scores) if turned else scores)
         parts = [_links(sealed, rows, subjects) for rows in samples]
         if any(not len(pairs) for of in parts for pairs in of.values()):
             raise NotApplicable(
@@ -394,7 +395,7 @@ def _wrong_sign(
     assert own.links is not None
     rows = own.release if view.candidates.labels is not None else replace(own.release, labels=None)
     scores = bench.untouched(attack.name, partial(told.score, attacker, rows))
-    areas = exchange.areas(scores, own.links.cpu(), bench.seed("ranked pairs"))
+    areas = exchange.areas(tabled(scores), own.links.cpu(), bench.seed("ranked pairs"))
     if areas is None:
         return False, {}
     low = float(areas[1:].mean() - areas[0]) / max(float(areas[1:].std(correction=0)), 1e-12)

@@ -20,6 +20,7 @@ import torch
 from bench.memory.rows import Rows, in_blocks
 from bench.pairs.score_blocks import Block, blocks, products, split_evenly
 from bench.pairs.score_histogram import Census, Counter, Part, Tally, TorchCounter, open_census
+from bench.pairs.score_matrices import TableScores
 from bench.types import PairScores
 
 STRETCH = 128
@@ -84,6 +85,24 @@ def read_factors(scores: PairScores) -> Factors | None:
     return Factors(a.contiguous(), b.contiguous(), math.expm1(additions * math.log1p(2.0**-24)) * LONGEST**2)
 
 
+def tabled(scores: PairScores) -> PairScores:
+    """Products of long rows as a table, if that fits; else the scores.
+
+    Counts, exchanges of people and first guesses read all pairs five times. Products are exact in float64, so that
+    the table has their bits.
+    """
+    n, m = scores.shape
+    if not KEPT < n * m <= TABLE_BYTES // 8:
+        return scores
+    factors = read_factors(scores)
+    if factors is None or factors.a.device.type != "cpu" or factors.a.shape[1] < LONG:
+        return scores
+    table = torch.empty(n, m, dtype=torch.float64)
+    for block in factors.columns(split_evenly(m, BLOCK), height=BLOCK, dtype=torch.float64):
+        table[block.rows, block.cols] = block.values
+    return TableScores(table)
+
+
 def _check(factor: torch.Tensor, what: str) -> None:
     if factor.dtype != torch.float64:
         raise ValueError(f"{what} factors must be float64, got {factor.dtype}")
@@ -110,6 +129,8 @@ BLOCK = 1024
 DEVICE_BLOCK = 8192
 KEPT = 2**22
 """Largest grid (scores) whose blocks are stored instead of read twice."""
+TABLE_BYTES, LONG = 1 << 32, 64
+"""Bytes of a table of products at most, and the length of rows from which it pays."""
 DOT, DOT_READ = 64, 512
 """Block scores computed in the time of one single pair; the same if its rows are on disk."""
 WORTHWHILE = (0.1, 0.002)

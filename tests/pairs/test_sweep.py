@@ -249,6 +249,17 @@ def test_float32_products_give_the_counts_of_exact_scores(
     assert equal(count(scores, links, block=32, engine=engine), expected)
 
 
+def test_a_table_of_long_products_has_their_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = CosineScores(collapsed(70, 90, 1e-4, 0), collapsed(60, 90, 1e-4, 1))
+    assert pair_reader.tabled(scores) is scores  # so few are kept anyway
+    monkeypatch.setattr(pair_reader, "KEPT", 1000)
+    table = pair_reader.tabled(scores)
+    assert table.factors() is None
+    assert torch.equal(table.block(slice(0, 70), slice(0, 60)), scores.block(slice(0, 70), slice(0, 60)))
+    monkeypatch.setattr(pair_reader, "TABLE_BYTES", 8 * 70 * 60 - 1)
+    assert pair_reader.tabled(scores) is scores
+
+
 def test_nearly_collapsed_embeddings_keep_their_order() -> None:
     # All cosines lie within 3e-7 of 1: float32 products rank them at random, and privacy would be overstated.
     n = 200
