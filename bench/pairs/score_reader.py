@@ -86,7 +86,7 @@ def read_factors(scores: PairScores) -> Factors | None:
 
 
 def tabled(scores: PairScores) -> PairScores:
-    """Products of long rows as a table, if that fits; else the scores.
+    """The scores, as a table if they are products of long rows.
 
     Counts, exchanges of people and first guesses read all pairs five times. Products are exact in float64, so that
     the table has their bits.
