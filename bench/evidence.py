@@ -553,6 +553,44 @@ class SetEvidence:
 
 
 @dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images as a network's features, and the likeness of random pairs.
+
+    Args:
+        features: (n, d) float32; None without a network.
+        people: (n,) int64: rows of one number show one person; None if unknown.
+        labels: (n, k): 1, 0 or NaN; None if there are none.
+        alike: By finding (the empty name: of all images), MS-SSIM (p,) float64 of pairs that share no image.
+    """
+
+    features: torch.Tensor | None
+    people: torch.Tensor | None
+    labels: torch.Tensor | None
+    alike: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class FidelityEvidence:
+    """Released images and raw ones, each beside raw images of other people.
+
+    Args:
+        reference: Raw images of people who are not in the release.
+        original: The private images.
+        released: The released images.
+        network: Name of the network that read the features, and its weights' hash; without one, the reason.
+        findings: The k names.
+        seed: For groups of people, and draws of equal numbers.
+    """
+
+    reference: ImageSet
+    original: ImageSet
+    released: ImageSet
+    network: str
+    findings: tuple[str, ...]
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
 class TableEvidence:
     """A table before and after its release.
 

@@ -14,14 +14,14 @@ from bench.contract.keyless import Keyless, KeylessKey, KeylessScheme
 from bench.contract.learning_curve import LEARNING, LearningCurve, curves_of
 from bench.contract.mechanism import Mechanism
 from bench.contract.method import CAVEAT, Classifier, Key, Method, PrivateStep, Role, Scheme
-from bench.contract.metric import SIMILARITY, Column, Metric, Score, column_of, evidence_type
+from bench.contract.metric import FIDELITY, SIMILARITY, Column, Metric, Score, column_of, evidence_type
 from bench.contract.plugin import NotApplicable, Parameter, Plugin, PrivacyClaim, State
 from bench.contract.replicates import Exchanges, Replicates
 from bench.contract.source import DataError, Scan, Source
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at
 
 __all__ = [
-    "CAVEAT", "LEARNING", "SIMILARITY", "Attack", "Attacker", "Attributes", "Classifier",
+    "CAVEAT", "FIDELITY", "LEARNING", "SIMILARITY", "Attack", "Attacker", "Attributes", "Classifier",
     "Column", "DataError", "Dataset", "Embedding", "Evaluator", "Exchanges", "Extractor", "Generator", "Key",
     "Keyless", "KeylessKey", "KeylessScheme", "LearningCurve", "Measurement", "Mechanism", "Method", "Metric",
     "NotApplicable", "PairScores", "Parameter", "Picture", "Plugin", "PrivacyClaim", "PrivateStep", "Profile",

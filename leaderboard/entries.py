@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bench.contract.metric import GROUPS, SIMILARITY
+from bench.contract.metric import FIDELITY, GROUPS, SIMILARITY
 from bench.results.records import MetricRecord, Record, ScoreRecord, Status
 from bench.results.verdict import FLOOR
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
@@ -222,8 +222,8 @@ class Column(MetricRecord):
 
     @property
     def arrow(self) -> str:
-        """An arrow in the owner's better direction; none of similarity."""
-        if self.group == SIMILARITY:
+        """An arrow in the owner's better direction; none of similarity and fidelity."""
+        if self.group in (SIMILARITY, FIDELITY):
             return ""
         return "↑" if self.better == "higher" else "↓"
 

@@ -13,6 +13,8 @@ E = TypeVar("E", contravariant=True)
 MOST_DIGITS = 9
 SIMILARITY = "Similarity (says nothing of privacy by itself)"
 """The group of figures without a direction: neither more nor less is better for the data owner."""
+FIDELITY = "Fidelity (says nothing of privacy by itself)"
+"""The group of figures that say how much released images look like raw ones."""
 GROUPS = (
     "Utility",
     "Privacy by image: weakest figure over the attacks that count",
@@ -21,6 +23,7 @@ GROUPS = (
     "Other attack figures: weakest",
     "Released set",
     SIMILARITY,
+    FIDELITY,
     "Honesty",
     "Cost",
     "Formal privacy",
@@ -111,7 +114,8 @@ class Column:
 class Metric(ABC, Generic[E]):
     """A metric of one kind of evidence; `better` is the owner's direction.
 
-    Of the group `SIMILARITY` it is only the direction of less similarity; tables print none.
+    Of the group `SIMILARITY` it is only the direction of less similarity, and of `FIDELITY` that of images more like
+    raw ones; tables print none.
 
     `column` says how tables show it; records carry that on, so that pages need no metric installed.
     `on_request` metrics, which cost much, are computed only where they are named; those that are `for_features` also

@@ -12,7 +12,7 @@ from bench.plugins.environments import AddedPlugin, read
 from bench.plugins.groups import GROUPS, Group
 from bench.plugins.spec import PluginSpec, UsageError, plugin_hint
 from bench.plugins.third_party import stand_in
-from bench.types import SIMILARITY, Metric
+from bench.types import FIDELITY, SIMILARITY, Metric
 
 Expected = Callable[[str, str], Iterator[str]]
 _SHOWN = (
@@ -134,7 +134,7 @@ def _about(cls: type) -> str:
         return summary(cls)
     chance = f" Chance gives {cls.column.chance}." if cls.column.chance else ""
     unit = f" ({cls.unit})" if cls.unit else ""
-    better = "" if cls.column.group == SIMILARITY else f"{cls.better} is better; "
+    better = "" if cls.column.group in (SIMILARITY, FIDELITY) else f"{cls.better} is better; "
     return f"{cls.column.title}{unit}, {better}{cls.column.group}\n{cls.column.meaning}{chance}"
 
 

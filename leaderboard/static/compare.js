@@ -94,7 +94,7 @@
         const column = veil.columns[metric] || { title: metric, better: "higher" };
         const print = (value) => signed(value, test.ratio, column.digits), ends = print(test.low) + " to " + print(test.high);
         const gain = (test.ratio ? test.value - 1 : test.value) * (column.better === "higher" ? 1 : -1);
-        const better = test.p >= 0.05 ? "not significant" : String(column.group).startsWith("Similarity") ? "significant; says nothing of privacy" : (gain > 0 ? a : b).plugin + " is better for the data owner";
+        const better = test.p >= 0.05 ? "not significant" : String(column.group).includes("says nothing of privacy") ? "significant; says nothing of privacy" : (gain > 0 ? a : b).plugin + " is better for the data owner";
         lines.push(make("tr", {}, make("th", { scope: "row" }, column.title), make("td", {}, named(a) + (test.ratio ? " ÷ " : " − ") + named(b)),
           make("td", {}, make("span", { class: "value" }, print(test.value)), " ", make("span", { class: "interval" }, ends)),
           make("td", {}, test.p < 0.001 ? "< 0.001" : test.p.toFixed(3)), make("td", {}, better)));

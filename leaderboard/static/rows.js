@@ -109,7 +109,7 @@ const veil = (function () {
     return Object.entries(row.figures).filter(([name, one]) => one.value !== null && columns[name])
       .map(([name, one]) => ({ column: columns[name], figure: one })).sort((a, b) => a.column.order - b.column.order);
   }
-  const heading = (column) => column.title + (column.group.startsWith("Similarity") ? "" : column.better === "higher" ? " ↑" : " ↓");
+  const heading = (column) => column.title + (column.group.includes("says nothing of privacy") ? "" : column.better === "higher" ? " ↑" : " ↓");
   // The attack that gave a figure, and what a reader should know of it.
   function marks(figure) {
     return [
