@@ -16,6 +16,7 @@ from bench.contract.mechanism import Mechanism
 from bench.contract.method import CAVEAT, Classifier, Key, Method, PrivateStep, Role, Scheme
 from bench.contract.metric import FIDELITY, SIMILARITY, Column, Metric, Score, column_of, evidence_type
 from bench.contract.plugin import NotApplicable, Parameter, Plugin, PrivacyClaim, State
+from bench.contract.recorded import Recorded
 from bench.contract.replicates import Exchanges, Replicates
 from bench.contract.source import DataError, Scan, Source
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at
@@ -25,6 +26,7 @@ __all__ = [
     "Column", "DataError", "Dataset", "Embedding", "Evaluator", "Exchanges", "Extractor", "Generator", "Key",
     "Keyless", "KeylessKey", "KeylessScheme", "LearningCurve", "Measurement", "Mechanism", "Method", "Metric",
     "NotApplicable", "PairScores", "Parameter", "Picture", "Plugin", "PrivacyClaim", "PrivateStep", "Profile",
+    "Recorded",
     "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score", "Source", "State", "View", "by_blocks",
     "by_even_blocks", "column_of", "curves_of", "evidence_type", "learning_of", "paired", "rows_at",
 ]  # fmt: skip

@@ -308,13 +308,13 @@ def part_title(number: int, specs: Sequence[RunSpec]) -> str:
 
 def release(
     request: Request, place: Place, out: Path, key_out: Path | None = None,
-    report: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None, links_out: Path | None = None,
 ) -> Published:  # fmt: skip
-    """Write a release, and its key to a separate file."""
+    """Write a release, and its key and any links to separate files."""
     from bench.runs import publication
     from bench.runs.request import run_spec
 
-    return publication.release(run_spec(request), place, out, key_out, report)
+    return publication.release(run_spec(request), place, out, key_out, report, links_out)
 
 
 def show(

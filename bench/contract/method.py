@@ -12,6 +12,7 @@ import torch
 from bench.contract.dataset import Dataset, Generator, Release
 from bench.contract.mechanism import Mechanism
 from bench.contract.plugin import NotApplicable, Plugin, PrivacyClaim, State
+from bench.contract.recorded import Recorded
 from bench.randomness import Secret
 
 Classifier: TypeAlias = (
@@ -177,6 +178,19 @@ class Method(Plugin):
     equal_classes: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()
     sides: ClassVar[Mapping[str, int]] = {}
+
+    @property
+    def recorded(self) -> Recorded | None:
+        """Its releases, if another tool made them. Default: None, its keys do.
+
+        The judge reads them. Of such a method's keys `release` raises NotApplicable.
+        """
+        return None
+
+    @property
+    def releases(self) -> int | None:
+        """Number of releases that another tool made. Default: None, its keys do."""
+        return None
 
     @abstractmethod
     def fit(self, public: Dataset, seed: int) -> Scheme:

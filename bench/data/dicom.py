@@ -62,6 +62,17 @@ def is_dicom(path: Path) -> bool:
         return file.read(_MARK.stop)[_MARK] == b"DICM"
 
 
+def header_of(path: Path) -> tuple[int, int, int]:
+    """Width, height and stored bits of a DICOM image.
+
+    Damage raises whatever pydicom raises over it.
+    """
+    from pydicom import dcmread
+
+    header = dcmread(path, stop_before_pixels=True)
+    return int(header.Columns), int(header.Rows), int(header.BitsStored)
+
+
 def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
     """The grey image in a DICOM file of at most `pixels` pixels.
 

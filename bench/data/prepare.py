@@ -228,6 +228,12 @@ def prepared_fingerprint(
         return None
 
 
+def left_out(prepared: Prepared) -> frozenset[str]:
+    """The corrupt images that a data set was prepared without."""
+    meta = json.loads((prepared.folder / "meta.json").read_text(encoding="utf-8"))
+    return frozenset(str(path) for path, *_ in meta[_LEFT])
+
+
 def _folder(source: Source, roots: Sequence[Path], cache: Path, size: int | None, pixels: int) -> Path:
     return cache / f"{source.name}-{_key(source, roots, size, pixels)}"
 

@@ -11,6 +11,7 @@ import torch
 
 from bench.contract.source import PARTS, DataError
 from bench.data.prepared import Prepared
+from bench.data.recorded_rows import RecordedRows
 from bench.memory.memory_budget import Budget
 from bench.seeds import derive, generator
 from bench.types import Attributes, Dataset
@@ -53,6 +54,7 @@ class Splits:
             the private data say nothing.
         notes: Notes on the splits for the record.
         candidates: Eve's; None if she holds the private rows themselves.
+        recorded: The releases that private rows were made into by another tool; None if a method releases them.
     """
 
     public: Dataset
@@ -65,6 +67,7 @@ class Splits:
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     candidates: Candidates | None = None
+    recorded: RecordedRows | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -75,6 +78,7 @@ class Splits:
 def split(
     prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
     aside: bool = True, official: bool = False, seen: bool = True, budget: Budget | None = None,
+    recorded: RecordedRows | None = None,
 ) -> Splits:  # fmt: skip
     """Cut 60/20/20 into private, control and test, and set the public part.
 
@@ -91,6 +95,8 @@ def split(
         official: Keep the official test rows together, and cut the others alone.
         seen: Load the rows; if they will be read by an extractor block by block, zeros stand for them.
         budget: By which rows that do not fit are read where they are used; None loads all.
+        recorded: Releases whose raw rows are the private ones; the others are cut into control and test rows. If they
+            have no links, all of these rows are private, whatever the limit.
 
     Raises:
         DataError: If the two share their origin or differ in shape, a part would be empty, or the set has no official
@@ -106,7 +112,11 @@ def split(
         else {"public": PUBLIC_SHARE} | {part: share * (1 - PUBLIC_SHARE) for part, share in SHARES.items()}
     )
     chosen = derive(seed, "split", "groups")
-    rows, notes = _official(prepared, shares, chosen) if official else (cut(prepared.groups, shares, chosen), ())
+    if recorded is not None:
+        rows, notes = _around(prepared, recorded, shares, chosen)
+        limit = len(recorded.members) if limit is None else min(limit, len(recorded.members))
+    else:
+        rows, notes = _official(prepared, shares, chosen) if official else (cut(prepared.groups, shares, chosen), ())
     removed = 0
     if public is not None:
         private = {row.tobytes() for row in prepared.digests}
@@ -117,6 +127,8 @@ def split(
     caps = {"public": public_limit, "private": limit}
     for part in ("control", "test"):
         caps[part] = None if limit is None else max(1, round(limit * SHARES[part] / SHARES["private"]))
+    if recorded is not None and not recorded.linked:
+        caps["private"] = None
     for part, cap in caps.items():
         groups = (public if part == "public" and public is not None else prepared).groups
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
@@ -125,7 +137,7 @@ def split(
     parts: dict[str, Any] = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
     return Splits(
         **parts, rows={part: rows[part] for part in caps}, public_removed=removed, natural=None,
-        notes=notes,
+        notes=notes, recorded=recorded,
         attributes=_attributes(prepared, public, rows),
     )  # fmt: skip
 
@@ -188,6 +200,23 @@ def _official(
         )
     if (prepared.parts < 0).any():
         notes.append(f"{int((prepared.parts < 0).sum())} rows that stand in no official part were left out")
+    return rows, tuple(notes)
+
+
+def _around(
+    prepared: Prepared, recorded: RecordedRows, shares: Mapping[str, float], seed: int
+) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Rows by part around a release's raw rows, and notes."""
+    members = recorded.members
+    known = np.isin(prepared.groups, prepared.groups[members])
+    rest = np.flatnonzero(~known)
+    others = {part: share for part, share in shares.items() if part != "private"}
+    whole = sum(others.values())
+    dealt = cut(prepared.groups[rest], {part: share / whole for part, share in others.items()}, seed)
+    rows = {"private": members, **{part: rest[indices] for part, indices in dealt.items()}}
+    notes = [f"private rows are the {len(members)} that the recorded release was made of", *recorded.notes]
+    if further := int(known.sum()) - len(members):
+        notes.append(f"{further} rows of the same people, or of equal images, that were not released are left out")
     return rows, tuple(notes)
 
 

@@ -223,6 +223,10 @@ class Honesty(Evaluator[Workbench]):
         sealed = bench.sealed(scheme, number)
         people = People(bench.private, bench.control, bench.test, bench.as_owned)
         question = Questioned.of(people, sealed, seed)
+        if bench.recorded is not None:
+            stage("search")
+            evidence, details = held(question, sealed, None, bench.secret("seal", number))
+            return Measurement({"": evidence}, details, {"honesty": time.perf_counter() - start}, {})
         stage("release again")
         state = bench.key(scheme, number).state()
         with second_owner(bench) as owner:
@@ -345,19 +349,22 @@ def calls_beside(bench: Workbench, part: Dataset) -> list[OtherCall]:
 
 
 def held(
-    question: Questioned, sealed: Sealed, again: Sequence[Release | NotApplicable], order: Secret
+    question: Questioned, sealed: Sealed, again: Sequence[Release | NotApplicable] | None, order: Secret
 ) -> tuple[HonestyEvidence, dict[str, JsonValue]]:
     """A release checked against its method's promises, and record details.
 
-    `again` are its key's releases, in another process, of the private rows and of each of `question.parts`.
+    `again` are its key's releases, in another process, of the private rows and of each of `question.parts`; None where
+    another tool made the release, which then is searched alone.
     """
     linked = sealed.links is not None
-    searched, compared = question.searches(again[1:] if linked else [])
+    unable = [NotApplicable("another tool made the release, and cannot be asked again")]
+    searched, compared = question.searches((unable if again is None else again[1:]) if linked else [])
     best = strongest([search for kind in searched if (search := strongest(kind)) is not None])
-    promises = {"replay": _replay(again[0], sealed, order), "pairs": _pairs(best, linked=linked)}
+    promises = {} if again is None else {"replay": _replay(again[0], sealed, order)}
+    promises["pairs"] = _pairs(best, linked=linked)
     if linked:
         promises["links"] = Promise(False, None, "the method declares links")
-    else:
+    elif again is not None:
         promises["links"] = _reason(question, sealed.release, again[1:], derive(question.seed, "reason"))
     if (p := question.label_traces()) is not None:
         reading = "of raw rows no more than their raw labels" if p >= RARE else "of raw rows what raw labels do not"

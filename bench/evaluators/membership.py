@@ -44,6 +44,11 @@ from bench.types import (
 )
 from bench.workbench.workbench import Workbench
 
+RECORDED = (
+    "the folder says which rows are members, and no draw: if they are of another kind than the others, that looks like "
+    "membership"
+)
+
 
 @dataclass(frozen=True)
 class Membership(Evaluator[Workbench]):
@@ -74,6 +79,8 @@ class Membership(Evaluator[Workbench]):
         members = [drawn_members(bench, candidates, number) for number in range(bench.preset.keys)]
 
         def sealed(number: int) -> Sealed:
+            if bench.recorded is not None:
+                return bench.sealed(scheme, number)
             return bench.sealed(scheme, number, candidates.take(members[number].to(bench.device)))
 
         linked = sealed(0).links is not None  # raises NotApplicable before the attack is fitted
@@ -120,6 +127,8 @@ class Membership(Evaluator[Workbench]):
                 learning += learning_of(attack, attacker, OWNERS_FORM)
                 fitting, details[OWNERS_FORM] = fitting + further, dict(attacker.notes())
         details[LEARNING] = learning
+        if bench.recorded is not None:
+            details["members"] = RECORDED
         seconds = {"attack": fitting, "score": time.perf_counter() - start - fitting}
         return Measurement(evidence, details, seconds, _knowledge(bench, attack))
 
@@ -149,7 +158,13 @@ def _public(bench: Workbench) -> Dataset:
 
 
 def drawn_members(bench: Workbench, candidates: Dataset, number: int) -> torch.Tensor:
-    """Members (int64) under that key, as many people as are private."""
+    """Members (int64) under that key, as many people as are private.
+
+    Of releases by another tool, the private rows.
+    """
+    if bench.recorded is not None:
+        order = _order(len(candidates), bench.secret("membership candidates"))
+        return (order < len(bench.private)).nonzero()[:, 0]
     person = persons_of(candidates)
     order = bench.secret("members", number).stream().permutation(int(person.max()) + 1)
     chosen = order[: int(persons_of(bench.private).max()) + 1]
@@ -168,8 +183,12 @@ def pooled(bench: Workbench) -> tuple[Dataset, Attributes | None]:
 def mixed(private: Dataset, others: Dataset, secret: Secret) -> tuple[Dataset, torch.Tensor]:
     """Both sets shuffled into one, and the order (n + t,)."""
     whole = joined(private, others)
-    order = secret.stream("order").permutation(len(whole))
+    order = _order(len(whole), secret)
     return whole.take(order.to(whole.samples.device)), order
+
+
+def _order(count: int, secret: Secret) -> torch.Tensor:
+    return secret.stream("order").permutation(count)
 
 
 def _checked(name: str, scores: object, n: int) -> torch.Tensor:
@@ -189,11 +208,14 @@ def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
     labelled = bench.private.labels is not None
     return {
         "eve": attack.knowledge,
-        "candidates": f"{n + t} rows in random order; about {n} of them, of people drawn anew for every key, are the "
-        "owner's",
+        "candidates": f"{n + t} rows in random order; {n} of them are the owner's, as the folder says"
+        if bench.recorded is not None
+        else f"{n + t} rows in random order; about {n} of them, of people drawn anew for every key, are the owner's",
         "public": f"{len(_public(bench))} of {bench.public_rows}" if bench.outside else bench.public_rows,
         "control": f"{len(bench.control)} further rows known not to be the owner's",
-        "scheme": "known; she draws her own keys from it, and releases rows of her choice under them",
+        "scheme": "known; she draws her own keys from it, and releases rows of her choice under them"
+        if bench.recorded is None
+        else "another tool's: she makes no release of her own, and an attack that needs some does not apply",
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
         "labels": "of candidates and of the release" if labelled else "none",
     }

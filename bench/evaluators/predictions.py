@@ -83,6 +83,11 @@ def learn(
             f"to read raw rows, and cannot: expected shape {tuple(bench.test.samples.shape[1:])}, released are "
             f"{tuple(release.samples.shape[1:])}"
         )
+    if bench.recorded is not None and release.samples.shape[1:] != bench.test.samples.shape[1:]:
+        raise NotApplicable(
+            f"Bob's model would read rows of the released shape {tuple(release.samples.shape[1:])}, and new images of "
+            f"shape {tuple(bench.test.samples.shape[1:])} cannot be encoded here: its maker has the key"
+        )
     stage("utility")
     control, test = (queried(bench, key, part) for part in (bench.control, bench.test))  # before the first decoding
     bob = model_selection.train_bob(

@@ -65,6 +65,7 @@ SHORT = 1.0
 """Seconds of a method's fit that no attack need match."""
 FEWEST_SETS = 9
 MOST_SETS = 149
+BY_ANOTHER_TOOL = "another tool's: she makes no release of her own, and an attack that needs some does not apply"
 WRONG = 0.001
 """P below which scores of Eve's own key are surely of the wrong sign."""
 ARRANGEMENTS = 400_000  # of exchanged people over all keys: p can fall below .001 for the best of 200 figures
@@ -249,8 +250,8 @@ def _attack_once(
             seconds += time.perf_counter() - start
             training = f"training {dealt[number] + 1}" if trainings > 1 else ""
             # Another author's method could answer Eve so that her attack turns to the wrong side; and of an earlier
-            # release she cannot make another.
-            if not bench.outside and not eve.relinks:
+            # release, or one by another tool, she cannot make another.
+            if not bench.outside and not eve.relinks and bench.recorded is None:
                 turned, notes = _wrong_sign(guarded, attack, attacker, view, exchange)
                 sign_notes |= {f"{training} {note}".strip(): value for note, value in notes.items()}
         told = tell(
@@ -475,7 +476,7 @@ def _knowledge(bench: Workbench, attack: Attack, parts: dict[str, Workbench]) ->
         else f"{rows[0]} rows of another release",
         "public": bench.public_rows,
         "control": f"{len(bench.control)} rows known not to be released",
-        "scheme": "known; she draws her own keys from it",
+        "scheme": "known; she draws her own keys from it" if bench.recorded is None else BY_ANOTHER_TOOL,
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
         "labels": "raw and released labels"
         if attack.uses_labels

@@ -150,9 +150,15 @@ class RemoteMethod(Method):
         for name in SAID:
             setattr(self, name, getattr(plugin, name))
         self.tenant, self.shape, self._for_eve = tenant, shape, for_eve
+        self._releases = plugin.releases
         self._rooms: dict[Part, Room] = {}
         self._held: Held | None = None
         self.own: Sequence[str] | None = None  # of keys, once known (`RemoteScheme.own`)
+
+    @property
+    def releases(self) -> int | None:
+        """As the method says."""
+        return self._releases
 
     def room(self, part: Part = "release") -> Room:
         """The owner's process for a part; opened anew after it died."""
@@ -239,8 +245,13 @@ class RemoteScheme(Scheme):
 
     @property
     def travelling(self) -> Learned:
-        """The scheme as sent to Eve, without code of other authors."""
+        """The scheme as sent to Eve, without code of other authors.
+
+        Nor does she learn where a release by another tool lies, beside which the links may be.
+        """
         spec = self.method.tenant.spec
+        if self.method.releases is not None:
+            spec = configure("methods", spec, self.method.tenant.preset).placeless
         return Learned(None if is_outside("methods", parse(spec)) else spec, self.learned)
 
     def sample_key(self, secret: Secret) -> RemoteKey:

@@ -14,7 +14,9 @@ Into DIR, which appears in one step, complete, or not at all:
 - features.safetensors: parameters that the extractor learned from public images, if any (`Extractor.load`).
 - release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
 
-The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR.
+The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR. So do links on request: a table
+with the number (`row`) and the digest of the raw row that each released row was made of, as
+`bench.data.release_folder` reads it; of releases without links, of every raw row.
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ from pathlib import Path
 import torch
 from pydantic import JsonValue
 
-from bench.contract.seal import check, seal
+from bench.contract.seal import Sealed, check, seal
 from bench.disk.atomic_file import make_folder, sync, write_new
 from bench.disk.disk_errors import writing
+from bench.isolation import RemoteKey
 from bench.plugins.spec import UsageError
 from bench.progress import forward_progress, stage
 from bench.randomness import Secret
@@ -51,11 +54,11 @@ from bench.rows.grouping import FEWEST, person_groups
 from bench.runs.plan import cells
 from bench.runs.run_spec import RunSpec
 from bench.runs.worker import code_of, text_of
-from bench.types import Dataset, Release, State
+from bench.types import Dataset, Key, Release, State
 from bench.wire.tensor_file import write_tensors
 from bench.wire.text import line
 from bench.workbench.inputs import plugin_record
-from bench.workbench.open_data import open_data, refuse_shared_people
+from bench.workbench.open_data import open_data, prepared_rows, refuse_shared_people
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
@@ -65,11 +68,12 @@ WHOLE = "paper"
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """Files to publish: tensors by file name, release.json, and the key's secret."""
+    """Files to publish, by name, release.json, and two secrets: key and links."""
 
     files: Mapping[str, State]
     about: Mapping[str, JsonValue]
     key: State
+    links: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +83,7 @@ class Published:
     publication: Publication
     out: Path
     key_out: Path
+    links_out: Path | None
     title: str
     notes: Sequence[str]
     labels: Sequence[str]
@@ -88,7 +93,7 @@ class Published:
 
 def release(
     spec: RunSpec, place: Place, out: Path, key_out: Path | None = None,
-    report: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None, links_out: Path | None = None,
 ) -> Published:  # fmt: skip
     """Release the private rows of a cell and write them.
 
@@ -98,6 +103,7 @@ def release(
         out: A new folder, to be published whole.
         key_out: A new file for the secret; None for DIR-key.safetensors beside `out`.
         report: Hears the stage and its steps; the phase alone if data may not be shared.
+        links_out: A new file for the links between released and raw rows; None writes none.
 
     Raises:
         UsageError: More than one cell, a path that exists, or a method that releases nothing here.
@@ -110,7 +116,8 @@ def release(
         )
     out = out.resolve()
     key_out = (key_out or out.parent / f"{out.name}-key.safetensors").resolve()
-    _check_places(out, key_out, where)
+    links_out = None if links_out is None else links_out.resolve()
+    _check_places(out, key_out, links_out, where)
     (cell,) = cells(spec)
     progress = _Stages(report)
     with forward_progress(progress.hear), closing(Workbench.open(cell, where, spec.isolation)) as bench:
@@ -118,8 +125,8 @@ def release(
         refuse_shared_people(cell.choice, where)
         with quiet(bench, where.results, "release") as log:
             made = _release(bench, where, log)
-    _write(made, out, key_out, shared=bench.record.shareable)
-    return _described(bench, made, out, key_out)
+    _write(made, out, key_out, links_out, shared=bench.record.shareable)
+    return _described(bench, made, out, key_out, links_out)
 
 
 class _Stages:
@@ -137,8 +144,8 @@ class _Stages:
         self._report(self._phase if self.restricted else name, done, total)
 
 
-def _check_places(out: Path, key_out: Path, where: Place) -> None:
-    """Check that both are new, and the key apart. Raises UsageError."""
+def _check_places(out: Path, key_out: Path, links_out: Path | None, where: Place) -> None:
+    """Check that all are new, and the secrets apart. Raises UsageError."""
     if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise UsageError(f"--out must be a new or empty folder in a folder that exists, got {out}")
     if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
@@ -146,11 +153,22 @@ def _check_places(out: Path, key_out: Path, where: Place) -> None:
     outside_releases(key_out, "the key")
     if key_out.exists() or not key_out.parent.is_dir():
         raise UsageError(f"--key-out must be a new file in a folder that exists, got {key_out}")
+    if links_out is None:
+        return
+    if links_out.is_relative_to(out):
+        raise UsageError(
+            f"the links name the raw row of each released one and must lie outside {out}, which is published"
+        )
+    outside_releases(links_out, "the table of links")
+    if links_out.exists() or links_out == key_out or not links_out.parent.is_dir():
+        raise UsageError(f"--links-out must be a new file in a folder that exists, got {links_out}")
 
 
 def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
     """Private rows released under a fresh secret; `log` alone explains a failure."""
     method = plugin_record(bench.cell.method)
+    if bench.recorded is not None:
+        raise UsageError(f"{method.name} was released already: publish its folder")
     if method.role is not None:
         raise UsageError(
             f"{method.name} is a reference method that checks attacks ({method.role}); it is not for publishing"
@@ -163,7 +181,8 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
         check(release, bench.private)
     except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
         raise UsageError(f"{bench.cell.method.shown} releases nothing here: {reason_text(reason, log)}") from reason
-    sealed = seal(release, Secret.fresh()).release
+    whole = seal(release, Secret.fresh())
+    sealed = whole.release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     claim = claim_record(scheme.claim())
     about: dict[str, JsonValue] = {
@@ -174,6 +193,7 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
         "claim": None if claim is None else claim.model_dump(),
         "findings": [*bench.private.findings],
         "exclusive": bench.private.exclusive,
+        **({"labels": "encoded"} if sealed.labels is not None and _decodes(key) else {}),
         "raw_shape": [*bench.private.samples.shape[1:]],
         "shape": [*sealed.samples.shape[1:]],
     }
@@ -187,7 +207,30 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
         assert images.scored_in is not None
         files["features.safetensors"] = space.state
         about["features"] = {**images.scored_in.model_dump(), "images": [*images.shape]}
-    return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state())
+    links = _links(bench, where, whole)
+    return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state(), links)
+
+
+def _decodes(key: Key) -> bool:
+    """If labels are encoded: the key decodes what is learned from them."""
+    own = key.own("release") if isinstance(key, RemoteKey) else ["decode"] * (type(key).decode is not Key.decode)
+    return "decode" in own
+
+
+def _links(bench: Workbench, where: Place, sealed: Sealed) -> str:
+    """The table of links, or of raw rows where there are none."""
+    digests = prepared_rows(bench.cell.choice, where).digests
+    places = bench.places.tolist()
+    named = [(place, digests[place].tobytes().hex()) for place in places]
+    if sealed.links is None:
+        return "row,digest\n" + "".join(f"{row},{digest}\n" for row, digest in sorted(named))
+    primary = None if sealed.primary is None else sealed.primary.int().tolist()
+    lines = sorted(
+        (released, *named[raw], *([] if primary is None else [primary[number]]))
+        for number, (raw, released) in enumerate(sealed.links.tolist())
+    )
+    head = "released,row,digest" + ("" if primary is None else ",primary")
+    return f"{head}\n" + "".join(",".join(map(str, line)) + "\n" for line in lines)
 
 
 def _published(sealed: Release) -> dict[str, State]:
@@ -197,10 +240,11 @@ def _published(sealed: Release) -> dict[str, State]:
     return {"release.safetensors": {"samples": sealed.samples, **labels}}
 
 
-def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None:
-    """Write the key, then the rest in one step; nothing after failures."""
+def _write(made: Publication, out: Path, key_out: Path, links_out: Path | None, *, shared: bool) -> None:
+    """Write the secrets, then the rest in one step; nothing after failures."""
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
-    keyed = False
+    secrets: dict[Path, bytes] = {} if links_out is None else {links_out: made.links.encode()}
+    written = list[Path]()
     try:
         hashes: dict[str, JsonValue] = {}
         for name, tensors in made.files.items():
@@ -212,15 +256,17 @@ def _write(made: Publication, out: Path, key_out: Path, *, shared: bool) -> None
         if made.key:
             content = io.BytesIO()
             write_tensors(content, made.key)
-            write_new(key_out, content.getvalue(), mode=0o600)
-            keyed = True
+            secrets[key_out] = content.getvalue()
+        for path, secret in secrets.items():
+            write_new(path, secret, mode=0o600)
+            written.append(path)
         building.replace(out)
         sync(out.parent)
     except BaseException:
         if building.exists():  # else the release is in its place, and worth nothing without its key
             shutil.rmtree(building, ignore_errors=True)
-            if keyed:
-                key_out.unlink()
+            for path in written:
+                path.unlink()
         raise
 
 
@@ -235,7 +281,7 @@ def _packed(tensors: State, path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _described(bench: Workbench, made: Publication, out: Path, key_out: Path) -> Published:
+def _described(bench: Workbench, made: Publication, out: Path, key_out: Path, links_out: Path | None) -> Published:
     record, counts, choice = bench.record, bench.record.rows, bench.cell.choice
     title = (
         f"{record.name}: its {counts['private']} private rows (preset {choice.preset}), released by "
@@ -265,7 +311,7 @@ def _described(bench: Workbench, made: Publication, out: Path, key_out: Path) ->
     rows = made.files.get("release.safetensors", {})
     labels = _labels(bench.private, bench.natural) if "labels" in rows else []
     notes = [line(note) for note in (*record.notes, *filter(None, [bench.withheld]))]
-    return Published(made, out, key_out, title, notes, labels, bench.method.claims, warnings)
+    return Published(made, out, key_out, links_out, title, notes, labels, bench.method.claims, warnings)
 
 
 def _labels(private: Dataset, natural: torch.Tensor | None) -> list[str]:

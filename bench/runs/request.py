@@ -101,7 +101,7 @@ def _by_side(spec: RunSpec) -> Iterator[RunSpec]:
     """The spec in parts whose methods take images of one side."""
     alike: dict[tuple[Choice, ...], list[Configured[Method]]] = {}
     for method in spec.methods:
-        alike.setdefault(tuple(choice.sized_for(method) for choice in spec.choices), []).append(method)
+        alike.setdefault(tuple(choice.kept_for(method).sized_for(method) for choice in spec.choices), []).append(method)
     for choices, methods in alike.items():
         yield dataclasses.replace(spec, choices=choices, methods=tuple(methods))
 

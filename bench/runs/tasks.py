@@ -137,8 +137,9 @@ def _evaluator(task: EvaluateTask) -> Iterator[Evaluator[Workbench]]:
         yield task.planned.evaluator
         return
     cell = task.cell
+    beside = () if cell.method.plugin.releases is not None else (cell.method,)  # her room sees no folder of links
     rooms = tenant(
-        attack, cell.method, device=cell.device, sandbox=task.isolation == "sandbox", folder=task.place.results.rooms,
+        attack, *beside, device=cell.device, sandbox=task.isolation == "sandbox", folder=task.place.results.rooms,
         memory=task.place.memory,
     )  # fmt: skip
     with closing(RemoteAttack(attack.plugin, rooms)) as remote:

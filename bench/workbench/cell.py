@@ -17,6 +17,7 @@ from bench.contract.eve_profile import TwoReleases
 from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
 from bench.plugins.profile_spec import read_profile
+from bench.plugins.spec import UsageError
 from bench.types import Attack, Evaluator, Method
 from bench.wire.text import slug
 from bench.workbench.choice import Choice
@@ -35,6 +36,8 @@ class Cell:
 
     def __post_init__(self) -> None:
         self.choice.check_public(self.method)
+        if self.method.plugin.releases is not None and self.choice.rows_of != self.method:
+            raise UsageError(f"{self.method.shown} is scored on the rows that it was made of: name it by --method")
 
     @property
     def folder(self) -> str:

@@ -47,6 +47,8 @@ class Choice:
         splits: "own" cuts rows anew by person; "official" keeps the official test rows and cuts the others.
         eve: What Eve holds: a profile of `bench.contract.eve_profile` with its parameters, as it writes itself
             (`known-pairs[k=5]`).
+        rows_of: A method whose releases another tool made: the private rows are those that these were made of. None
+            draws them.
         balance: True withholds a random surplus of labels, so that each finding is as often yes as no (Syfer).
             None stands for the default: True for images, False for features.
     """
@@ -102,6 +104,10 @@ class Choice:
     balance: bool | None = option(
         bool, "withhold surplus labels, as Syfer does (default: not with --features)", default=None
     )
+    rows_of: Configured[Method] | None = option(
+        str, "take as private rows what a release by another tool was made of: imported[path=FOLDER]",
+        default=None, metavar="METHOD", group="methods", draws=True, later=True,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.balance is (self.features is None):  # written or not, the usual is one choice
@@ -129,6 +135,9 @@ class Choice:
     def sizes(self) -> Preset:
         """The preset, with as many keys as were asked for."""
         preset = PRESETS[self.preset]
+        if self.rows_of is not None:
+            there = max(1, self.rows_of.plugin.releases or 0)
+            preset = replace(preset, keys=there, utility_keys=min(there, preset.utility_keys))
         return preset if self.keys is None else replace(preset, keys=self.keys)
 
     @property
@@ -146,6 +155,35 @@ class Choice:
         side = method.plugin.sides.get(self.preset)
         free = self.size is None and self.features is None and self.dataset.plugin.default_size is not None
         return replace(self, size=side) if free and side is not None else self
+
+    def kept_for(self, method: Configured[Method]) -> Choice:
+        """The choice with the raw rows of a method's recorded releases.
+
+        Images are prepared at the side of these releases unless another one was asked for.
+
+        Raises:
+            UsageError: The method has none here, or the choice keeps the rows of others.
+        """
+        from bench.plugins.spec import UsageError
+
+        if method.plugin.releases is None and self.rows_of is None:
+            return self
+        if method.plugin.releases is not None:
+            if method.plugin.recorded is None:
+                raise UsageError(f"{method.shown} needs the folder of a release: write {method.name}[path=FOLDER]")
+            if self.rows_of not in (None, method):
+                raise UsageError(
+                    f"--rows-of keeps the rows of {self.rows_of}, and {method.shown} has others: leave it out"
+                )
+        kept = self.rows_of or method
+        found, size = kept.plugin.recorded, self.size
+        if found is None:
+            raise UsageError(f"--rows-of needs the folder of a release, as in imported[path=FOLDER], got {kept.shown}")
+        if size is None and self.features is None and self.dataset.plugin.default_size is not None:
+            from bench.data.release_folder import side_of
+
+            size = side_of(found)
+        return replace(self, rows_of=kept, size=size)
 
     def with_secret_people(self) -> Choice:
         """The same with people of the run secret, if possible."""
@@ -266,14 +304,17 @@ class Choice:
         result = {
             name: _plain(getattr(self, name), str) for name, known in options(type(self)).items() if not known.covered
         }
-        return {**result, "balance": self.balanced}
+        kept = result.pop("rows_of")
+        return {**result, "balance": self.balanced, **({} if kept is None else {"rows_of": self._placeless("rows_of")})}
 
     def identity(self) -> dict[str, Value]:
         """The options that distinguish it from other choices; defaults left out."""
-        whole = {**self.values(), **{name: _plain(getattr(self, name), lambda chosen: chosen.placeless)
-                                     for name in ("features", "scored_in")}}  # fmt: skip
+        whole = {**self.values(), **{name: self._placeless(name) for name in ("features", "scored_in", "rows_of")}}
         usual = defaults(type(self))
         return {name: value for name, value in whole.items() if value != usual[name]}
+
+    def _placeless(self, name: str) -> Value:
+        return _plain(getattr(self, name), lambda chosen: chosen.placeless)
 
 
 def _plain(value: Any, show: Any) -> Value:

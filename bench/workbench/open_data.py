@@ -12,6 +12,7 @@ from bench.contract.preset import PRESETS
 from bench.contract.source import DataError, Source
 from bench.data.candidates import seen_by
 from bench.data.prepare import Prepared, prepare
+from bench.data.recorded_rows import RecordedRows
 from bench.data.scorable import scorable
 from bench.data.splits import Splits, split
 from bench.features.feature_space import Space, digest, open_space, read_splits
@@ -74,6 +75,7 @@ def _opened(
         private, public, seed=seed, limit=limit, public_limit=preset.public, aside=aside,
         official=choice.splits == "official",
         seen=choice.features is None or choice.features.plugin.side is None, budget=place.budget,
+        recorded=_recorded(choice, place, private),
     )  # fmt: skip
     splits, dropped = scorable(splits, seed, balanced=choice.balanced)
     notes = [*private.notes, *splits.notes, *dropped, *_sides(choice, private)]
@@ -102,6 +104,20 @@ def _opened(
     if choice.features is None and choice.scored_in is None:
         return splits, record, None
     return _seen(choice, place, device, splits, record, private, public or private)
+
+
+def _recorded(choice: Choice, place: Place, private: Prepared) -> RecordedRows | None:
+    """The releases whose raw rows are private; None if a draw decides."""
+    if choice.rows_of is None:
+        return None
+    found = choice.rows_of.plugin.recorded
+    if found is None:
+        raise DataError(f"{choice.rows_of.shown} holds no rows here: name its folder, as in imported[path=FOLDER]")
+    if choice.splits == "official":
+        raise DataError("the folder says which rows are private: leave out --splits official")
+    from bench.data.release_folder import open_folder  # imports pandas, which few jobs need
+
+    return open_folder(found, private, place.source(choice.dataset), place.roots)
 
 
 def _sides(choice: Choice, private: Prepared) -> Iterator[str]:
@@ -148,6 +164,11 @@ def _prepared(source: Source, choice: Choice, place: Place, workers: int) -> Pre
         skip_corrupt=choice.skip_corrupt, max_pixels=choice.max_pixels,
         report=partial(report, f"prepare {source.name}"),
     )  # fmt: skip
+
+
+def prepared_rows(choice: Choice, place: Place) -> Prepared:
+    """The prepared data set of a choice, all rows of it."""
+    return _prepared(place.source(choice.dataset), choice, place, 0)
 
 
 def refuse_shared_people(choice: Choice, place: Place) -> None:

@@ -20,6 +20,7 @@ from bench.contract.eve_profile import KnownPairs
 from bench.contract.preset import Preset
 from bench.contract.seal import ContractError, Sealed, check, fingerprint, seal
 from bench.data.candidates import with_known
+from bench.data.recorded_rows import RecordedRows
 from bench.data.scorable import balance, balanced_rows, of_equal_classes
 from bench.data.splits import Candidates
 from bench.determinism import exact
@@ -115,7 +116,9 @@ class Workbench:
     under these names; it is empty where nothing is known. No data set carries it, so that no method and no attack is
     given it.
     `withheld` says what became of labels where the method asks for equal classes; empty where nothing did.
-    `candidates` are the raw images that Eve holds; None if she holds the private rows themselves.
+    `candidates` are the raw images that Eve holds; None if she holds the private rows themselves. `places` (n,) int64
+    on the CPU are the private rows' numbers in the prepared data set. `recorded` are their releases if another tool
+    made them; None if the method's keys do.
     """
 
     cell: Cell
@@ -134,6 +137,8 @@ class Workbench:
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     withheld: str = ""
     candidates: Candidates | None = None
+    places: torch.Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+    recorded: RecordedRows | None = None
 
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
@@ -155,6 +160,8 @@ class Workbench:
             candidates=None
             if splits.candidates is None
             else replace(splits.candidates, rows=splits.candidates.rows.to(device)),
+            places=torch.from_numpy(splits.rows["private"]),
+            recorded=splits.recorded if cell.method.plugin.releases is not None else None,
         )  # fmt: skip
         if not isinstance(bench.eve, KnownPairs):
             return bench
@@ -377,7 +384,8 @@ class Workbench:
                     kind: each.take(rows.cpu()) if kind == "private" else each for kind, each in self.attributes.items()
                 }
                 eves = self._held_apart(rows, columns, findings)
-                found.append(replace(self, private=part, finding=name, attributes=told, candidates=eves))
+                places = self.places[rows.cpu()]
+                found.append(replace(self, private=part, finding=name, attributes=told, candidates=eves, places=places))
         return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
 
     def _held_apart(self, rows: torch.Tensor, columns: list[int], findings: tuple[str, ...]) -> Candidates | None:
@@ -415,8 +423,11 @@ class Workbench:
 
         def make() -> Artefact:
             start = time.perf_counter()
-            key = scheme.sample_key(self.secret(f"{name}key", number))
-            release = self.untouched(self.method.name, lambda: key.release(rows))
+            if self.recorded is not None:
+                release = self._recorded_release(self.recorded, scheme, number)
+            else:
+                key = scheme.sample_key(self.secret(f"{name}key", number))
+                release = self.untouched(self.method.name, lambda: key.release(rows))
             check(release, rows)
             done = seal(release, self.secret(f"{name}seal", number))
             generator = done.release.generator
@@ -455,6 +466,12 @@ class Workbench:
         generator = scheme.load_generator(published) if published else None
         release = Release(found["samples"], found.get("labels"), None, generator=generator)
         return Sealed(release, found.get("links"), found.get("primary"))
+
+    def _recorded_release(self, recorded: RecordedRows, scheme: Scheme, number: int) -> Release:
+        """A release that another tool made of the private rows."""
+        release = recorded.release(number, self.places.numpy(), self.private)
+        pool = recorded.pool(number, self.private)
+        return release if pool is None else replace(release, generator=scheme.load_generator(pool))
 
     def as_owned(self, data: Dataset, *names: str | int) -> Dataset:
         """`data` with balanced labels, if those of this cell are."""

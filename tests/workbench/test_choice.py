@@ -10,6 +10,7 @@ import pytest
 import yaml
 from made.cells import choice
 from made.commands import request
+from PIL import Image
 
 from bench.plugins.spec import UsageError, flag_of, options, words
 from bench.runs.request import run_spec
@@ -20,9 +21,12 @@ OTHER = {
     "dataset": "diabetes", "public": "digits", "size": 16, "skip_corrupt": True,
     "max_pixels": 1000, "preset": "first-look", "seed": 3,
     "limit": 90, "keys": 33, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
-    "balance": False, "splits": "official", "eve": "superset",
+    "balance": False, "splits": "official", "eve": "superset", "rows_of": "imported[path=FOLDER]",
 }  # fmt: skip
 """For every option a value that is not its default."""
+
+
+DRAWN = {"preset", "seed", "limit", "keys", "rows_of"}
 
 
 def asked(*arguments: str) -> Choice:
@@ -33,7 +37,7 @@ def asked(*arguments: str) -> Choice:
 
 def written(name: str, folder: Path) -> list[str]:
     """The words that give one option its other value, with what it cannot do without."""
-    value = OTHER[name]
+    value = placed(name, folder)
     if name == "weights":
         return ["--features", f"{folder}/reader.py:Reader", "--weights", str(folder / "w.safetensors")]
     flag = flag_of(name, options(Choice)[name])
@@ -42,9 +46,17 @@ def written(name: str, folder: Path) -> list[str]:
     return [flag, str(value)]
 
 
+def placed(name: str, folder: Path) -> str | int | bool:
+    """The other value, with the release that the test has."""
+    value = OTHER[name]
+    return value.replace("FOLDER", str(folder / "release")) if isinstance(value, str) else value
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with weights and an extractor that reads them."""
+    """A folder with weights, an extractor that reads them, and a release."""
+    (tmp_path / "release").mkdir()
+    Image.new("L", (8, 8)).save(tmp_path / "release/a.png")
     (tmp_path / "w.safetensors").write_bytes(b"weights")
     (tmp_path / "reader.py").write_text(READER)
     return tmp_path
@@ -79,6 +91,7 @@ def test_a_record_gives_back_the_command_for_every_option(name: str, folder: Pat
     # Paths are no part of a record: they are filled in to repeat the command.
     told = [word.replace("WEIGHTS", str(folder / "w.safetensors")) for word in words(Choice, made.shown())]
     told = [word.replace("reader.py", f"{folder}/reader.py") for word in told]
+    told = [word.replace("PATH", str(folder / "release")) for word in told]
     assert asked(*told) == made
     assert shlex.split(shlex.join(told)) == told
 
@@ -92,7 +105,7 @@ def test_a_plan_gives_back_every_option(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in OTHER if name != "weights"])
 def test_a_configuration_file_gives_every_option_as_the_command_line_does(name: str, folder: Path) -> None:
-    known, value = options(Choice)[name], OTHER[name]
+    known, value = options(Choice)[name], placed(name, folder)
     (folder / "run.yaml").write_text(yaml.safe_dump({known.many or name: [value] if known.many else value}))
     assert asked("--config", str(folder / "run.yaml")) == asked(*written(name, folder))
 
@@ -141,9 +154,9 @@ def test_the_usual_written_out_is_the_same_choice() -> None:
 
 def test_rows_of_one_collection_may_differ_in_size_and_seed_alone() -> None:
     usual = asked().shown()
-    for name in ("preset", "seed", "limit", "keys"):
+    for name in DRAWN:
         assert collection({**usual, name: OTHER[name]}, None) == collection(usual, None)
-    for name in OTHER.keys() - {"preset", "seed", "limit", "keys"}:
+    for name in OTHER.keys() - DRAWN:
         assert collection({**usual, name: OTHER[name]}, None) != collection(usual, None)
 
 

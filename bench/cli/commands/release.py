@@ -29,6 +29,14 @@ def release(
     key_out: Annotated[
         Path | None, switch("a new file for the secret (default: DIR-key.safetensors)", metavar="FILE", group=WHERE)
     ] = None,
+    links_out: Annotated[
+        Path | None,
+        switch(
+            "a new file for the links to raw rows, to score the release later (default: none)",
+            metavar="FILE",
+            group=WHERE,
+        ),
+    ] = None,
     files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:
     """Release a data set, and list files to publish and to keep."""
@@ -38,6 +46,7 @@ def release(
         published = running.release(
             request, files.place(), out, key_out,
             lambda stage, done, total: progress.update(task, description=stage, completed=done, total=total or None),
+            links_out,
         )  # fmt: skip
     _print(published)
     return 0
@@ -67,6 +76,10 @@ def _print(published: Published) -> None:
         print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     else:
         print("No key file: this method has no secret")
+    if published.links_out is not None:
+        print(f"Keep secret {shown(published.links_out)}")
+        print("  It names the raw row of each released one; to score the release by it:")
+        print(f"  --method 'imported[path={published.out},links={published.links_out}]'")
 
 
 def show(

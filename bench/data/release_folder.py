@@ -1,0 +1,384 @@
+"""Folders of released rows: layout, tables of links, and rows.
+
+    FOLDER/
+      any image files, or release.npy, or release.safetensors (samples, and labels if there are any)
+      labels.csv      released, and class or one column a finding, as in `folder:` data sets
+      links.csv       released, and raw or row: which raw row stands in which released one; primary, digest
+      members.csv     raw or row: the raw rows that the release was made of, if links do not name them all
+      samples/        more rows of the generator that made the release: images, or release.npy ...
+      keys/NAME/      further releases of the same rows under other keys, in the same layout
+      release.json    maker, claim, labels, links, findings, raw_shape
+
+`released` is the path of an image below the folder, or the number of a row of an array, from 0. `raw` is the path of a
+raw image below its data set's folder, or its name alone where no other image has it; `row` is the number of a row of
+the prepared data set, from 0. `digest` (hex) is checked against the raw row's content. `primary` is 1 for the raw row
+that a mixed row was made for.
+
+In release.json `"labels": "raw"` says that released rows have the labels of their raw rows, `"folders"` that images lie
+in a sub-folder a class, and `"encoded"` that labels mean nothing without the key; `"links": "names"` says that a
+released image is called as its raw one, whatever the ending. A folder of `bench release` has this layout.
+
+Messages name lines and counts, neither files nor cells, because such data may be confidential.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from bench.contract.recorded import LINKS, Recorded
+from bench.contract.source import PARTS, DataError, Source
+from bench.data.csv_tables import read_table
+from bench.data.prepare import left_out
+from bench.data.prepared import Prepared
+from bench.data.recorded_rows import LAYOUT, SAMPLES, TENSORS, Linked, RecordedRows, Rows, read_released
+from bench.data.sets.folder import findings_of, one_hot
+from bench.data.subjects import spelling
+
+ABOUT, LABELS, MEMBERS = "release.json", "labels.csv", "members.csv"
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "labels": ("raw", "folders", "encoded"), "links": ("names",), "members": PARTS,
+}  # fmt: skip
+"""What release.json may say under a name, if it says anything."""
+_SHOWN = 20
+
+
+def side_of(recorded: Recorded) -> int | None:
+    """Side in pixels at which raw images match a release, or None.
+
+    Raises:
+        DataError: There are no released rows.
+    """
+    shape = _about(recorded.folder).get("raw_shape")
+    if isinstance(shape, list) and len(shape) == 3 and all(isinstance(side, int) for side in shape):
+        return int(shape[-1])
+    return Rows.found(recorded.folder).side
+
+
+def open_folder(recorded: Recorded, prepared: Prepared, source: Source, roots: Sequence[Path]) -> RecordedRows:
+    """The releases of a folder, linked to rows of their data set.
+
+    Raises:
+        DataError: The folder is not as it was, or does not fit the data set; the text says what to correct.
+    """
+    try:
+        contents = recorded.contents()
+        places = recorded.places()
+        if recorded.sha256 and recorded.digest() != recorded.sha256:
+            raise ValueError(
+                f"the folder has changed: sha256 is {recorded.sha256}, and it is {recorded.digest()} now. Leave sha256 "
+                f"out to score it as it is"
+            )
+    except ValueError as error:
+        raise DataError(f"imported: {error}") from None
+    raw = _Raw(prepared, source, roots)
+    releases = [_linked(recorded, place, raw) for place in places]
+    shapes = {each.rows.shape for each in releases}
+    if len(shapes) > 1:
+        raise DataError(f"imported: releases under several keys must have rows of one shape, got {len(shapes)}")
+    members = _members(recorded, releases, raw)
+    notes = [note for each in releases for note in (*each.rows.notes, *each.notes)]
+    names = Counter(content for name, content in contents.items() if name in set(releases[0].rows.names))
+    if again := sum(count - 1 for count in names.values()):
+        notes.append(f"{again} released images are copies of others, to the byte")
+    if not any(each.links is not None for each in releases):
+        notes.append(
+            f"released rows have no links to raw ones: of who is in the release, membership and near copies are "
+            f"measured, and no re-identification; the release was made of {len(members)} rows"
+        )
+    return RecordedRows(recorded, prepared.findings, members, tuple(releases), tuple(dict.fromkeys(notes)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Raw:
+    """Rows of the prepared data set, by number, name and content."""
+
+    prepared: Prepared
+    source: Source
+    roots: Sequence[Path]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The path of each row's image below the data set's folder.
+
+        Raises DataError if rows are no files.
+        """
+        scan = self.source.scan(self.roots, self.prepared.size)
+        if scan.paths is None:
+            raise DataError(
+                f"imported: the rows of {self.prepared.name} are no files: name them by number, in a column called row"
+            )
+        gone = left_out(self.prepared)
+        paths = [path for path in scan.paths if str(path) not in gone]
+        if len(paths) != len(self.prepared):
+            raise DataError(f"{self.prepared.name}: its files have changed since it was prepared: start again")
+        top = scan.folder or Path(os.path.commonpath([path.parent for path in paths]))
+        return tuple(Path(os.path.relpath(path, top)).as_posix() for path in paths)
+
+    def places(self, form: Callable[[str], str]) -> dict[str, int]:
+        """Row by name in a form, and by unique last part."""
+        whole = Counter(form(name) for name in self.names)
+        last = Counter(PurePosixPath(form(name)).name for name in self.names)
+        found = {}
+        for row, name in enumerate(self.names):
+            if last[PurePosixPath(form(name)).name] == 1:
+                found[PurePosixPath(form(name)).name] = row
+        for row, name in enumerate(self.names):
+            if whole[form(name)] == 1:
+                found[form(name)] = row
+        return found
+
+    def rows(self, table: Path, cells: pd.DataFrame) -> np.ndarray:
+        """The prepared row of each line, by number or name."""
+        if "row" in cells.columns:
+            found = _numbers(table, cells["row"], len(self.prepared), f"rows of {self.prepared.name}")
+        else:
+            places = self.places(spelling)
+            found = np.array([places.get(spelling(cell), -1) for cell in cells["raw"]], dtype=np.int64)
+            _refuse(table, cells.index[found < 0], f"raw is no file of {self.prepared.name}, or several have the name")
+        if "digest" in cells.columns:
+            own = [self.prepared.digests[row].tobytes().hex() for row in found]
+            differ = np.array([a != b.strip().lower() for a, b in zip(own, cells["digest"], strict=True)])
+            _refuse(
+                table, cells.index[differ],
+                f"the raw row has another content in {self.prepared.name}: it is another version, or --size is not the "
+                f"one of the release",
+            )  # fmt: skip
+        return found
+
+
+def _linked(recorded: Recorded, place: Path, raw: _Raw) -> Linked:
+    """One release with its links and labels."""
+    rows, told = Rows.found(place), _about(place)
+    _check_words(told)
+    table = recorded.tables(place, LINKS)
+    links, primary = None, None
+    if table is not None and not _only_members(table):
+        links, primary = _links(table, rows, raw)
+    elif told.get("links") == "names":
+        links = _by_name(rows, raw)
+    kind = told.get("labels")
+    notes = []
+    if kind == "encoded":
+        notes.append("released labels are encoded by a key that is not here: Bob has none to learn from")
+    if kind == "raw":
+        _check_raw(links, primary)
+    listed = recorded.tables(place, LABELS)
+    labels = None if kind in ("encoded", "raw") else _own_labels(rows, told, raw.prepared.findings, listed)
+    return Linked(rows, links, primary, labels, kind == "raw", _pool(place, raw.prepared.findings), tuple(notes))
+
+
+def _pool(place: Path, findings: Sequence[str]) -> tuple[Rows, np.ndarray | None] | None:
+    """More rows of the generator behind a release, and their labels."""
+    folder = place / SAMPLES
+    if not folder.is_dir():
+        return None
+    rows = Rows.found(folder)
+    return rows, _own_labels(rows, _about(folder), findings, folder / LABELS)
+
+
+def _only_members(table: Path) -> bool:
+    """If a table of links names raw rows alone.
+
+    `bench release` writes such for rows without links.
+    """
+    return "released" not in read_table(table, (), optional=("released", "raw", "row"), rest=True).columns
+
+
+def _check_raw(links: np.ndarray | None, primary: np.ndarray | None) -> None:
+    if links is None:
+        raise DataError(f'imported: "labels": "raw" in {ABOUT} takes labels by links, and there are none: add {LINKS}')
+    if len(np.unique(links[:, 1])) < len(links):
+        raise DataError(
+            f'imported: "labels": "raw" in {ABOUT} needs one raw row a released row, and links name several: add '
+            f"{LABELS}"
+        )
+
+
+def _links(table: Path, rows: Rows, raw: _Raw) -> tuple[np.ndarray, np.ndarray | None]:
+    cells = _table(table, ("released",), ("raw", "row", "primary", "digest"))
+    if ("raw" in cells.columns) == ("row" in cells.columns):
+        raise DataError(f"{table.name}: expected one of the columns raw and row beside released. {LAYOUT}")
+    released = _released(table, cells["released"], rows)
+    found = np.stack((raw.rows(table, cells), released), axis=1)
+    twice = pd.DataFrame(found, index=cells.index).duplicated()
+    _refuse(table, cells.index[twice], "the link is listed a second time")
+    primary = None
+    if "primary" in cells.columns:
+        marks = cells["primary"].str.strip()
+        _refuse(table, cells.index[~marks.isin(["0", "1"])], "primary is something else than 0 or 1")
+        primary = (marks == "1").to_numpy()
+        primary = primary if primary.any() else None
+    return found, primary
+
+
+def _by_name(rows: Rows, raw: _Raw) -> np.ndarray:
+    """Links between images that are called alike, whatever the ending."""
+    if rows.shape is not None:
+        raise DataError(f'imported: "links": "names" in {ABOUT} is for images, and the rows are an array: add {LINKS}')
+
+    def form(name: str) -> str:
+        return spelling(PurePosixPath(name).with_suffix("").as_posix())
+
+    places = raw.places(form)
+    found = [places.get(form(name), places.get(PurePosixPath(form(name)).name, -1)) for name in rows.names]
+    if lost := found.count(-1):
+        raise DataError(
+            f"imported: {lost} of {rows.count} released images are called as no raw image of {raw.prepared.name}, or "
+            f"as several: list the pairs in {LINKS}"
+        )
+    return np.stack((np.array(found, dtype=np.int64), np.arange(rows.count)), axis=1)
+
+
+def _members(recorded: Recorded, releases: Sequence[Linked], raw: _Raw) -> np.ndarray:
+    """The raw rows behind the releases."""
+    found = [each.links[:, 0] for each in releases if each.links is not None]
+    table, word = recorded.tables(recorded.folder, MEMBERS), _about(recorded.folder).get("members")
+    given = recorded.tables(recorded.folder, LINKS)
+    if given is not None and _only_members(given):
+        table = given
+    if table is not None:
+        cells = _table(table, (), ("raw", "row", "digest"))
+        if ("raw" in cells.columns) == ("row" in cells.columns):
+            raise DataError(f"{table.name}: expected one of the columns raw and row. {LAYOUT}")
+        rows = raw.rows(table, cells)
+        _refuse(table, cells.index[pd.Series(rows).duplicated().to_numpy()], "the row is listed a second time")
+        found.append(rows)
+    elif word is not None:
+        if raw.prepared.parts is None:
+            raise DataError(f'imported: "members": "{word}" in {ABOUT}, and {raw.prepared.name} has no official parts')
+        found.append(np.flatnonzero(raw.prepared.parts == PARTS.index(str(word))))
+    if not found or not sum(map(len, found)):
+        raise DataError(
+            f"imported: nothing says which raw rows of {raw.prepared.name} the release was made of: add {LINKS} if "
+            f"released rows come of single raw rows, else {MEMBERS}, or members (train, val or test) to {ABOUT} if it "
+            f"was an official part. {LAYOUT}"
+        )
+    members = np.unique(np.concatenate(found))
+    partly = sum(each.links is None for each in releases)
+    if partly and table is None and word is None and partly < len(releases):
+        raise DataError(f"imported: {partly} of {len(releases)} releases have no {LINKS}: add it, or {MEMBERS}")
+    return members
+
+
+def _own_labels(rows: Rows, told: Mapping[str, Any], findings: Sequence[str], table: Path | None) -> np.ndarray | None:
+    """Labels (m, k) of released rows in the data set's findings."""
+    if table is not None and table.is_file():
+        return _listed_labels(rows, findings, table)
+    if told.get("labels") == "folders":
+        if rows.shape is not None or not all("/" in name for name in rows.names):
+            raise DataError(f'imported: "labels": "folders" in {ABOUT} needs images in a sub-folder a class')
+        marks = pd.DataFrame({"class": [name.partition("/")[0] for name in rows.names]})
+        return _coded(one_hot(marks)[0], findings, ABOUT, classes=True)
+    if not (rows.place / TENSORS).is_file():
+        return None
+    found = read_released(rows.place / TENSORS).get("labels")
+    if found is None:
+        return None
+    names = told.get("findings")
+    if not isinstance(names, list) or found.ndim != 2 or found.shape != (rows.count, len(names)):
+        raise DataError(
+            f"imported: labels in {TENSORS} have shape {tuple(found.shape)}: expected {rows.count} rows, and as many "
+            f"columns as findings that {ABOUT} names"
+        )
+    return _coded(pd.DataFrame(found.to(torch.float32).numpy(), columns=[str(name) for name in names]), findings, ABOUT)
+
+
+def _listed_labels(rows: Rows, findings: Sequence[str], table: Path) -> np.ndarray:
+    cells = _table(table, (), ("released", "path", "class"), rest=True)
+    names = [column for column in ("released", "path") if column in cells.columns]
+    if len(names) != 1:
+        raise DataError(f"{table.name}: expected the column released, and class or one column a finding. {LAYOUT}")
+    released = _released(table, cells[names[0]], rows)
+    _refuse(table, cells.index[pd.Series(released).duplicated().to_numpy()], "the released row is listed a second time")
+    columns = [column for column in cells.columns if column != names[0]]
+    if "class" in columns:
+        marks, bad = one_hot(cells)
+    else:
+        meant = {spelling(name) for name in findings}
+        marks, bad = findings_of(cells, [column for column in columns if spelling(column) in meant])
+    if bad:
+        lines = "".join(f"\n  line {line}: {why}" for line, why in sorted(bad)[:_SHOWN])
+        raise DataError(f"{table.name}: {len(bad)} bad labels:{lines}")
+    found = np.full((rows.count, len(findings)), np.nan, dtype=np.float32)
+    found[released] = _coded(marks, findings, table.name, classes="class" in columns)
+    return found
+
+
+def _coded(marks: pd.DataFrame, findings: Sequence[str], where: str, *, classes: bool = False) -> np.ndarray:
+    """Released labels in the data set's columns; NaN for absent ones.
+
+    Every one of `classes` must be a finding.
+    """
+    own = {spelling(str(column)): column for column in marks.columns}
+    there = [name for name in findings if spelling(name) in own]
+    if not there or (classes and len(there) < len(own)):
+        raise DataError(
+            f"imported: labels in {where} are of another coding: expected {', '.join(findings)}, got "
+            f"{', '.join(map(str, marks.columns)) or 'no column'}"
+        )
+    found = np.full((len(marks), len(findings)), np.nan, dtype=np.float32)
+    for place, name in enumerate(findings):
+        if spelling(name) in own:
+            found[:, place] = marks[own[spelling(name)]].to_numpy(dtype=np.float32)
+    return found
+
+
+def _released(table: Path, cells: pd.Series[str], rows: Rows) -> np.ndarray:
+    """The released row of each line."""
+    if rows.shape is not None:
+        return _numbers(table, cells, rows.count, "released rows")
+    places = {spelling(name): row for row, name in enumerate(rows.names)}
+    found = np.array([places.get(spelling(cell), -1) for cell in cells], dtype=np.int64)
+    _refuse(table, cells.index[found < 0], f"released is none of the {rows.count} images of the folder")
+    return found
+
+
+def _numbers(table: Path, cells: pd.Series[str], count: int, what: str) -> np.ndarray:
+    plain = cells.str.strip()
+    whole = plain.str.fullmatch(r"[0-9]{1,12}")
+    _refuse(table, cells.index[~whole], f"expected a number of {what}, from 0")
+    found = plain.astype(np.int64).to_numpy()
+    _refuse(table, cells.index[found >= count], f"there are {count} {what}, numbered from 0, and this is beyond them")
+    return found
+
+
+def _refuse(table: Path, lines: pd.Index[Any], fault: str) -> None:
+    if len(lines):
+        raise DataError(f"{table.name}: line {lines[0]}: {fault} ({len(lines)} such lines). {LAYOUT}")
+
+
+def _table(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest: bool = False) -> pd.DataFrame:
+    cells = read_table(path, columns, optional=optional, rest=rest, obtain=LAYOUT)
+    if not len(cells):
+        raise DataError(f"{path.name}: expected a line a row, found none. {LAYOUT}")
+    return cells
+
+
+def _about(folder: Path) -> Mapping[str, Any]:
+    path = folder / ABOUT
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"imported: {ABOUT} must be JSON: {type(error).__name__}") from None
+    if not isinstance(found, dict):
+        raise DataError(f"imported: {ABOUT} must hold an object, got {type(found).__name__}")
+    return found
+
+
+def _check_words(told: Mapping[str, Any]) -> None:
+    for name, known in WORDS.items():
+        if name in told and told[name] not in known:
+            raise DataError(f"imported: {name} in {ABOUT} must be one of {', '.join(known)}, got {told[name]!r:.40}")
