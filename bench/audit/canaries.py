@@ -174,27 +174,30 @@ class Games:
 def published(scheme: Scheme, claim: PrivacyClaim, public: Dataset, *, most: int, secret: Secret) -> Games:
     """Games for the scheme's publication; none for linked rows."""
     rows = public.take(torch.arange(min(EACH, len(public)), device=public.samples.device))
+    outside: PublicRows = RowCanaries(scheme, claim, public, most)
     try:
-        release = scheme.sample_key(secret).release(replace(rows, subjects=None))
+        if scheme.sample_key(secret).release(replace(rows, subjects=None)).links is not None:
+            return Games()
     except NotApplicable:
         outside = ClassifierCanaries(scheme, claim, public, most)
-        step = _first_step(outside, scheme.sample_key(secret.derive("steps")))
-        if step is None:
-            return Games((), outside)
-        width = step.total.numel()
-        games: list[CanaryGame] = [StepCanaries(scheme, claim, public, most, width)]
-        given = GradientCanaries(scheme, claim, public, most, width, step.clip)
-        if given.possible(secret.derive("gradients")):
-            games.insert(0, given)
-        return Games(games, replace(outside, most=min(most, BLACK_BOX)))
-    return Games((), RowCanaries(scheme, claim, public, most)) if release.links is None else Games()
+    step = _first_step(outside, scheme.sample_key(secret.derive("steps")))
+    if step is None:
+        return Games((), outside)
+    width = step.total.numel()
+    games: list[CanaryGame] = []
+    given = GradientCanaries(scheme, claim, public, most, width, step.clip)
+    if given.possible(secret.derive("gradients")):
+        games.append(given)
+    if public.labels is not None:
+        games.append(StepCanaries(scheme, claim, public, most, width))
+    return Games(games, replace(outside, most=min(most, BLACK_BOX)))
 
 
 class _EnoughError(Exception):
     """A step was seen."""
 
 
-def _first_step(game: ClassifierCanaries, key: Key) -> PrivateStep | None:
+def _first_step(game: PublicRows, key: Key) -> PrivateStep | None:
     """A training's first step; None if the key shows none."""
     first, _ = game.rows(0)
     rows = first.take(torch.arange(min(2, len(first)), device=first.samples.device))

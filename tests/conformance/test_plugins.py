@@ -22,6 +22,7 @@ GIVEN = {
     # The contract says nothing about how many rows there are or how well something was learned.
     **{name: f"{name}[images=24]" for name in ("synth-cxr", "synth-nih", "synth-mimic")},
     **{name: f"{name}[epochs=2]" for name in ("cvae", "over-fitted-cvae")},
+    "dp-merf": "dp-merf[steps=10]",
 }
 
 BAD = '''

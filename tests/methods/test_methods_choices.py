@@ -8,6 +8,7 @@ from methods.cadp import CADP
 from methods.cvae import CVAE
 from methods.dp_glow import DPGlow
 from methods.dp_image import DPImage
+from methods.dp_merf import DPMERF
 from methods.dp_sgd import DPSGD
 from methods.dp_simple import DPSimple
 from methods.etc_blocks import EtCBlocks
@@ -51,6 +52,12 @@ from methods.syfer import Syfer
         (DPImage, {"clip": math.inf}, "clip must be positive and finite, got inf"),
         (DPImage, {"width": 0}, "width must be at least 1, got 0"),
         (DPImage, {"batch": 1}, "batch must be at least 2, got 1"),
+        (DPMERF, {"epsilon": 0.0}, r"epsilon must be in \[0.001, 500\], got 0"),
+        (DPMERF, {"delta": 1.0}, "delta must be above 0 and below 1"),
+        (DPMERF, {"features": 7}, "features must be even"),
+        (DPMERF, {"label_share": 0.0}, "label_share must be above 0"),
+        (DPMERF, {"network": "deep"}, "network must be dense or convolutional, got 'deep'"),
+        (DPMERF, {"length": -1.0}, "length must be positive and finite"),
         (DPSimple, {"scale": 1.0, "epsilon": 1.0}, "not both"),
         (DPSimple, {"scale": 0.0}, "scale must be positive and finite, got 0"),
         (DPSimple, {"epsilon": math.inf}, "epsilon must be positive and finite"),
