@@ -149,7 +149,7 @@ class DPMERF(Method):
         return DPMERFScheme(self, dict(state))
 
     def generator(self, shape: tuple[int, ...], classes: int) -> torch.nn.Sequential:
-        """Latents and label codes (b, code + classes) to rows (b, ...) of `shape`."""
+        """Latents with label codes (b, code + classes) to rows (b, ...)."""
         nn, inputs = torch.nn, self.code + classes
         if len(shape) == 1:
             return nn.Sequential(
@@ -174,12 +174,12 @@ class DPMERF(Method):
 
 @dataclass(frozen=True, eq=False)
 class DPMERFKey(SecretKey):
-    """A secret: the source of the noise, of the generator's start and of its draws."""
+    """A secret: the source of noise, start and draws."""
 
     scheme: DPMERFScheme
 
     def release(self, private: Dataset) -> Release:
-        """As many drawn rows (n, ...) as private ones, with labels, without links.
+        """As many drawn rows (n, ...) as private ones, unlinked.
 
         Raises:
             ValueError: Rows of another shape or kind of labels, numbers that are not finite, or a delta that n rows do
@@ -198,12 +198,12 @@ class DPMERFKey(SecretKey):
         return Release(samples, scheme.labels(kinds.to(samples.device)), None)
 
     def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
-        """The noisy sum, beside the vectors of `probes`; the claim holds for it."""
+        """The noisy sum, for which the claim holds, as the one step."""
         vectors = torch.cat([self.scheme.vector(part) for part in _parts(probes)])
         see(PrivateStep(self._noisy_sum(private).float(), vectors.float(), 1.0))
 
     def canary_steps(self, like: Dataset, gradients: torch.Tensor, see: Callable[[PrivateStep], None]) -> None:
-        """The noisy sum of given vectors (c, d), each made no longer than 1."""
+        """The noisy sum of vectors (c, d), shortened to length 1."""
         noise = self.scheme.noise(len(gradients))
         exact = gradients.double()
         places = noise.steps(exact / exact.norm(dim=1, keepdim=True).clamp_min(1))
@@ -212,7 +212,7 @@ class DPMERFKey(SecretKey):
         see(PrivateStep(total.float(), total.new_zeros(0, len(total)).float(), 1.0))
 
     def _noisy_sum(self, private: Dataset) -> torch.Tensor:
-        """The noisy sum (d,) float64 of the rows' vectors; the same at every call."""
+        """The noisy sum (d,) float64, the same at every call."""
         scheme = self.scheme
         noise = scheme.noise(len(private))
         total = torch.zeros(scheme.width, dtype=torch.int64, device=private.samples.device)
@@ -223,7 +223,7 @@ class DPMERFKey(SecretKey):
         return noise.noisy(total, self._noise_secret(private).stream())
 
     def _noise_secret(self, private: Dataset) -> Secret:
-        """A secret for these rows and labels, so that other ones never share their noise."""
+        """A secret for these rows with these labels."""
         secret = self.secret.derive("noise").bound_to(private.samples)
         return secret if private.labels is None else secret.bound_to(private.labels)
 
@@ -271,7 +271,10 @@ class DPMERFScheme(SecretScheme):
         return self.learned
 
     def notes(self) -> Mapping[str, int | float | str]:
-        """The kernel's length scale, and the noise's deviation in rows, at 1e-5 or the given delta."""
+        """The kernel's length scale; the noise in rows.
+
+        It is the deviation at a delta of 1e-5, if none is given.
+        """
         delta = MOST_DELTA if self.method.delta is None else self.method.delta
         return {
             "length scale": round(float(self.learned["length"]), 4),
@@ -323,7 +326,7 @@ class DPMERFScheme(SecretScheme):
         return (self.method.features + 1) * self.columns
 
     def noise(self, rows: int) -> GaussianSum:
-        """The noise of a sum over so many rows; ValueError for a delta they do not allow."""
+        """The noise of a sum over so many rows; ValueError as `delta_for`."""
         return GaussianSum(SENSITIVITY / calibrated(self.method.epsilon, delta_for(self.method.delta, rows)))
 
     def features(self, samples: torch.Tensor) -> torch.Tensor:
@@ -350,7 +353,10 @@ class DPMERFScheme(SecretScheme):
         return torch.cat((joint.flatten(1), math.sqrt(share) * code), dim=1)
 
     def read(self, mean: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features by label code (D, columns) float32, and chances (groups, kinds), of a noisy mean (d,)."""
+        """Features (D, columns) and chances (groups, kinds) of a noisy mean.
+
+        The mean (d,) is of vectors; the features are float32, by label code.
+        """
         groups, kinds, *_ = self.learned["labels"].tolist()
         share, root = self.method.label_share, math.sqrt(groups)
         joint = mean[: -self.columns].reshape(-1, self.columns) * root / math.sqrt(1 - share)
@@ -359,9 +365,9 @@ class DPMERFScheme(SecretScheme):
         return joint.float(), torch.where(whole > 0, chances / whole, 1 / kinds)
 
     def kinds(self, data: Dataset) -> torch.Tensor:
-        """(n, groups) int64: the kind of each group of labels; 0 if unknown.
+        """The kind (n, groups) int64 of each group of labels.
 
-        Of exclusive classes 1 and above are the classes, of a finding 1 is no and 2 yes.
+        0 is unknown. Of exclusive classes 1 and above are the classes, of a finding 1 is no and 2 yes.
         """
         _, _, exclusive, k = self.learned["labels"].tolist()
         labels = data.labels

@@ -57,9 +57,9 @@ def calibrated(epsilon: float, delta: float) -> float:
 
 
 def delta_for(delta: float | None, rows: int) -> float:
-    """The failure probability for so many rows: 1 / (10 n) if None, 1e-5 at most.
+    """Delta for so many rows: 1 / (10 n) if None.
 
-    Raises ValueError for 1 / n or more, which would allow to publish a row.
+    It is then 1e-5 at most. Raises ValueError for 1 / n or more, which would allow to publish a row.
     """
     if delta is None:
         return min(MOST_DELTA, 0.1 / rows)
@@ -87,7 +87,7 @@ def accounts(mu: float, delta: float, *, releases: int = 1) -> Mapping[str, floa
 
 @dataclass(frozen=True)
 class GaussianSum:
-    """A sum of vectors no longer than 1, with noise of deviation `sigma`."""
+    """Noise of deviation `sigma` on sums of vectors of length 1."""
 
     sigma: float
 
@@ -97,11 +97,11 @@ class GaussianSum:
         return Grid(2.0 ** (math.floor(math.log2(min(self.sigma, 1.0))) - FINE), bits=52)
 
     def steps(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Numbers (n, ...) in grid steps, int64, rounded to zero and never longer."""
+        """Vectors (n, ...) in grid steps, int64, never longer."""
         return self.grid.places(SHORTER * vectors.double(), rounding="to zero")
 
     def check(self, squares: torch.Tensor) -> None:
-        """AssertionError if a vector with that squared length (n,), in steps, is longer than 1."""
+        """AssertionError if a squared length (n,), in steps, exceeds 1."""
         longest = float(squares.max().sqrt()) * self.grid.step if len(squares) else 0.0
         assert longest <= 1, f"a row's vector has length {longest}, at most 1 is allowed"
 
