@@ -26,6 +26,8 @@ from bench.pairs.score_blocks import split_evenly
 from bench.types import PairScores
 
 BLOCK = 1024
+STRIP = 1 << 20  # numbers of a table that stay in a processor's cache
+LEAST = 1e-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,15 +195,30 @@ class BalancedScores(PairScores):
         self.table, self.sharpness = table, sharpness
         self.of_row = torch.zeros(n, dtype=torch.float64, device=table.device)
         self.of_column = torch.zeros(m, dtype=torch.float64, device=table.device)
-        for _ in range(SINKHORN_ROUNDS if n == m else 0):
-            self._level_columns()
-            for rows in split_evenly(n, BLOCK):
-                self.of_row[rows] += self._float32(rows, slice(None)).logsumexp(dim=1).double()
-        self._level_columns()
-
-    def _level_columns(self) -> None:
-        for cols in split_evenly(self.shape[1], BLOCK):
+        for cols in split_evenly(m, BLOCK):
             self.of_column[cols] += self._float32(slice(None), cols).logsumexp(dim=0).double()
+        for _ in range(SINKHORN_ROUNDS if n == m else 0):
+            self._level_both()
+
+    def _level_both(self) -> None:
+        """Rows, then columns, in one reading.
+
+        Columns are level before: no chance exceeds 1, and each column has one of at least 1 / n, which the rows divide
+        by m at most. Rows may be too small for float32; their sums are taken in logarithms.
+        """
+        sums = torch.zeros_like(self.of_column)
+        for rows in split_evenly(self.shape[0], max(1, STRIP // self.shape[1])):
+            scores = self._float32(rows, slice(None))
+            chances = scores.exp()
+            total = chances.sum(dim=1)
+            lost = (total < LEAST).nonzero()[:, 0]
+            logs, shares = total.log(), 1 / total
+            if len(lost):
+                logs[lost], shares[lost] = scores[lost].logsumexp(dim=1), 1.0
+                chances[lost] = (scores[lost] - logs[lost, None]).exp()
+            self.of_row[rows] += logs.double()
+            sums += (shares @ chances).double()
+        self.of_column += sums.log()
 
     def _float32(self, rows: slice, cols: slice) -> torch.Tensor:
         scores = self.table[rows, cols] * self.sharpness

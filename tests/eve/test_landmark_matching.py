@@ -73,3 +73,13 @@ def test_probabilities_in_blocks_are_those_of_the_whole_table(m, monkeypatch):
     scores = BalancedScores(table, 3.0)
     assert torch.allclose(scores.block(slice(None), slice(None)), log_posterior(table.double(), 3.0), atol=1e-4)
     assert torch.equal(scores.block(slice(4, 9), slice(2, 6)), scores.block(slice(None), slice(None))[4:9, 2:6])
+
+
+def test_probabilities_far_below_the_smallest_float_are_those_of_the_whole_table(monkeypatch):
+    monkeypatch.setattr(landmark_matching, "STRIP", 90)
+    table = 300 * torch.randn(30, 30, generator=generator(0))
+    first = (3 * table).double().log_softmax(dim=0)
+    assert first.amax(dim=1).min() < -100  # a row without any chance that float32 holds
+    expected = log_posterior(table.double(), 3.0)
+    found = BalancedScores(table, 3.0).block(slice(None), slice(None))
+    assert torch.allclose(found, expected, rtol=1e-5, atol=1e-2)
