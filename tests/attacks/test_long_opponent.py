@@ -10,6 +10,7 @@ import pytest
 import torch
 from made.datasets import unlabelled
 
+from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.seeds import generator
 from bench.types import View
@@ -45,6 +46,12 @@ def test_refinement_that_is_rejected_is_used_all_the_same():
     assert forced.blend is not None
     assert forced.likelihood == max(variant.likelihood for variant in tried)
     assert len(forced.rejected) == len(tried) - 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
+def test_a_missing_gpu_is_an_error_and_no_run_on_a_cpu():
+    with pytest.raises(UsageError, match="finds no CUDA device"):
+        long_opponent.main(["identity", "--dataset", "synth-cxr", "--preset", "smoke"])
 
 
 def test_trainings_take_the_steps_that_were_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -39,7 +39,7 @@ from bench.types import Attack, Dataset, Key, Metric, NotApplicable, Release, Sc
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record
-from bench.workbench.machine import hardware
+from bench.workbench.machine import choose_device, hardware
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 from methods.syfer import SyferScheme
@@ -175,13 +175,14 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data-root", type=Path, action="append", default=[])
     parser.add_argument("--folder", type=Path, default=Path("results/long-opponent"))
     options = parser.parse_args(words)
+    device = choose_device(options.device).type
     started = time.monotonic()
     options.left = lambda: options.within - (time.monotonic() - started)
     named = {name: getattr(options, name) for name in ("dataset", "public", "size", "seed", "preset")}
     choice = Choice.read({name: value for name, value in named.items() if value is not None})
     place = Place(Results(options.folder), options.folder / "cache", tuple(options.data_root))
     for method in options.method:
-        cell = Cell(configure("methods", method, options.preset), choice, options.device)
+        cell = Cell(configure("methods", method, options.preset), choice, device)
         bench = Workbench.open(cell, place)
         options.pace = 0.0  # seconds a step of this method's last training
         for attack in attacks(options):

@@ -25,7 +25,7 @@ from bench.types import NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import plugin_record
-from bench.workbench.machine import hardware
+from bench.workbench.machine import choose_device, hardware
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
@@ -61,18 +61,19 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--data-root", type=Path, action="append", default=[])
     parser.add_argument("--folder", type=Path, default=Path("results/release-rates"))
     options = parser.parse_args(words)
+    device = choose_device(options.device)
     started = time.monotonic()
     throughput.SWEPT = tuple(options.rows)
     names = ("dataset", "public", "features", "size", "seed", "limit", "preset")
     choice = Choice.read({name: getattr(options, name) for name in names if getattr(options, name) is not None})
     place = Place(Results(options.folder), options.folder / "cache", tuple(options.data_root))
     options.folder.mkdir(parents=True, exist_ok=True)
-    machine = {"machine": hardware(torch.device(options.device)) | {"torch": torch.__version__}}
+    machine = {"machine": hardware(device) | {"torch": torch.__version__}}
     for method in options.method:
         if time.monotonic() - started > options.within:
             print(json.dumps({"method": method, "left out": f"after {options.within:g} s"}), flush=True)
             continue
-        cell = Cell(configure("methods", method, options.preset), choice, options.device)
+        cell = Cell(configure("methods", method, options.preset), choice, device.type)
         line = {"method": plugin_record(cell.method).model_dump(mode="json"), "size": options.size}
         print(json.dumps(line | rates(cell, place) | machine), flush=True)
 
