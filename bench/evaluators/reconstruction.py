@@ -34,7 +34,7 @@ from bench.progress import stage
 from bench.randomness import Secret
 from bench.rows.grouping import hold_out
 from bench.seeds import generator
-from bench.statistics.structural_similarity import ms_ssim, psnr, scales, ssim
+from bench.statistics.structural_similarity import mean_ssims, ms_ssim, psnr, scales, ssim
 from bench.types import (
     LEARNING,
     Dataset,
@@ -291,10 +291,8 @@ def _evidence(
     likeness = {}
     for name, figure in {"SSIM": ssim, "MS-SSIM": ms_ssim, "PSNR": psnr}.items():
         # Of one key alone: unrelated rebuilt images of two keys need not be equally like raw ones.
-        sets = renamed[: 1 + ALIKE_SETS if name == "SSIM" and len(counted) else 0]
-        others = torch.tensor(
-            [float(figure(rebuilt[0][counted], raw[rows[counted]]).mean()) for rows in sets], dtype=torch.float64
-        )
+        sets = renamed[: 1 + ALIKE_SETS if name == "SSIM" and len(counted) else 0, counted]
+        others = mean_ssims(rebuilt[0][counted], raw, sets)
         likeness[name] = Likeness(
             torch.stack([figure(each, raw) for each in rebuilt]), figure(mean.expand_as(raw), raw),
             figure(nearest, raw), others,

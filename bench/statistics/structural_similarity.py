@@ -10,6 +10,8 @@ Images smaller than the window have a window of their largest odd side.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 WINDOW, DEVIATION = 11, 1.5
@@ -35,6 +37,20 @@ def ssim(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """SSIM (n,) float64 of images (n, c, h, w), row by row."""
     pairs = zip(torch.split(a, TOGETHER), torch.split(b, TOGETHER), strict=True)
     return torch.cat([_parts(x.double(), y.double())[0] for x, y in pairs])
+
+
+def mean_ssims(a: torch.Tensor, b: torch.Tensor, orders: torch.Tensor) -> torch.Tensor:
+    """Mean SSIM (s,) float64 of images `a` (n, c, h, w) with `b[order]`, for orders (s, n) of rows of `b`.
+
+    What is of one image alone is computed once, so that an order takes a fifth of the time of `ssim`.
+    """
+    total = torch.zeros(len(orders), dtype=torch.float64)
+    others = _Windows.of(b.double())
+    for start in range(0, len(a), TOGETHER):
+        own = _Windows.of(a[start : start + TOGETHER].double())
+        for number, rows in enumerate(orders[:, start : start + TOGETHER]):
+            total[number] += _compared(own, others[rows])[0].sum().cpu()
+    return total / max(1, len(a))
 
 
 def ms_ssim(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -64,14 +80,44 @@ def _several(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _parts(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """SSIM, and its part of contrast and structure, (n,) each."""
-    side = min(a.shape[2], a.shape[3], WINDOW)
+    return _compared(_Windows.of(a), _Windows.of(b))
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """Images (n, c, h, w), and means and variances where the window fits."""
+
+    images: torch.Tensor
+    mean: torch.Tensor
+    variance: torch.Tensor
+
+    @classmethod
+    def of(cls, images: torch.Tensor) -> _Windows:
+        mean = _smoothed(images)
+        return cls(images, mean, _smoothed(images * images) - mean**2)
+
+    def __getitem__(self, rows: torch.Tensor) -> _Windows:
+        return _Windows(self.images[rows], self.mean[rows], self.variance[rows])
+
+
+def _smoothed(images: torch.Tensor) -> torch.Tensor:
+    """Weighted means of images (n, c, h, w) where the window fits."""
+    side = min(*images.shape[2:], WINDOW)
     side -= 1 - side % 2
     line = torch.exp(-0.5 * ((torch.arange(side) - side // 2) / DEVIATION).double().square())
-    line = (line / line.sum()).to(a)
-    stack = torch.stack((a, b, a * a, b * b, a * b)).flatten(0, 2)[:, None]
-    upright = torch.nn.functional.conv2d(stack, line[None, None, :, None])
-    smooth = torch.nn.functional.conv2d(upright, line[None, None, None, :])
-    mean_a, mean_b, aa, bb, ab = smooth.reshape(5, *a.shape[:2], *smooth.shape[2:]).unbind(0)
-    contrast = (2 * (ab - mean_a * mean_b) + C2) / (aa - mean_a**2 + bb - mean_b**2 + C2)
-    light = (2 * mean_a * mean_b + C1) / (mean_a**2 + mean_b**2 + C1)
+    line = (line / line.sum()).to(images)
+
+    def band(length: int) -> torch.Tensor:
+        """The window as a matrix (places, length): its product is faster than a convolution in float64."""
+        places = torch.arange(length - side + 1, device=images.device)[:, None]
+        found = images.new_zeros(len(places), length)
+        return found.scatter_(1, places + torch.arange(side, device=images.device), line.expand(len(places), -1))
+
+    return band(images.shape[2]) @ (images @ band(images.shape[3]).T)
+
+
+def _compared(a: _Windows, b: _Windows) -> tuple[torch.Tensor, torch.Tensor]:
+    product = a.mean * b.mean
+    contrast = (2 * (_smoothed(a.images * b.images) - product) + C2) / (a.variance + b.variance + C2)
+    light = (2 * product + C1) / (a.mean**2 + b.mean**2 + C1)
     return (light * contrast).flatten(1).mean(dim=1), contrast.flatten(1).mean(dim=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from bench.statistics.structural_similarity import ms_ssim, psnr, scales, ssim
+from bench.statistics.structural_similarity import TOGETHER, mean_ssims, ms_ssim, psnr, scales, ssim
 
 
 def waves() -> tuple[torch.Tensor, torch.Tensor]:
@@ -48,3 +48,12 @@ def test_small_images_have_fewer_scales(side: int, count: int) -> None:
 def test_one_scale_is_ssim() -> None:
     first, second = (each[..., :16, :16] for each in waves())
     assert float(ms_ssim(first, second)) == pytest.approx(float(ssim(first, second)))
+
+
+def test_means_by_order_are_those_of_reordered_images() -> None:
+    random = torch.Generator().manual_seed(3)
+    first, second = (torch.rand(TOGETHER + 3, 1, 12, 14, generator=random) for _ in range(2))
+    orders = torch.stack([torch.randperm(len(first), generator=random) for _ in range(3)])
+    expected = torch.stack([ssim(first, second[rows]).mean() for rows in orders])
+    assert torch.allclose(mean_ssims(first, second, orders), expected, atol=1e-12)
+    assert mean_ssims(first, second, orders[:0]).shape == (0,)
