@@ -56,7 +56,7 @@ ENOUGH_ROWS = 1000
 """Eve trains on so many keys that she has as many rows, within these bounds."""
 SAME = 0.01
 """Gain in AUC from the last doubling of her keys that counts as none."""
-CHOOSING = 0.25  # share of her people that she chooses by
+CHOOSING = 0.25  # share of her people, however many rows they have, that she chooses by
 VOTERS = 3
 MOST_ROWS = 4096  # of hers under one key
 FINDING = "finding"
@@ -130,7 +130,7 @@ class AttributeReading(Evaluator[Workbench]):
         if not truth.names:
             raise NotApplicable(_reason(left_out, findings=findings))
         known = known.only([known.names.index(name) for name in truth.names])
-        rows = [part.cpu() for part in hold_out(people, CHOOSING, bench.seed("attributes"))]
+        rows = [part.cpu() for part in hold_out(people, CHOOSING, bench.seed("attributes"), of="people")]
         sides = [(people.take(part.to(bench.device)), known.columns[part]) for part in rows]
 
         stage("release to learn attributes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 import torch
 
@@ -61,11 +62,19 @@ def named_groups(parts: Sequence[tuple[Dataset, Attributes]]) -> dict[str, list[
     return groups_by_name
 
 
-def hold_out(data: Dataset, share: float, chosen: int | Stream) -> tuple[torch.Tensor, torch.Tensor]:
+def hold_out(
+    data: Dataset, share: float, chosen: int | Stream, *, of: Literal["rows", "people"] = "rows"
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Training and held-out rows (int64, ascending), split by person.
 
-    About `share` of the rows are held out, and at least one person is on either side. `chosen` draws the people: a
-    seed, or a secret's stream if the rows are private. Raises NotApplicable for fewer than two people (else rows).
+    Args:
+        data: The rows.
+        share: Of the rows, at most: people are taken until one has too many rows. Of the people, exactly.
+        chosen: Draws the people: a seed, or a secret's stream if the rows are private.
+        of: What is shared. Of few people, some of whom have many rows, a share of the rows may be a single person.
+
+    Raises:
+        NotApplicable: There are fewer than two people (without subjects, rows), so that one side has none.
     """
     rows = torch.arange(len(data), device=data.samples.device)
     people = rows if data.subjects is None else data.subjects
@@ -78,7 +87,8 @@ def hold_out(data: Dataset, share: float, chosen: int | Stream) -> tuple[torch.T
         order = chosen.permutation(len(sizes)).to(rows.device)
     else:
         order = torch.randperm(len(sizes), generator=generator(chosen)).to(rows.device)
-    count = int((sizes[order].cumsum(0) <= share * len(rows)).sum())
+    within = sizes[order].cumsum(0) <= share * len(rows)
+    count = int(within.sum()) if of == "rows" else round(share * len(sizes))
     held = torch.isin(member, order[: min(max(1, count), len(sizes) - 1)])
     return rows[~held], rows[held]
 

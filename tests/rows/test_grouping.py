@@ -46,6 +46,14 @@ def test_held_out_people_have_no_row_in_training():
     assert not torch.equal(held, hold_out(data, 0.2, 1)[1])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_share_of_people_is_held_out_however_many_rows_they_have(seed):
+    data = people([60, *[2] * 31])  # the person of 60 rows ends a share of a quarter of all 122 rows
+    training, held = hold_out(data, 0.25, seed, of="people")
+    assert len(torch.unique(data.subjects[held])) == 8
+    assert not set(data.subjects[held].tolist()) & set(data.subjects[training].tolist())
+
+
 def test_both_sides_of_a_hold_out_have_somebody():
     for share in (0.0, 1.0):
         training, held = hold_out(people([5, 5]), share, 0)
