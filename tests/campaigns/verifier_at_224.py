@@ -25,6 +25,7 @@ from bench.eve.verifier_lessons import VIEWS
 from bench.nets.linear_heads import Heads, mean_heads
 from bench.seeds import derive, generator
 
+BOTH = "both"
 PARTS = 5
 DRAWS = 500
 Grid = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -51,8 +52,11 @@ def features(images: torch.Tensor, backbone: str, size: int) -> Parts:
 
 
 def views_of(images: torch.Tensor, backbone: str, size: int, folder: Path | None) -> list[Parts]:
-    """Features of the images and of their augmented copies, from the folder or fresh."""
-    views = []
+    """Features of the images and of their augmented copies, from the folder or fresh; of both networks, joined."""
+    views: list[Parts] = []
+    if backbone == BOTH:
+        each = [views_of(images, name, size, folder) for name in PACKAGES]
+        return [tuple(part for parts in of_view for part in parts) for of_view in zip(*each, strict=True)]
     for view in range(VIEWS):
         kept = None if folder is None else folder / f"{backbone}-{size}-{len(images)}-{view}.pt"
         if kept is not None and kept.is_file():
@@ -142,7 +146,7 @@ def main(words: list[str] | None = None) -> None:
     """Measure each backbone and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", type=Path)
-    parser.add_argument("--backbone", nargs="+", default=["pixels", *PACKAGES])
+    parser.add_argument("--backbone", nargs="+", default=["pixels", *PACKAGES, BOTH])
     parser.add_argument("--limit", type=int)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--folder", type=Path)
