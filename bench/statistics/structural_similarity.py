@@ -40,9 +40,9 @@ def ssim(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def mean_ssims(a: torch.Tensor, b: torch.Tensor, orders: torch.Tensor) -> torch.Tensor:
-    """Mean SSIM (s,) float64 of images `a` (n, c, h, w) with `b[order]`, for orders (s, n) of rows of `b`.
+    """Mean SSIM (s,) float64 of images with others in several orders.
 
-    What is of one image alone is computed once, so that an order takes a fifth of the time of `ssim`.
+    Images are `a` (n, c, h, w) and `b[order]`, for orders (s, n) of rows of `b`. What is of one image alone is computed once, so that an order takes a fifth of the time of `ssim`.
     """
     total = torch.zeros(len(orders), dtype=torch.float64)
     others = _Windows.of(b.double())
@@ -85,7 +85,7 @@ def _parts(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
 @dataclass(frozen=True, eq=False)
 class _Windows:
-    """Images (n, c, h, w), and means and variances where the window fits."""
+    """Images (n, c, h, w), and means and variances by place."""
 
     images: torch.Tensor
     mean: torch.Tensor
@@ -108,7 +108,7 @@ def _smoothed(images: torch.Tensor) -> torch.Tensor:
     line = (line / line.sum()).to(images)
 
     def band(length: int) -> torch.Tensor:
-        """The window as a matrix (places, length): its product is faster than a convolution in float64."""
+        # A product of matrices is faster than a convolution in float64.
         places = torch.arange(length - side + 1, device=images.device)[:, None]
         found = images.new_zeros(len(places), length)
         return found.scatter_(1, places + torch.arange(side, device=images.device), line.expand(len(places), -1))
