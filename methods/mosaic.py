@@ -1,6 +1,6 @@
 """Mosaic: squares of pixels become their means, with optional Laplace noise.
 
-An `epsilon` switches the noise on.
+An `epsilon` switches the noise on: then it is DP-Pix, which `dp-pix` names.
 
 Source: pixelation as it is used to hide faces; with noise, Fan, Image Pixelization with Differential Privacy (2018):
 images that differ in at most m pixels are neighbours, and a cell of b x b pixels gets noise of scale range * m /
@@ -89,6 +89,26 @@ class Mosaic(Method):
         """The scheme that `MosaicScheme.state` described, with this method's cells and noise."""
         c, h, w = (int(side) for side in state["shape"])
         return MosaicScheme((c, h, w), self.cell, self.epsilon, self.neighbour_pixels, state["shape"].device)
+
+
+@dataclass(frozen=True)
+class DPPix(Mosaic):
+    """DP-Pix: pixelation with differentially private noise.
+
+    `mosaic` with an epsilon, under the name that comparisons know. Equal parameters give equal releases.
+    """
+
+    name: ClassVar[str] = "dp-pix"
+    source: ClassVar[str] = "Fan 2018, Image Pixelization with Differential Privacy (DP-Pix)"
+    claims: ClassVar[str] = "epsilon-differential privacy for images that differ in neighbour_pixels"
+
+    epsilon: float | None = 0.5
+    neighbour_pixels: int | None = 16
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            raise ValueError("dp-pix adds noise: give an epsilon (without one, the method is mosaic)")
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from methods.dp_simple import DPSimple
 from methods.etc_blocks import EtCBlocks
 from methods.instahide import InstaHide
 from methods.k_same import KSame
-from methods.mosaic import Mosaic
+from methods.mosaic import DPPix, Mosaic
 from methods.neuracrypt import NeuraCrypt
 from methods.syfer import Syfer
 
@@ -92,6 +92,7 @@ from methods.syfer import Syfer
         (Mosaic, {"cell": 0}, "cell must be at least 1 pixel, got 0"),
         (Mosaic, {"epsilon": math.inf}, "epsilon must be positive and finite, got inf"),
         (Mosaic, {"epsilon": 1.0, "neighbour_pixels": 0}, "neighbour_pixels must be at least 1, got 0"),
+        (DPPix, {"epsilon": None}, "without one, the method is mosaic"),
         (Mosaic, {"neighbour_pixels": 4}, "give an epsilon too"),
         (NeuraCrypt, {"depth": 2}, "depth must be at least 3, got 2"),
         (NeuraCrypt, {"batch": 1}, "batch must be at least 2, got 1"),

@@ -6,7 +6,7 @@ from scipy.stats import kstest
 from bench.randomness import Secret
 from bench.results.record_parts import claim_record
 from bench.types import NotApplicable
-from methods.mosaic import Mosaic
+from methods.mosaic import DPPix, Mosaic
 
 SHAPES = [(1, 16, 16), (1, 10, 13), (3, 7, 5)]  # divided by 4; with partial cells; in colour
 
@@ -137,3 +137,11 @@ def test_tables_and_images_of_another_shape_are_refused():
         Mosaic().fit(uniform(5, 3), 0)
     with pytest.raises(ValueError, match=r"shape \(1, 8, 8\), got \(1, 8, 9\)"):
         Mosaic().fit(uniform(2, 1, 8, 8), 0).sample_key(Secret.of_seed(1)).query(torch.rand(2, 1, 8, 9))
+
+
+def test_dp_pix_is_mosaic_with_noise_by_another_name():
+    private = uniform(6, 1, 16, 16)
+    named, plain = DPPix(cell=4), Mosaic(cell=4, epsilon=0.5, neighbour_pixels=16)
+    releases = [method.fit(private, 0).sample_key(Secret.of_seed(1)).release(private) for method in (named, plain)]
+    assert torch.equal(*(release.samples for release in releases))
+    assert named.fit(private, 0).claim() == plain.fit(private, 0).claim()
