@@ -19,7 +19,7 @@ import platformdirs
 
 from bench.data.raw_files import resolve
 from bench.plugins import catalogue
-from bench.plugins.groups import GROUPS, Group, Kind
+from bench.plugins.groups import GROUPS, Group, New
 from bench.plugins.spec import UsageError, parse
 from bench.results.records import Record
 from bench.results.results import Results
@@ -417,19 +417,30 @@ def _expected(method: str, preset: str) -> Iterator[str]:
         yield from (f"      here {stated(figure)}" for figure in row.ours)
 
 
-def new(kind: Kind, name: str, into: Path = Path()) -> dict[Path, str]:
-    """Write a plug-in to start from, and its test; texts by path.
+def new(kind: New, name: str, into: Path = Path()) -> dict[Path, bytes]:
+    """Write a plug-in to start from, and its test; contents by path.
+
+    Of the kind release-folder, write an example of a release by another tool.
 
     Raises:
         UsageError: The name cannot be taken, or a file of that name exists.
     """
     from bench.disk.atomic_file import make_folder, write_new
-    from bench.plugins.skeleton import files
 
-    texts = {into / path: text for path, text in files(kind, name).items()}
+    if kind == "release-folder":
+        from bench.contract.evaluator import NAME
+        from bench.data import example_release
+
+        if NAME.fullmatch(name) is None:
+            raise UsageError(f"a folder's name must be of a-z, 0-9 and single hyphens, got {name!r}")
+        texts = {into / name / path: content for path, content in example_release.files().items()}
+    else:
+        from bench.plugins import skeleton
+
+        texts = {into / path: text.encode() for path, text in skeleton.files(kind, name).items()}
     if existing := [path for path in texts if path.exists() or path.is_symlink()]:
         raise UsageError(f"{existing[0]} exists and is not overwritten: name another folder with --into")
     for path, text in texts.items():
         make_folder(path.parent)
-        write_new(path, text.encode(), mode=0o644)
+        write_new(path, text, mode=0o644)
     return texts

@@ -16,7 +16,9 @@ that a mixed row was made for.
 
 In release.json `"labels": "raw"` says that released rows have the labels of their raw rows, `"folders"` that images lie
 in a sub-folder a class, and `"encoded"` that labels mean nothing without the key; `"links": "names"` says that a
-released image is called as its raw one, whatever the ending. A folder of `bench release` has this layout.
+released image is called as its raw one, whatever the ending; `"members": "train"` (val, test) that the release was made
+of that official part. `"claim"` holds unit (image, pixel or record), epsilon and delta, and is not audited. A folder of
+`bench release` has this layout.
 
 Messages name lines and counts, neither files nor cells, because such data may be confidential.
 """
@@ -97,6 +99,29 @@ def open_folder(recorded: Recorded, prepared: Prepared, source: Source, roots: S
             f"measured, and no re-identification; the release was made of {len(members)} rows"
         )
     return RecordedRows(recorded, prepared.findings, members, tuple(releases), tuple(dict.fromkeys(notes)))
+
+
+def tables_of(recorded: Recorded) -> str:
+    """A summary of the tables, read without raw rows.
+
+    Raises:
+        DataError: A line of one that names no released row, or a table without its columns.
+    """
+    said = []
+    for place in recorded.places():
+        rows = Rows.found(place)
+        _check_words(_about(place))
+        for name in (LINKS, LABELS):
+            table = recorded.tables(place, name)
+            if table is None or (name == LINKS and _only_members(table)):
+                continue
+            cells = _table(table, (), ("released", "path"), rest=True)
+            column = "released" if "released" in cells.columns else "path"
+            if column not in cells.columns:
+                raise DataError(f"{table.name}: expected the column released. {LAYOUT}")
+            found = _released(table, cells[column], rows)
+            said.append(f"{table.name} names {len(np.unique(found))} of {rows.count} rows")
+    return "; ".join(said) or "there are none"
 
 
 @dataclass(frozen=True, eq=False)

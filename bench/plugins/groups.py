@@ -9,6 +9,8 @@ Group = Literal["methods", "attacks", "datasets", "metrics", "features", "evalua
 GROUPS: tuple[Group, ...] = get_args(Group)
 Kind = Literal["method", "attack", "metric", "dataset", "package"]
 """What `bench new` writes: a plug-in of a group, or a package around a method."""
+New = Literal["method", "attack", "metric", "dataset", "package", "release-folder"]
+"""The same, and an example of a folder that another tool released."""
 SAID: dict[str, tuple[str, ...]] = {
     "methods": (
         "name", "source", "requires", "claims", "uses_labels", "needs_labels", "encodes_labels", "uses_subjects",

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.api import running
-from bench.cli.parameters import Preset, switch
+from bench.cli.parameters import RESULTS, DataRoots, Preset, switch
 from bench.cli.terminal import to_stdout
-from bench.plugins.groups import Group, Kind
+from bench.plugins.groups import Group, New
+from bench.plugins.spec import UsageError, parse
 
 LONG = 5.0  # seconds of a check that are worth a note
 Name = Annotated[str, switch("a plug-in's name or FILE.py:CLASS")]
@@ -37,7 +38,7 @@ def info(name: Name, /, *, preset: Preset = "quick") -> int:
 
 
 def new(
-    kind: Annotated[Kind, switch("kind of plug-in, or a package")],
+    kind: Annotated[New, switch("kind of plug-in, a package, or an example of a release by another tool")],
     name: Annotated[str, switch("its name, of a-z, 0-9 and hyphens")],
     /,
     *,
@@ -45,6 +46,11 @@ def new(
 ) -> int:
     """Write the files and print the next command."""
     texts = running.new(kind, name, into)
+    if kind == "release-folder":
+        written = into / name
+        print(f"{written}: {len(texts)} files")
+        print(f"Next: bench check {shlex.quote(f'imported[path={written}]')} --dataset digits")
+        return 0
     for path in texts:
         print(path)
     if kind == "package":
@@ -52,7 +58,7 @@ def new(
         print(f"Next: bench plugin add {folder} && bench check {name}")
     else:
         path, text = next(iter(texts.items()))
-        cls = next(line for line in text.splitlines() if line.startswith("class ")).partition("(")[0][6:]
+        cls = next(line for line in text.decode().splitlines() if line.startswith("class ")).partition("(")[0][6:]
         print(f"Next: bench check {shlex.quote(f'{path}:{cls}')}")
     return 0
 
@@ -62,15 +68,27 @@ def check(
     /,
     *names: Name,
     device: Annotated[Literal["auto", "cpu", "cuda"], switch("the device to check on", show_default=True)] = "auto",
+    dataset: Annotated[str | None, switch("data set of the raw rows of imported[path=FOLDER]", metavar="NAME")] = None,
+    size: Annotated[int | None, switch("side in pixels of its images", metavar="PIXELS")] = None,
+    data_root: DataRoots = (),
 ) -> int:
-    """Print a line a check, and the first cause; 1 after failures."""
-    from bench.conformance.isolated_check import PluginCheck, check_plugin
+    """Print a line a check, and the first cause; 1 after failures.
 
+    Of imported[path=FOLDER] the folder is checked, and its layout printed.
+    """
+    from bench.conformance.isolated_check import PluginCheck, check_plugin
+    from bench.conformance.release_folders import LAYOUT, RawRows, check_folder, is_recorded
+
+    raw = None if dataset is None else RawRows(dataset, running.open_place(RESULTS, data_root), size)
+    recorded = [text for text in (name, *names) if is_recorded(text)]
+    if raw is not None and not recorded:
+        raise UsageError("--dataset names the raw rows of a release by another tool: check imported[path=FOLDER]")
     failed: list[PluginCheck] = []
+    nexts: list[str] = []
     for text in (name, *names):
         tables: dict[str, Table] = {}
         own: list[PluginCheck] = []
-        for result in check_plugin(text, device):
+        for result in check_folder(text, raw) if text in recorded and "[" in text else check_plugin(text, device):
             title = f"{text} ({result.group})"
             table = tables.setdefault(title, Table("check", "result", "detail", title=title, title_justify="left"))
             detail = f"{result.where}: {result.detail}" if result.status == "failed" and result.where else result.detail
@@ -86,7 +104,13 @@ def check(
             if result.trace:
                 print(result.trace, file=sys.stderr)
         failed += own
+        if text in recorded and "[" in text and not own:
+            data = shlex.join(["--dataset", dataset]) if dataset is not None else "--dataset NAME"
+            nexts.append(f"Next: bench run --method {shlex.quote(text)} {data} --preset first-look")
+    if recorded:
+        print(f"The layout of a folder for {parse(recorded[0]).name}:\n\n{LAYOUT.partition(chr(10))[2].strip(chr(10))}")
     print(f"{len(failed)} failed" if failed else "all checks passed")
+    print("".join(f"{line}\n" for line in nexts), end="")
     return 1 if failed else 0
 
 
