@@ -321,9 +321,8 @@ def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | No
 FEWEST, MOST = 8, 16
 _SIZES, _PRECISION = b"\xff\x4f\xff\x51", 42  # a JPEG 2000's first markers; bits less one stand so far behind
 _BITS_PER_SAMPLE, _PHOTOMETRIC, _WHITE_IS_ZERO = 258, 262, 0
-UNSTATED = (
-    "more than 8 bits a value, and the file does not say how many count: state them, as folder:PATH[bits=12] does"
-)
+STATING = "folder:PATH[bits=12] does"
+UNSTATED = f"more than 8 bits a value, and the file does not say how many count: state them, as {STATING}"
 CONTRARY = "the file says another number of bits than was stated: leave `bits` out, or mend it"
 BEYOND = "a value needs more bits than were stated: raise `bits`"
 NEGATIVE = "negative grey values, whose range is not known: store 8 or 16 bits from 0"

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +21,13 @@ from safetensors import SafetensorError, safe_open
 from bench.contract.recorded import FURTHER, LINKS, Recorded
 from bench.contract.source import DataError
 from bench.data.array_files import read_array
-from bench.data.dicom import header_of, is_dicom
+from bench.data.dicom import FEWEST, MOST, STATING, header_of, is_dicom
 from bench.data.picture import Reading, decode
 from bench.data.raw_files import is_image, walk
 from bench.types import Dataset, NotApplicable, Release, State
 from bench.wire.tensor_file import TensorsError, unpack_tensors
 
-SAMPLES, TENSORS, ARRAY = "samples", "release.safetensors", "release.npy"
+ABOUT, SAMPLES, TENSORS, ARRAY = "release.json", "samples", "release.safetensors", "release.npy"
 LAYOUT = "`bench check 'imported[path=FOLDER]'` shows the layout."
 _GREY = {"1", "L", "LA", "P", "I", "I;16", "I;16B", "I;16L", "F"}
 _DEEP = {"I", "I;16", "I;16B", "I;16L", "F"}
@@ -43,6 +45,7 @@ class Rows:
         count: How many rows.
         shape: Of one row of an array; None for images.
         sides: Of images: how many have that width and height.
+        bits: How many bits of a value count in images of more than eight; None as the files state.
         notes: For the record.
     """
 
@@ -51,6 +54,7 @@ class Rows:
     count: int
     shape: tuple[int, ...] | None
     sides: Mapping[tuple[int, int], int]
+    bits: int | None
     notes: tuple[str, ...]
 
     @classmethod
@@ -75,9 +79,9 @@ class Rows:
             )
         if not arrays:
             sides, notes = _headers([place / name for name in names])
-            return cls(place, tuple(names), len(names), None, sides, notes)
+            return cls(place, tuple(names), len(names), None, sides, _bits(place), notes)
         count, *shape = _array_shape(place / arrays[0])
-        return cls(place, (), count, tuple(shape), {}, ())
+        return cls(place, (), count, tuple(shape), {}, None, ())
 
     @property
     def side(self) -> int | None:
@@ -120,9 +124,9 @@ class Rows:
         bad: Counter[str] = Counter()
         for row, name in enumerate(self.names):
             try:
-                found[row] = decode(self.place / name, Reading(side, channels)).pixels
+                found[row] = decode(self.place / name, Reading(side, channels, self.bits)).pixels
             except DataError as error:
-                bad[str(error)] += 1
+                bad[str(error).replace(STATING, f'"bits": 12 in {ABOUT} does')] += 1
         if bad:
             lines = "".join(f"\n  {count}: {reason}" for reason, count in bad.most_common(_SHOWN))
             raise DataError(f"imported: {bad.total()} of {self.count} released images cannot be read:{lines}")
@@ -283,6 +287,27 @@ def _headers(paths: Sequence[Path]) -> tuple[Mapping[tuple[int, int], int], tupl
     if len(sides) > 1 or any(width != height for width, height in sides):
         notes.append("released images are not squares of one size: each is resized as raw images are")
     return sides, tuple(notes)
+
+
+def read_about(folder: Path) -> Mapping[str, Any]:
+    """The content of release.json; empty without one. Raises DataError."""
+    path = folder / ABOUT
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"imported: {ABOUT} must be JSON: {type(error).__name__}") from None
+    if not isinstance(found, dict):
+        raise DataError(f"imported: {ABOUT} must hold an object, got {type(found).__name__}")
+    return found
+
+
+def _bits(place: Path) -> int | None:
+    bits = read_about(place).get("bits")
+    if bits is not None and (type(bits) is not int or not FEWEST <= bits <= MOST):
+        raise DataError(f"imported: bits in {ABOUT} must be {FEWEST} to {MOST}, got {bits!r:.40}")
+    return bits
 
 
 def _generator_only(place: Path) -> str:

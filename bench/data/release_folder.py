@@ -7,7 +7,7 @@
       members.csv     raw or row: the raw rows that the release was made of, if links do not name them all
       samples/        more rows of the generator that made the release: images, or release.npy ...
       keys/NAME/      further releases of the same rows under other keys, in the same layout
-      release.json    maker, claim, labels, links, findings, raw_shape
+      release.json    maker, claim, labels, links, members, bits, findings, raw_shape; nothing is needed
 
 `released` is the path of an image below the folder, or the number of a row of an array, from 0. `raw` is the path of a
 raw image below its data set's folder, or its name alone where no other image has it; `row` is the number of a row of
@@ -17,15 +17,14 @@ that a mixed row was made for.
 In release.json `"labels": "raw"` says that released rows have the labels of their raw rows, `"folders"` that images lie
 in a sub-folder a class, and `"encoded"` that labels mean nothing without the key; `"links": "names"` says that a
 released image is called as its raw one, whatever the ending; `"members": "train"` (val, test) that the release was made
-of that official part. `"claim"` holds unit (image, pixel or record), epsilon and delta, and is not audited. A folder of
-`bench release` has this layout.
+of that official part; `"bits": 12` how many bits count of images that hold more than eight. `"claim"` holds unit
+(image, pixel or record), epsilon and delta, and is not audited. A folder of `bench release` has this layout.
 
 Messages name lines and counts, neither files nor cells, because such data may be confidential.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +42,21 @@ from bench.contract.source import PARTS, DataError, Source
 from bench.data.csv_tables import read_table
 from bench.data.prepare import left_out
 from bench.data.prepared import Prepared
-from bench.data.recorded_rows import LAYOUT, SAMPLES, TENSORS, Linked, RecordedRows, Rows, read_released
+from bench.data.recorded_rows import (
+    ABOUT,
+    LAYOUT,
+    SAMPLES,
+    TENSORS,
+    Linked,
+    RecordedRows,
+    Rows,
+    read_about,
+    read_released,
+)
 from bench.data.sets.folder import findings_of, one_hot
 from bench.data.subjects import spelling
 
-ABOUT, LABELS, MEMBERS = "release.json", "labels.csv", "members.csv"
+LABELS, MEMBERS = "labels.csv", "members.csv"
 WORDS: Mapping[str, tuple[str, ...]] = {
     "labels": ("raw", "folders", "encoded"), "links": ("names",), "members": PARTS,
 }  # fmt: skip
@@ -61,7 +70,7 @@ def side_of(recorded: Recorded) -> int | None:
     Raises:
         DataError: There are no released rows.
     """
-    shape = _about(recorded.folder).get("raw_shape")
+    shape = read_about(recorded.folder).get("raw_shape")
     if isinstance(shape, list) and len(shape) == 3 and all(isinstance(side, int) for side in shape):
         return int(shape[-1])
     return Rows.found(recorded.folder).side
@@ -110,7 +119,7 @@ def tables_of(recorded: Recorded) -> str:
     said = []
     for place in recorded.places():
         rows = Rows.found(place)
-        _check_words(_about(place))
+        _check_words(read_about(place))
         for name in (LINKS, LABELS):
             table = recorded.tables(place, name)
             if table is None or (name == LINKS and _only_members(table)):
@@ -184,7 +193,7 @@ class _Raw:
 
 def _linked(recorded: Recorded, place: Path, raw: _Raw) -> Linked:
     """One release with its links and labels."""
-    rows, told = Rows.found(place), _about(place)
+    rows, told = Rows.found(place), read_about(place)
     _check_words(told)
     table = recorded.tables(place, LINKS)
     links, primary = None, None
@@ -209,7 +218,7 @@ def _pool(place: Path, findings: Sequence[str]) -> tuple[Rows, np.ndarray | None
     if not folder.is_dir():
         return None
     rows = Rows.found(folder)
-    return rows, _own_labels(rows, _about(folder), findings, folder / LABELS)
+    return rows, _own_labels(rows, read_about(folder), findings, folder / LABELS)
 
 
 def _only_members(table: Path) -> bool:
@@ -268,7 +277,7 @@ def _by_name(rows: Rows, raw: _Raw) -> np.ndarray:
 def _members(recorded: Recorded, releases: Sequence[Linked], raw: _Raw) -> np.ndarray:
     """The raw rows behind the releases."""
     found = [each.links[:, 0] for each in releases if each.links is not None]
-    table, word = recorded.tables(recorded.folder, MEMBERS), _about(recorded.folder).get("members")
+    table, word = recorded.tables(recorded.folder, MEMBERS), read_about(recorded.folder).get("members")
     given = recorded.tables(recorded.folder, LINKS)
     if given is not None and _only_members(given):
         table = given
@@ -388,19 +397,6 @@ def _table(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest:
     if not len(cells):
         raise DataError(f"{path.name}: expected a line a row, found none. {LAYOUT}")
     return cells
-
-
-def _about(folder: Path) -> Mapping[str, Any]:
-    path = folder / ABOUT
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"imported: {ABOUT} must be JSON: {type(error).__name__}") from None
-    if not isinstance(found, dict):
-        raise DataError(f"imported: {ABOUT} must hold an object, got {type(found).__name__}")
-    return found
 
 
 def _check_words(told: Mapping[str, Any]) -> None:
