@@ -16,6 +16,7 @@ from methods.instahide import InstaHide
 from methods.k_same import KSame
 from methods.mosaic import DPPix, Mosaic
 from methods.neuracrypt import NeuraCrypt
+from methods.prichexy_net import PriCheXyNet, PrivacyNet
 from methods.syfer import Syfer
 
 
@@ -82,6 +83,10 @@ from methods.syfer import Syfer
         (InstaHide, {"largest": 0.0}, "above 0 and at most 1, got 0.0"),
         (InstaHide, {"k": 2, "largest": 0.5}, "0.5 leaves 0.00% for k 2"),
         (InstaHide, {"k": 4, "largest": 0.26}, "at least 1% of the weights"),
+        (PriCheXyNet, {"mu": 0.0}, "mu must be positive and finite, got 0"),
+        (PrivacyNet, {"opponent": 4}, "opponent must be at least 8, got 4"),
+        (PrivacyNet, {"batch": 1}, "batch must be at least 2, got 1"),
+        (PrivacyNet, {"classify": -1.0}, "classify must be at least 0, got -1"),
         (KSame, {"k": 1}, "k must be at least 2, got 1"),
         (KSame, {"variant": "code"}, "variant must be within-class or paper"),
         (
