@@ -1,7 +1,7 @@
 """The strongest attack on each method by what Eve holds, attributes and reconstruction, as tables.
 
     bench run --dataset nih --eve other-study --preset first-look --method identity ... --results profiles
-    python tests/benchmarks/attacks_by_profile.py profiles [--sheet rebuilt.png --dataset nih]
+    python tests/benchmarks/attacks_by_profile.py profiles [--board] [--sheet rebuilt.png --dataset nih]
 
 Tables of each data set, profiles of Eve by method: the largest ReID AUC over attacks (over people under other-study)
 with its interval, and top-1 and guesses of the same attack. Then attributes, reconstructions, and processor seconds.
@@ -19,16 +19,20 @@ from pathlib import Path
 
 from PIL import Image
 
+from bench.contract.eve_profile import SAME_IMAGE
 from bench.plugins.profile_spec import profile_of
 from bench.results.record_parts import ScoreRecord
 from bench.results.records import Record
 from bench.results.results import Results
+from leaderboard.packed_rows import published_results
+from leaderboard.published import PUBLISHED
 
 Group = tuple[str, int, str]
 """Data set, side of images, profile of Eve."""
 NONE = "–"
 PICTURE, AS_IT_IS = "rebuilt", "the released row itself"
 LINES, COLUMNS = 4, 4
+BOARD, PRESET, HIDES_NOTHING = ("synth-cxr", "nih", "kermany-cxr"), "first-look", "hides nothing"
 SURE = 0.001
 """No p is printed below."""
 
@@ -191,6 +195,34 @@ def costs(found: Mapping[Group, Mapping[str, list[Record]]]) -> Iterator[str]:
     yield from lines("Processor seconds", ("attack or evaluator", "data and Eve", "seconds", "methods"), rows, {})
 
 
+def board(keys: int = 5) -> Iterator[str]:
+    """The strongest attack of an Eve who holds the released images, from the rows that the project publishes."""
+    found: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for _, record in published_results(PUBLISHED).records():
+        if not isinstance(record, Record) or record.attack is None or record.method.role not in (None, HIDES_NOTHING):
+            continue
+        choice = record.choice
+        other = any(choice.get(name) is not None for name in ("eve", "features", "scored_in", "size", "limit"))
+        if choice["preset"] == PRESET and record.seed == 0 and record.keys == keys and not other:
+            found[record.method.written][str(choice["dataset"])].append(record)
+    rows = []
+    for method, by_data in sorted(found.items()):
+        cells = [f"`{method}`"]
+        for data in BOARD:
+            best = strongest(SAME_IMAGE, by_data.get(data, ()))
+            if best is None or best.attack is None:
+                cells.append(NONE)
+                continue
+            auc, top, guesses = (best.scores.get(name) for name in ("reid-auc", "top-1", "guesswork"))
+            first = NONE if top is None else printed(top.value, 3)
+            after = NONE if guesses is None else f"{guesses.value:.1f}"
+            cells.append(f"{figure(auc)}; {first}; {after}; {best.attack.written}")
+        if any(cell != NONE for cell in cells[1:]):
+            rows.append(cells)
+    columns = ("method", *(f"{data}: ReID AUC; top-1; guesses; attack" for data in BOARD))
+    yield from lines(f"{SAME_IMAGE}, from the board", columns, rows, {})
+
+
 def sheet(results: Results, found: Mapping[Group, Mapping[str, list[Record]]], data: str) -> Image.Image:
     """Raw images above those rebuilt, a method a line: at most `LINES` lines of `COLUMNS` images."""
     strips: list[Image.Image] = []
@@ -218,12 +250,15 @@ def main() -> None:
     """Print the tables, and draw the sheet."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("results", type=Path)
+    asked.add_argument("--board", action="store_true", help="the published rows of an Eve who holds the images, too")
     asked.add_argument("--sheet", type=Path, help="a PNG file of images rebuilt")
     asked.add_argument("--dataset", default="nih", help="of the sheet")
     options = asked.parse_args()
     found = groups(options.results)
     if options.sheet:
         sheet(Results(options.results), found, options.dataset).save(options.sheet)
+    if options.board:
+        print("\n".join(board()))
     print("\n".join(linked(found)))
     for table in (attributes, rebuilt):
         for group, by_method in found.items():
