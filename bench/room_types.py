@@ -12,12 +12,17 @@ __figures__ = False
 import dataclasses
 import hashlib
 import hmac
+import importlib
 import json
 import math
+import os
+import sys
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+REPOSITORY = "repository"
+"""The folder of an environment with authors' code, beside that of its files."""
 Array = Any
 """A numpy array, or a torch tensor for a plug-in with `arrays = "torch"`."""
 State = Mapping[str, Array]
@@ -327,6 +332,58 @@ class PairScores:
     def block(self, rows: slice, cols: slice) -> Array:
         """Scores of a block, float32 or float64."""
         return self.scores[rows, cols]
+
+
+# Code of a paper's authors, which an adapter runs.
+
+
+def repository(adapter: str) -> str:
+    """The folder of authors' code beside an adapter.
+
+    Sandboxes may only read it.
+
+    Args:
+        adapter: The adapter's `__file__`.
+
+    Raises:
+        ValueError: It was not added with a repository.
+    """
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(adapter))), REPOSITORY)
+    if not os.path.isdir(folder):
+        name = os.path.basename(adapter)
+        raise ValueError("{0} runs its authors' code: `bench plugin add {0} --repo CHECKOUT`".format(name))
+    return folder
+
+
+def authors_module(adapter: str, name: str, folder: str = "", arguments: Sequence[str] = ()) -> Any:
+    """A module of authors' code, imported as a started script.
+
+    Args:
+        adapter: The adapter's `__file__`.
+        name: Of the module, as their own code imports it.
+        folder: The folder of the repository that their code imports from; "" for its top.
+        arguments: Of the command line, which scripts read when they are imported.
+
+    Raises:
+        ValueError: It cannot be imported, or another module has its name; the text says what to do.
+    """
+    root = os.path.join(repository(adapter), folder).rstrip(os.sep)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    before, sys.argv = sys.argv, ["{}.py".format(name), *arguments]
+    try:
+        module = importlib.import_module(name)
+    except (ImportError, SystemExit) as error:
+        raise ValueError(
+            "the authors' {} cannot be imported ({}: {}): name a package that it needs after the adapter, or state a "
+            "patch of the line".format(name, type(error).__name__, error)
+        ) from error
+    finally:
+        sys.argv = before
+    place = os.path.realpath(getattr(module, "__file__", None) or os.sep)
+    if not place.startswith(root + os.sep):
+        raise ValueError("the name {} leads to {}, not to the authors' code".format(name, place))
+    return module
 
 
 # In a room, its host puts its own functions in the place of these.

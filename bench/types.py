@@ -20,13 +20,14 @@ from bench.contract.recorded import Recorded
 from bench.contract.replicates import Exchanges, Replicates
 from bench.contract.source import DataError, Scan, Source
 from bench.memory.rows import Rows, by_blocks, by_even_blocks, rows_at
+from bench.room_types import authors_module, repository
 
 __all__ = [
     "CAVEAT", "FIDELITY", "LEARNING", "SIMILARITY", "Attack", "Attacker", "Attributes", "Classifier",
     "Column", "DataError", "Dataset", "Embedding", "Evaluator", "Exchanges", "Extractor", "Generator", "Key",
     "Keyless", "KeylessKey", "KeylessScheme", "LearningCurve", "Measurement", "Mechanism", "Method", "Metric",
     "NotApplicable", "PairScores", "Parameter", "Picture", "Plugin", "PrivacyClaim", "PrivateStep", "Profile",
-    "Recorded",
-    "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score", "Source", "State", "View", "by_blocks",
-    "by_even_blocks", "column_of", "curves_of", "evidence_type", "learning_of", "paired", "rows_at",
+    "Recorded", "Release", "Replicates", "Role", "Rows", "Scan", "Scheme", "Score", "Source", "State", "View",
+    "authors_module", "by_blocks", "by_even_blocks", "column_of", "curves_of", "evidence_type", "learning_of", "paired",
+    "repository", "rows_at",
 ]  # fmt: skip

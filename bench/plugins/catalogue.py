@@ -98,6 +98,8 @@ def _described_as_added(
             yield f"  {name}: {value}"
     yield f"  environment: {entry.environment}, {made.python}, digest {made.digest}"
     yield f"  added: {made.added}, packages built: {made.built}"
+    if made.repository is not None:
+        yield from (f"  {text}" for text in made.repository.told())
     yield "  parameters:" if added.kinds else "  parameters: none"
     for name, kind in added.kinds:
         yield f"    {name}: {kind} = {getattr(plugin, name, 'required')}"

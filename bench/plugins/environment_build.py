@@ -23,21 +23,25 @@ from typing import cast
 from pydantic import JsonValue, ValidationError
 
 from bench import image_root
+from bench.contract.evaluator import NAME
 from bench.contract.preset import PRESETS
 from bench.disk.atomic_file import write_atomically
-from bench.plugins import environments, registry
+from bench.plugins import author_repository, environments, registry
+from bench.plugins.author_repository import Declaration, Repository
 from bench.plugins.environments import AddedPlugin, Environment, Manifest
 from bench.plugins.groups import SAID, Group
 from bench.plugins.interpreter_probe import Interpreter, probe, run
 from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import rebuild
+from bench.room_types import REPOSITORY
 from bench.sandbox import DATA, INSTALL, confined, environment, installing, own_sites, search_path, why_not
 from bench.sandbox import python as own_python
 from bench.shadowing import HOME, PACKAGES
 from bench.wire.text import line, plain
 
 ORIGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+ADAPTERS = "methods/official"
 PYTHON = "/usr/bin/python3"
 """The usual interpreter of an image."""
 IGNORED = (".git", "__pycache__", ".venv", "venv", "*.egg-info", "build", "dist", ".tox", ".nox")
@@ -62,11 +66,14 @@ class Wanted:
     alone: bool
     sandbox: bool
     root: Path | None = None
+    repository: Path | None = None
+    commit: str | None = None
 
     @classmethod
     def of(
-        cls, words: Sequence[str], *, python: str | None, alone: bool, sandbox: bool, root: str | None = None
-    ) -> Wanted:
+        cls, words: Sequence[str], *, python: str | None, alone: bool, sandbox: bool, root: str | None = None,
+        repo: str | None = None, commit: str | None = None,
+    ) -> Wanted:  # fmt: skip
         """The request of a command. Raises UsageError for missing files or interpreters."""
         if sandbox and (reason := why_not()) is not None:
             raise UsageError(
@@ -75,7 +82,7 @@ class Wanted:
             )
         files, requirements = list[Path](), list[str]()
         for word in words:
-            path = Path(word).expanduser()
+            path = _adapter(word) or Path(word).expanduser()
             if path.suffix == ".py":
                 if not path.is_file():
                     raise UsageError(f"no such plug-in file: {word}")
@@ -87,18 +94,31 @@ class Wanted:
             raise UsageError(f"expected a package, a folder, a wheel or a file of Python, got {bad[0]!r}")
         if not words and python is None and root is None:
             raise UsageError("name a package, a folder, a wheel, a file of Python, or an interpreter by --python")
+        repository = None if repo is None else Path(repo).expanduser().absolute()
+        requirements += _needs(files, repository, commit)
         if root is not None:
-            return cls._in_image(requirements, files, Path(root).expanduser(), Path(python or PYTHON), sandbox=sandbox)
+            return cls._in_image(
+                requirements,
+                files,
+                Path(root).expanduser(),
+                Path(python or PYTHON),
+                repository,
+                commit,
+                sandbox=sandbox,
+            )
         found = None if python is None else shutil.which(Path(python).expanduser())
         if python is not None and found is None:
             raise UsageError(f"no such interpreter: {python}")
         where = None if found is None else Path(found).absolute()
-        return cls(tuple(requirements), tuple(files), where, alone or where is not None, sandbox)
+        return cls(
+            tuple(requirements), tuple(files), where, alone or where is not None, sandbox, None, repository, commit
+        )
 
     @classmethod
     def _in_image(
-        cls, requirements: Sequence[str], files: Sequence[Path], root: Path, python: Path, *, sandbox: bool
-    ) -> Wanted:
+        cls, requirements: Sequence[str], files: Sequence[Path], root: Path, python: Path, repository: Path | None,
+        commit: str | None, *, sandbox: bool,
+    ) -> Wanted:  # fmt: skip
         if requirements:
             raise UsageError(f"an image has its own packages: install {requirements[0]} in it, and unpack it again")
         if not sandbox:
@@ -109,7 +129,7 @@ class Wanted:
             whole = image_root.checked(root, [Path.home(), environments.root()])
         except image_root.ImageError as error:
             raise UsageError(str(error)) from error
-        return cls((), tuple(files), python, alone=True, sandbox=True, root=whole)
+        return cls((), tuple(files), python, True, True, whole, repository, commit)
 
     @property
     def name(self) -> str:
@@ -124,7 +144,33 @@ class Wanted:
         """The words again, with full paths."""
         python = [] if self.python is None else ["--python", str(self.python)]
         python += [] if self.root is None else ["--root", str(self.root)]
+        python += [] if self.repository is None else ["--repo", str(self.repository)]
+        python += [] if self.commit is None else ["--commit", self.commit]
         return [*self.requirements, *map(str, self.files), *python, *(["--alone"] if self.alone else [])]
+
+
+def _adapter(word: str) -> Path | None:
+    """The file of this project's adapter of that name, or None."""
+    path = HOME / ADAPTERS / f"{word.replace('-', '_')}.py"
+    return path if NAME.fullmatch(word) and path.is_file() else None
+
+
+def _needs(files: Sequence[Path], repository: Path | None, commit: str | None) -> list[str]:
+    """Packages that an adapter asks for.
+
+    Raises UsageError without its repository, and for one without adapter.
+    """
+    said = {path: found for path in files if (found := author_repository.declared(path)) is not None}
+    if repository is None:
+        if commit is not None:
+            raise UsageError("--commit names a commit of the checkout that --repo names")
+        for path, found in said.items():
+            where = f" by `git clone {found.url}`" if found.url else ""
+            raise UsageError(f"{path.stem} runs its authors' code: get it{where}, and name the checkout by --repo")
+        return []
+    if len(files) != 1:
+        raise UsageError(f"--repo goes with one file of Python, the adapter that runs the code, got {len(files)}")
+    return [package for found in said.values() for package in found.packages]
 
 
 def add(wanted: Wanted, name: str | None = None, notify: Callable[[str], None] = lambda text: None) -> Environment:
@@ -195,7 +241,7 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
                 wanted, folder, interpreter, uv, base.wheel, [*environments.parts(prefix), *environments.parts(whole)]
             )
             _check_links(folder, before)
-    files = _copied(wanted, folder)
+    files, repository = _copied(wanted, folder)
     sites = environments.packages(whole)
     if not in_place:
         _clean(sites, folder, base, shared=shared)
@@ -210,29 +256,37 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         shown=shown,
         sites=sites,
         files=files,
+        repository=repository,
         shared=shared,
         python=version,
         built=("sandbox" if wanted.sandbox else "processes") if wanted.requirements else "not",
         added=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=environments.digest([*sites, *files], version, made),
-        stamp=environments.stamp([*sites, *files], made),
+        digest=environments.digest([*sites, *_places(files, repository)], version, made),
+        stamp=environments.stamp([*sites, *_places(files, repository)], made),
         plugins=[],
     )
 
 
-def _copied(wanted: Wanted, folder: Path) -> list[Path]:
-    """Copies of the files of Python."""
+def _places(files: Sequence[Path], repository: Repository | None) -> list[Path]:
+    return [*files, *([] if repository is None else [repository.folder])]
+
+
+def _copied(wanted: Wanted, folder: Path) -> tuple[list[Path], Repository | None]:
+    """Copies of the files of Python, and of the repository."""
     files = []
     for path in wanted.files:
         (folder / "files").mkdir(exist_ok=True)
         files.append(Path(shutil.copy(path, folder / "files" / path.name)))
-    return files
+    if wanted.repository is None:
+        return files, None
+    said = author_repository.declared(files[0]) or Declaration()
+    return files, author_repository.copied(wanted.repository, said, wanted.commit, folder / REPOSITORY)
 
 
 def _of_image(wanted: Wanted, root: Path, folder: Path, notify: Callable[[str], None]) -> Manifest:
     """The environment of an image, which stays where it is."""
     assert wanted.python is not None
-    files = _copied(wanted, folder)
+    files, repository = _copied(wanted, folder)
     try:
         version = probe(wanted.python, sandbox=True, root=root).version
     except image_root.ImageError as error:
@@ -247,12 +301,13 @@ def _of_image(wanted: Wanted, root: Path, folder: Path, notify: Callable[[str], 
         shown=[],
         sites=[],
         files=files,
+        repository=repository,
         shared=False,
         python=version,
         built="not",
         added=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=environments.digest(files, version, None, root),
-        stamp=environments.stamp(files, None, root),
+        digest=environments.digest(_places(files, repository), version, None, root),
+        stamp=environments.stamp(_places(files, repository), None, root),
         plugins=[],
     )
 
@@ -393,6 +448,10 @@ def _described(made: Environment, notify: Callable[[str], None]) -> Environment:
     names = [(each.group, each.name) for each in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"{made.name} has two plug-ins called {line(twice[0][1])}")
+    if (code := made.manifest.repository) is not None:
+        found = [each.model_copy(update={"origin": code.label, "version": code.commit}) for each in found]
+        for text in code.told():
+            notify(text)
     for each in found:
         notify(f"{registry.noun(each.group)} {each.name}: {each.about}")
     return made.model_copy(update={"manifest": made.manifest.model_copy(update={"plugins": found})})

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from bench import image_root, room_side, room_types
 from bench.contract.evaluator import NAME
+from bench.plugins.author_repository import Repository
 from bench.plugins.groups import SAID
 from bench.plugins.interview import interview
 from bench.plugins.spec import PluginSpec, UsageError, annotated, convert, did_you_mean
@@ -99,6 +100,8 @@ class Manifest(BaseModel):
         root: The unpacked image that is the root of its rooms; None for this machine's. All of it counts in the digest.
         hidden: Folders of the image with data sets, which its rooms see empty.
         shown: Folders and files that its rooms see, chosen before any of its packages was there.
+        files: Its files of Python.
+        repository: The authors' code that a file of it runs, copied beside it; None for none.
         shared: Its interpreter also finds the benchmark's own packages.
         python: Implementation and version of the interpreter.
         built: Where the packages' own code ran when they were installed; "not" if nothing was installed.
@@ -116,6 +119,7 @@ class Manifest(BaseModel):
     shown: list[Path]
     sites: list[Path]
     files: list[Path]
+    repository: Repository | None = None
     shared: bool
     python: Name
     built: Literal["sandbox", "processes", "not"]
@@ -127,7 +131,12 @@ class Manifest(BaseModel):
     @property
     def counted(self) -> list[Path]:
         """Files and folders in its digest, beside an image."""
-        return [*self.sites, *self.files]
+        return [*self.sites, *self.copies]
+
+    @property
+    def copies(self) -> list[Path]:
+        """Files and folders that were copied from elsewhere."""
+        return [*self.files, *([] if self.repository is None else [self.repository.folder])]
 
     @property
     def made(self) -> bool | None:
@@ -153,7 +162,7 @@ class Environment(BaseModel):
     @property
     def interpreter_files(self) -> tuple[Path, ...]:
         """Files that its sandboxes show beside the system's and parameters' files."""
-        return (*self.manifest.shown, *self.manifest.files, ROOM_SIDE, ROOM_TYPES, *self._shared)
+        return (*self.manifest.shown, *self.manifest.copies, ROOM_SIDE, ROOM_TYPES, *self._shared)
 
     @property
     def package_folders(self) -> tuple[Path, ...]:

@@ -128,6 +128,15 @@ def add(
             metavar="FOLDER",
         ),
     ] = None,
+    repo: Annotated[
+        str | None,
+        switch(
+            "checkout of the authors' code that the file, an adapter, runs; it is copied as committed", metavar="PATH"
+        ),
+    ] = None,
+    commit: Annotated[
+        str | None, switch("commit of the checkout to take; by default what is checked out", metavar="COMMIT")
+    ] = None,
     name: Annotated[str | None, switch("name of the environment")] = None,
     alone: Annotated[
         bool, switch("share no package with the benchmark, such as torch; --python implies it", negative="")
@@ -141,7 +150,9 @@ def add(
     from bench.plugins.environment_build import Wanted
     from bench.plugins.environment_build import add as add_environment
 
-    wanted = Wanted.of(words, python=python, alone=alone, sandbox=isolation == "sandbox", root=root)
+    wanted = Wanted.of(
+        words, python=python, alone=alone, sandbox=isolation == "sandbox", root=root, repo=repo, commit=commit
+    )
     made = add_environment(wanted, name, lambda text: print(text, flush=True))
     print(f"added as {made.name} (environment {made.manifest.digest}, {made.manifest.python})")
     return 0
@@ -167,6 +178,9 @@ def list_added(name: Annotated[str | None, switch("only this environment")] = No
         shown = ", ".join(f"{plugin.name} ({plugin.group})" for plugin in made.plugins)
         table.add_row(each, shown, made.python, made.digest, made.added[:10], state)
     to_stdout().print(table)
+    for each, found in known.items():
+        if not isinstance(found, UsageError) and found.manifest.repository is not None:
+            print(each, *found.manifest.repository.told(), sep="\n  ")
     print(f"in {environments.root()}")
     return 0
 
