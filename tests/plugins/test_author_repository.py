@@ -15,6 +15,7 @@ import pytest
 import torch
 from made.on_disk import images
 
+from bench import shadowing
 from bench.cli import main
 from bench.isolation import OutsideError, RemoteMethod, tenant
 from bench.owner.global_generators import drawn_from
@@ -368,3 +369,16 @@ def test_global_generators_draw_all_bits_of_a_secret_and_are_restored() -> None:
         first = torch.rand(700)
     assert not torch.equal(torch.rand(700, generator=torch.Generator().manual_seed(seed)), first)
     assert abs(float(first.mean()) - 0.5) < 6 * (1 / 12 / 700) ** 0.5  # six deviations
+
+
+@pytest.mark.parametrize("path", sorted((Path(shadowing.HOME) / environment_build.ADAPTERS).glob("official_*.py")))
+def test_every_adapter_of_this_project_states_address_commit_licence_and_reasons(path: Path) -> None:
+    said = author_repository.declared(path)
+    assert said is not None
+    assert said.url.startswith("https://")
+    assert said.commit
+    assert said.licence
+    name = path.stem.replace("_", "-")
+    assert f'name: ClassVar[str] = "{name}"' in path.read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match=rf"get it by `git clone {said.url}`, and name the checkout by --repo"):
+        Wanted.of([name], python=None, alone=False, sandbox=False)
