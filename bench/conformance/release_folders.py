@@ -113,8 +113,6 @@ def _found(recorded: Recorded, raw: RawRows) -> str:
     said = [f"{len(found.members)} raw rows, and {others} others of {prepared.name} for control and test"]
     links = sum(0 if release.links is None else len(release.links) for release in found.releases)
     labels = sum(release.labels is not None or release.from_raw for release in found.releases)
-    said.append(
-        f"{links} links" if links else "no links: membership and near copies are measured, no re-identification"
-    )
+    said += [f"{links} links"] if links else []
     said.append("labels" if labels else "no labels, so that there is nothing to learn")
     return "; ".join([*said, *found.notes])

@@ -46,7 +46,7 @@ from bench.workbench.workbench import Workbench
 
 RECORDED = (
     "the folder says which rows are members, and no draw: if they are of another kind than the others, that looks like "
-    "membership"
+    "membership; of several releases a candidate's scores are averaged"
 )
 
 
@@ -105,7 +105,9 @@ class Membership(Evaluator[Workbench]):
                 scores.append(_checked(attack.name, answer, len(candidates)))
                 report("score", number + 1, bench.preset.keys)
             seeds = bench.seed("membership", attack.name), bench.seed("membership people")
-            return MembershipEvidence(scores, inside, subjects, *seeds, groups), attacker, seconds
+            if bench.recorded is not None:  # of the same members: further releases are no further draws
+                scores = [torch.stack(scores).mean(dim=0)]
+            return MembershipEvidence(scores, inside[: len(scores)], subjects, *seeds, groups), attacker, seconds
 
         start = time.perf_counter()
         found, attacker, fitting = attacked(view)

@@ -133,15 +133,19 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
     device = place if not request.local and place != "auto" else device_type(place)
     jobs = told.get("jobs") or usual_jobs(device)
     memory = told["memory"] * 2**30 if "memory" in told else usable_memory() / jobs
-    attacks = _attacks(asked, preset, on_features=first_choice.features is not None, here=here)
-    metrics = _metrics(told.get("metrics"), preset, in_feature_space=first_choice.extractor is not None)
+    specs = _specs(told.get("methods", ()))
+    methods = tuple(dict.fromkeys(configure("methods", spec, preset, here=here) for spec in specs))
+    # Of rows that another tool released, who is among them is asked as of features.
+    recorded = any(method.plugin.releases is not None for method in methods)
+    attacks = _attacks(asked, preset, membership=recorded or first_choice.features is not None, here=here)
+    metrics = _metrics(told.get("metrics"), preset, all_kinds=recorded or first_choice.extractor is not None)
     if "methods" not in told:  # said last: what was given is looked at all the same
         names = ", ".join(sorted(registry.entries("methods")))
         suite = " or --suite quickstart" if request.verb == "run" else ""
         raise UsageError(f"no method given; use --method NAME{suite}. Known: {names}")
     return RunSpec(
         choices=choices,
-        methods=tuple(dict.fromkeys(configure("methods", spec, preset, here=here) for spec in _specs(told["methods"]))),
+        methods=methods,
         attacks=attacks,
         metrics=metrics,
         evaluators=tuple(dict.fromkeys(registry.placed_name(name) for name in told.get("evaluators", ()))),
@@ -208,9 +212,9 @@ def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
 
 
 def _attacks(
-    given: Sequence[Written] | Words, preset: str, *, on_features: bool, here: bool
+    given: Sequence[Written] | Words, preset: str, *, membership: bool, here: bool
 ) -> tuple[Configured[Attack], ...]:
-    """All attacks; those on membership only if features are released."""
+    """All attacks; those on membership only if these are asked for."""
     if given == "none":
         return ()
     if given == "all":
@@ -219,19 +223,20 @@ def _attacks(
             if entry.origin != registry.HOME and entry.error is None:
                 with contextlib.suppress(UsageError):  # broken: `bench list` says why
                     known.append(configure("attacks", name, preset, here=here))
-        return tuple(attack for attack in known if on_features or attack.plugin.scores == "pairs")
+        return tuple(attack for attack in known if membership or attack.plugin.scores == "pairs")
     return tuple(configure("attacks", spec, preset, here=here) for spec in _specs(given))
 
 
-def _metrics(given: Sequence[str] | None, preset: str, *, in_feature_space: bool) -> tuple[str, ...]:
-    """Metrics, registered or by file. Raises UsageError if two share a name."""
+def _metrics(given: Sequence[str] | None, preset: str, *, all_kinds: bool) -> tuple[str, ...]:
+    """Metrics, registered or by file; `all_kinds` takes those `for_features` too.
+
+    Raises UsageError if two share a name.
+    """
     if given is None:
         known = {
             name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.working("metrics")
         }
-        return tuple(
-            name for name, cls in known.items() if not cls.on_request or (cls.for_features and in_feature_space)
-        )
+        return tuple(name for name, cls in known.items() if not cls.on_request or (cls.for_features and all_kinds))
     chosen = {str(made): made.plugin.name for made in (configure("metrics", name, preset) for name in given)}
     names = list(chosen.values())
     if twice := [name for name in names if names.count(name) > 1]:

@@ -10,14 +10,20 @@ from pathlib import Path
 import pytest
 import torch
 from made.cells import records_of
+from made.commands import request
 from safetensors.torch import load_file
 
+from attacks.dcr import DCR
 from attacks.nearest_neighbour import NearestNeighbour
 from bench.cli import main
+from bench.evaluators.honesty import Honesty
+from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
+from bench.evidence import MembershipEvidence
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
+from bench.runs.request import run_spec
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
@@ -158,3 +164,29 @@ def test_a_method_needs_a_folder_and_the_rows_of_one_folder_are_not_scored_as_an
     other = configure("methods", release(tmp_path / "second"), "smoke")
     with pytest.raises(UsageError, match="has others: leave it out"):
         choice.kept_for(one).kept_for(other)
+
+
+def test_rows_without_links_are_asked_for_members_copies_and_undeclared_pairs(tmp_path: Path) -> None:
+    assert main(["new", "release-folder", "mine", "--into", str(tmp_path)]) == 0
+    lines = (tmp_path / "mine/links.csv").read_text().splitlines()
+    (tmp_path / "mine/members.csv").write_text("\n".join(line.partition(",")[2] for line in lines) + "\n")
+    (tmp_path / "mine/links.csv").unlink()
+    spec = f"imported[path={tmp_path / 'mine'}]"
+    spec_of_run = run_spec(request(["run", "--method", spec, "--dataset", "digits", "--preset", "smoke"]))
+    assert {"dcr", "domias"} <= {attack.name for attack in spec_of_run.attacks}
+    assert "copied-share" in spec_of_run.metrics
+    bench = opened(tmp_path, spec)
+    assert bench.sealed(bench.scheme(), 0).links is None
+    found = Membership(DCR()).measure(bench)
+    evidence = found.evidence[""]
+    assert isinstance(evidence, MembershipEvidence)
+    assert [int(inside.sum()) for inside in evidence.members] == [240]
+    scores, inside = evidence.scores[0], evidence.members[0]
+    wins = (scores[inside][:, None] > scores[~inside]).double().mean()
+    assert wins > 0.75  # chance has a standard deviation of .04 about a half
+    assert "no draw" in str(found.details["members"])
+    with pytest.raises(NotApplicable, match="without a raw original"):
+        figures(bench)
+    promises = Honesty().measure(bench).evidence[""].promises
+    assert set(promises) <= {"pairs", "labels"}
+    assert promises["pairs"].broken
