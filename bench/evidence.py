@@ -577,7 +577,7 @@ class FidelityEvidence:
         reference: Raw images of people who are not in the release.
         original: The private images.
         released: The released images.
-        network: Name of the network that read the features, and its weights' hash; without one, the reason.
+        network: Name of the network that read the features, and its side; without one, the reason.
         findings: The k names.
         seed: For groups of people, and draws of equal numbers.
     """

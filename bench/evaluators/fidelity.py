@@ -74,11 +74,12 @@ class Fidelity(Evaluator[Workbench]):
             if len(each) < FEWEST:
                 raise NotApplicable(f"fidelity needs {FEWEST} images of each kind, and {name} are {len(each)}")
         stage("read features")
-        network, read = _network(bench.private.samples)
+        network, weights, read = _network(bench.private.samples)
         found = {name: _image_set(each, read, bench.seed("fidelity", name)) for name, each in sets.items()}
         outside = float(((samples < 0) | (samples > 1)).to(torch.float64).mean())
         details: dict[str, JsonValue] = {
             "network": network,
+            "SHA-256 of its weights": weights,
             "share of released values clipped to [0, 1]": outside,
             **{f"{name} images read": min(MOST_ROWS, len(each)) for name, each in sets.items()},
         }
@@ -100,7 +101,7 @@ class Fidelity(Evaluator[Workbench]):
         yield FidelityEvidence(first, second, ImageSet(rows[1] + 1, None, None, {"": alike[""]}), note, names, 1)
 
 
-def _network(samples: torch.Tensor) -> tuple[str, Read | None]:
+def _network(samples: torch.Tensor) -> tuple[str, str, Read | None]:
     """Its name and weights' hash, with its reading; else the reason."""
     # Here alone: its networks execute torch, which listing and planning do without.
     from bench.backbones.packages import PACKAGES, network_side
@@ -112,8 +113,8 @@ def _network(samples: torch.Tensor) -> tuple[str, Read | None]:
         except DataError as error:
             missing = missing or str(error)
             continue
-        return f"{name} at {side} pixels, weights of SHA-256 {package.sha256}", network.read
-    return f"features need a network with weights: {missing}, then run again with --overwrite always", None
+        return f"{name} at {side} pixels", package.sha256, network.read
+    return f"features need a network with weights: {missing}, then run again with --overwrite always", "none", None
 
 
 def _image_set(data: Dataset, read: Read | None, seed: int) -> ImageSet:

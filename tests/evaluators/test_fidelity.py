@@ -71,7 +71,11 @@ def test_identity_is_as_faithful_as_raw_images(tmp_path: Path) -> None:
     assert score.value == pytest.approx(score.null)
     assert score.parts["seen"].value == pytest.approx(score.parts["seen"].null)
     assert FID()(evidence).value == pytest.approx(FID()(evidence).null)
-    assert f"SHA-256 {'0' * 64}" in score.note
+    assert "features of made at 96 pixels" in score.note
+
+
+def test_the_record_holds_the_hash_of_the_weights(tmp_path: Path) -> None:
+    assert Fidelity().measure(bench_of(tmp_path, Identity())).details["SHA-256 of its weights"] == "0" * 64
 
 
 def test_blurred_images_are_told_from_raw_ones(tmp_path: Path) -> None:
