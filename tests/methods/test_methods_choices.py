@@ -17,6 +17,7 @@ from methods.k_same import KSame
 from methods.mosaic import DPPix, Mosaic
 from methods.neuracrypt import NeuraCrypt
 from methods.prichexy_net import PriCheXyNet, PrivacyNet
+from methods.private_evolution import PrivateEvolution
 from methods.syfer import Syfer
 
 
@@ -102,6 +103,10 @@ from methods.syfer import Syfer
         (NeuraCrypt, {"depth": 2}, "depth must be at least 3, got 2"),
         (NeuraCrypt, {"batch": 1}, "batch must be at least 2, got 1"),
         (NeuraCrypt, {"statistics": "running"}, "batch or fixed, got 'running'"),
+        (PrivateEvolution, {"epsilon": 0.0}, r"epsilon must be in \[0.001, 500\], got 0"),
+        (PrivateEvolution, {"rounds": 0}, "rounds must be at least 1, got 0"),
+        (PrivateEvolution, {"candidates": 1}, "candidates must be at least 2, got 1"),
+        (PrivateEvolution, {"threshold": math.inf}, "threshold must be in"),
         (Syfer, {"width": 48}, "even square such as 64, 144 or 256, got 48"),
         (Syfer, {"blocks": 0}, "blocks must be at least 1, got 0"),
         (Syfer, {"labels": "secret"}, "labels must be encoded or raw, got 'secret'"),
