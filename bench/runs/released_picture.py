@@ -19,6 +19,7 @@ from bench.disk.atomic_file import write_new
 from bench.evaluators.set_comparison import check_columns, column_names
 from bench.pictures.sheets import Cloud, Rows, Strip, findings_of, image_sheet, scatter_sheet, table_sheet
 from bench.pictures.strips import stands
+from bench.plugins.configured import Configured
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.progress import forward_progress
 from bench.runs.display import Display
@@ -28,7 +29,7 @@ from bench.runs.publication import quiet, reason_text
 from bench.runs.run_spec import RunSpec
 from bench.sandbox import Isolation
 from bench.statistics.bootstrap import MATCHED, matched
-from bench.types import Dataset, NotApplicable
+from bench.types import Dataset, Method, NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import release_inputs
 from bench.workbench.open_data import refuse_shared_people
@@ -59,7 +60,7 @@ def draw(
         raise UsageError(f"--out must be a new .png file in a folder that exists, got {out}")
     if len(spec.choices) != 1:
         raise UsageError(f"one picture shows one data set and one seed: got {len(spec.choices)} choices of both")
-    chosen = [(_title(method.written), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
+    chosen = [(_title(_told(method)), cells(replace(spec, methods=(method,)))[0]) for method in spec.methods]
     with display:
         display.expect(len(chosen))
         shown = []
@@ -76,6 +77,11 @@ def draw(
         picture = _tables(shown, column_names(bench), heading)
     write_new(out, picture, mode=0o644 if bench.record.shareable else 0o600)
     return out.resolve()
+
+
+def _told(method: Configured[Method]) -> PluginSpec:
+    """The method as it was written, without paths."""
+    return method.written if method.placeless == str(method) else parse(method.placeless)
 
 
 def _title(method: PluginSpec) -> str:

@@ -57,7 +57,9 @@ class Cell:
 
     def identity(self) -> dict[str, JsonValue]:
         """Method, device, and the options of the choice that are no default."""
-        return {"method": str(self.method), "device": self.device, **self.choice.identity()}
+        recorded = self.method.plugin.releases is not None  # its digest tells it, wherever its folder lies
+        method = self.method.placeless if recorded else str(self.method)
+        return {"method": method, "device": self.device, **self.choice.identity()}
 
     def values(self) -> dict[str, Any]:
         """Plain text and numbers: `read` gives an equal cell."""

@@ -23,10 +23,12 @@ from bench.evidence import MembershipEvidence
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.results.results import Results
+from bench.runs.released_picture import _title, _told
 from bench.runs.request import run_spec
 from bench.types import NotApplicable
 from bench.workbench.cell import Cell
 from bench.workbench.choice import Choice
+from bench.workbench.inputs import cell_identity, record_identity
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
@@ -89,6 +91,13 @@ def test_a_run_scores_a_folder_and_no_record_shows_its_place(tmp_path: Path) -> 
             assert str(tmp_path / "out").encode() not in path.read_bytes(), path
             assert b"links.csv" not in path.read_bytes(), path
     assert main(["run", "--method", spec, *arguments, *attacks, "--dry-run"]) == 0
+    (one,) = {record.cell for record in records.values()}
+    chosen = configure("methods", spec, "smoke")
+    cell = Cell(chosen, Choice.read({"dataset": "digits", "preset": "smoke"}).kept_for(chosen), "cpu")
+    assert near.dataset is not None
+    assert one == cell.folder
+    assert record_identity(near) == cell_identity(cell, near.dataset)
+    assert str(tmp_path) not in str(record_identity(near))
 
 
 def test_links_lead_from_released_rows_to_the_rows_that_they_were_made_of(tmp_path: Path) -> None:
@@ -113,6 +122,14 @@ def test_eve_learns_neither_the_folder_nor_links(tmp_path: Path) -> None:
         assert travelling.method.startswith("imported[maker=dp-simple,releases=1,sha256=")
     finally:
         rooms.close()
+
+
+def test_a_picture_names_the_release_and_not_its_place(tmp_path: Path) -> None:
+    spec = release(tmp_path, "dp-simple[scale=0.5]")
+    told = _told(configure("methods", spec, "smoke"))
+    assert str(tmp_path) not in _title(told)
+    assert "maker=dp-simple" in _title(told)
+    assert _title(_told(configure("methods", "dp-simple[scale=2]", "smoke"))) == "dp-simple\nscale=2"
 
 
 def test_a_changed_folder_is_another_method(tmp_path: Path) -> None:
