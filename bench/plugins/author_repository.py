@@ -35,7 +35,12 @@ UNCOUNTED = ("__pycache__", "veil_bench_layer.pth")
 """Names that an environment's digest does not count: a repository's own are left out."""
 LINK, MODULE = "120000", "160000"
 PLAIN = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
-OFFLINE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+OFFLINE = {
+    "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1",
+}  # fmt: skip
+"""Nothing is fetched, and no object is read in the place of another one."""
+PACKAGE = r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?( ?[=<>!~]=?=? ?[A-Za-z0-9.*+!_-]+,?)*$"
+"""A package by name and versions: no option of the installer, no address, and no folder of this machine."""
 
 
 class _Fixed(BaseModel):
@@ -67,7 +72,7 @@ class Declaration(_Fixed):
         commit: The adapter was written for it; "" for any.
         licence: Of the code, as the repository states it.
         files: Files and folders (ending in /) that are copied; none for all.
-        packages: Installed beside it, as pip takes them.
+        packages: Installed beside it, by name and versions.
         patches: Lines that are changed in the copy.
     """
 
@@ -75,7 +80,7 @@ class Declaration(_Fixed):
     commit: Annotated[str, Field(pattern="^([0-9a-f]{40})?$")] = ""
     licence: str = ""
     files: list[str] = []
-    packages: list[str] = []
+    packages: list[Annotated[str, Field(pattern=PACKAGE)]] = []
     patches: list[Patch] = []
 
 
@@ -108,13 +113,13 @@ class Repository(_Fixed):
     def told(self) -> Iterator[str]:
         """Lines for people: repository, commit, and each patched line."""
         other = f", not {self.written_for[:12]}, for which the adapter was written" if self._other else ""
-        licence = f", licence {self.licence}" if self.licence else ""
-        yield f"repository: {self.url or 'no address'}, commit {self.commit}{other}{licence}, {self.files} files"
+        licence = f", licence {line(self.licence)}" if self.licence else ""
+        yield f"repository: {line(self.url) or 'no address'}, commit {self.commit}{other}{licence}, {self.files} files"
         yield f"patched lines: {len(self.patches) or 'none'}"
         for patch in self.patches:
-            yield f"  {patch.file}, line {patch.line} ({patch.why}):"
-            yield f"    - {patch.before.strip()}"
-            yield from (f"    + {text.strip()}" for text in patch.after.splitlines())
+            yield f"  {line(patch.file)}, line {patch.line} ({line(patch.why)}):"
+            yield f"    - {line(patch.before).strip()}"
+            yield from (f"    + {line(text).strip()}" for text in patch.after.splitlines())
 
     @property
     def _other(self) -> bool:
@@ -176,7 +181,7 @@ def copied(source: Path, said: Declaration, commit: str | None, folder: Path) ->
             f"`git -C {source} checkout {said.commit}`, or take what is there by --commit HEAD"
         )
     checked_out = chosen == head and (source / ".git").exists()
-    changed, count = list[str](), 0
+    changed, names = list[str](), set[str]()
     for name, mode, content in git.files(chosen, said.files):
         held = _file(source / name) if checked_out else None
         if content.startswith(POINTER) and len(content) <= POINTER_BYTES:
@@ -187,19 +192,21 @@ def copied(source: Path, said: Declaration, commit: str | None, folder: Path) ->
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
         place.chmod(0o555 if mode == "100755" else 0o444)
-        count += 1
+        names.add(name)
     if changed:
         more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
         raise UsageError(
             f"{', '.join(map(line, changed[:SHOWN]))}{more} differ from commit {chosen[:12]}, as which the code would "
             "be recorded: commit the changes, undo them, or state them as patches of the adapter"
         )
-    if not count:
+    if not names:
         raise UsageError(f"commit {chosen[:12]} of {source} has none of the adapter's files")
+    if foreign := [patch.file for patch in said.patches if patch.file not in names]:
+        raise UsageError(f"a patch is for {line(foreign[0])}, which was not copied from commit {chosen[:12]}")
     _apply(said.patches, folder, chosen)
     return Repository(
         url=said.url or git.address(), commit=chosen, written_for=said.commit, licence=said.licence, folder=folder,
-        files=count, patches=said.patches,
+        files=len(names), patches=said.patches,
     )  # fmt: skip
 
 
@@ -208,8 +215,6 @@ def _apply(patches: Sequence[Patch], folder: Path, commit: str) -> None:
     texts = dict[Path, list[str]]()
     for patch in patches:
         path = folder / patch.file
-        if not path.is_file() or ".." in PurePosixPath(patch.file).parts:
-            raise UsageError(f"a patch is for {patch.file}, which was not copied from commit {commit[:12]}")
         lines = texts.setdefault(path, path.read_bytes().decode("utf-8", "surrogateescape").splitlines(keepends=True))
         found = lines[patch.line - 1] if patch.line <= len(lines) else ""
         if found.rstrip("\r\n") != patch.before:

@@ -195,6 +195,40 @@ def test_a_patch_that_does_not_fit_is_refused(change: dict[str, object], said: s
         add(adapter(tmp_path, patches=[{**PATCH, **change}]), code)
 
 
+def test_a_patch_changes_no_file_outside_the_copy(tmp_path: Path) -> None:
+    code, own = checkout(tmp_path / "code"), tmp_path / "profile"
+    own.write_text("# mine\n")
+    hostile = {**PATCH, "file": str(own), "line": 1, "before": "# mine", "after": "theirs"}
+    with pytest.raises(UsageError, match="which was not copied"):
+        add(adapter(tmp_path, patches=[hostile]), code)
+    assert own.read_text() == "# mine\n"
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["--target=/tmp", "/etc", "./folder", "einops @ file:///etc", "git+https://example.org/a", "a\nb", "-e x"],
+)
+def test_an_adapter_names_packages_and_no_options_or_folders(package: str, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.py"
+    path.write_text(f"REPOSITORY = {{'packages': [{package!r}]}}")
+    with pytest.raises(UsageError, match=r"packages\.0: String should match"):
+        author_repository.declared(path)
+    for known in ("einops", "einops==0.8.2", "pytorch-lightning >=2,<3", "a.b[c,d]~=1.0.*"):
+        path.write_text(f"REPOSITORY = {{'packages': [{known!r}]}}")
+        assert author_repository.declared(path) is not None
+
+
+def test_a_replaced_commit_is_read_as_it_was_committed(tmp_path: Path) -> None:
+    code = checkout(tmp_path / "code")
+    (code / "hiding.py").write_text("other = 1")
+    git(code, "commit", "--quiet", "-a", "-m", "second")
+    second = git(code, "rev-parse", "HEAD")
+    git(code, "checkout", "--quiet", "HEAD~1")
+    git(code, "replace", "HEAD", second)
+    made = author_repository.copied(code, Declaration(), None, tmp_path / "copy")
+    assert (made.folder / "hiding.py").read_text() == CODE.format(line="pass")
+
+
 def test_a_declaration_is_read_and_never_run(tmp_path: Path) -> None:
     path = tmp_path / "theirs.py"
     path.write_text("REPOSITORY = dict(url=open('/etc/passwd').read())")
