@@ -13,6 +13,7 @@ other years) look as if the release gave them away.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -49,6 +50,9 @@ WEAKER = (
     "Released by another tool: attacks that learn from releases of their own could not run, so that figures show less "
     "than an attacker with that tool might find out. The folder says which rows are private, not a draw."
 )
+STATED = frozenset({"unit", "epsilon", "delta", "neighbours", "units"})
+"""Fields of a maker's claim that are taken over as they are."""
+MOST_TEXT = 2000
 UNAUDITED = "Stated by the release's maker, and not audited here."
 
 
@@ -82,10 +86,10 @@ class Imported(Method):
         if DIGEST.fullmatch(self.sha256) is None:
             raise ValueError(f"sha256 must be 16 hex digits, got {self.sha256!r:.80}: write imported[path=FOLDER]")
         at_least(0, releases=self.releases)
-        if self.path and not self.sha256:
+        if self.path and not (self.sha256 and self.releases):
             found = Recorded(*self._places(), "")
-            object.__setattr__(self, "releases", len(found.places()))
-            object.__setattr__(self, "sha256", found.digest())
+            object.__setattr__(self, "releases", self.releases or len(found.places()))
+            object.__setattr__(self, "sha256", self.sha256 or found.digest())
         if self.path and not self.maker and Path(self.path).is_dir():
             object.__setattr__(self, "maker", maker_of(about(Path(self.path))))
         if self.maker and MAKER.fullmatch(self.maker) is None:
@@ -194,7 +198,7 @@ def about(folder: Path) -> Mapping[str, object]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"{ABOUT} must be JSON: {type(error).__name__}") from None
     if not isinstance(found, dict):
@@ -203,15 +207,23 @@ def about(folder: Path) -> Mapping[str, object]:
 
 
 def maker_of(told: Mapping[str, object]) -> str:
-    """The maker in release.json; of a release by this project, the method."""
+    """The maker in release.json; of a release by this project, the method.
+
+    Raises:
+        ValueError: It is no text.
+    """
     method = told.get("method")
-    return str(told.get("maker", method.get("name", "") if isinstance(method, dict) else ""))
+    maker = told.get("maker", method.get("name", "") if isinstance(method, dict) else "")
+    if not isinstance(maker, str):
+        raise ValueError(f"maker in {ABOUT} must be a text, got {type(maker).__name__}")
+    return maker
 
 
 def claim_of(told: Mapping[str, object]) -> PrivacyClaim | None:
     """The maker's claim; None if there is none.
 
-    It holds `unit`, `epsilon` and `delta`, and may hold other fields of PrivacyClaim.
+    It holds `unit`, `epsilon` and `delta`, and may hold other fields of PrivacyClaim. Only what says what is claimed is
+    taken over: no bound is derived here, for the mechanism is not, and so none stands beside the claimed one.
 
     Raises:
         ValueError: It is no such claim; the text says what is wrong.
@@ -226,14 +238,26 @@ def claim_of(told: Mapping[str, object]) -> PrivacyClaim | None:
             f"{', '.join(sorted(known - {'unit', 'epsilon', 'delta'}))}; got "
             f"{', '.join(map(str, claim)) if isinstance(claim, dict) else type(claim).__name__}"
         )
-    values = {name: value for name, value in claim.items() if value is not None}
-    values["epsilon"] = values.get("epsilon", float("inf"))
+    values = {name: value for name, value in claim.items() if value is not None and name in STATED}
+    values["epsilon"] = values.get("epsilon", math.inf)  # as releases of this project write it
+    for name in ("epsilon", "delta"):
+        number = values.get(name)
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ValueError(f"{name} of the claim in {ABOUT} must be a number, got {number!r:.40}")
+        try:
+            values[name] = float(number)
+        except OverflowError:
+            raise ValueError(f"{name} of the claim in {ABOUT} is too large: leave the claim out") from None
     if claim["unit"] not in ("image", "pixel", "record"):
         raise ValueError(f"unit of the claim in {ABOUT} must be image, pixel or record, got {claim['unit']!r:.40}")
-    said = str(values.get("assumptions", "")).strip()
+    said = {name: claim.get(name) or "" for name in ("assumptions", "basis")}
+    for name, text in said.items():
+        if not isinstance(text, str) or len(text) > MOST_TEXT:
+            raise ValueError(f"{name} of the claim in {ABOUT} must be a text of at most {MOST_TEXT} characters")
     values |= {
-        "assumptions": f"{UNAUDITED} {said}".strip(),
-        "basis": str(values.get("basis", "the maker's word, in release.json")),
+        "assumptions": f"{UNAUDITED} {said['assumptions']}".strip(),
+        "basis": f"the maker's word, in {ABOUT}{said['basis'] and ': '}{said['basis']}",
+        "derived": math.inf,
     }
     try:
         return PrivacyClaim(**values)

@@ -102,7 +102,7 @@ class Rows:
         """
         if self.shape is None:
             return self._images(like)
-        found = torch.from_numpy(np.ascontiguousarray(_array(self.place)))
+        found = _array(self.place)
         if found.dtype == torch.uint8:
             found = found.to(torch.float32) / 255
         if not found.dtype.is_floating_point:
@@ -143,6 +143,7 @@ class Linked:
         primary: (p,) bool as in `Release`, or None.
         labels: (m, k) float32 in the findings of the prepared data set; None if there are none.
         from_raw: If the labels are those of the raw rows.
+        encoded: If only the holder of the key can make such rows of new images.
         pool: More rows of the generator that made the release, with labels as above; None if there are none.
         notes: For the record.
     """
@@ -152,6 +153,7 @@ class Linked:
     primary: np.ndarray | None
     labels: np.ndarray | None
     from_raw: bool
+    encoded: bool
     pool: tuple[Rows, np.ndarray | None] | None
     notes: tuple[str, ...]
 
@@ -173,6 +175,11 @@ class RecordedRows:
     members: np.ndarray
     releases: tuple[Linked, ...]
     notes: tuple[str, ...]
+
+    @property
+    def encoded(self) -> bool:
+        """If new images cannot be encoded like some released rows."""
+        return any(release.encoded for release in self.releases)
 
     @property
     def linked(self) -> bool:
@@ -295,7 +302,7 @@ def read_about(folder: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"imported: {ABOUT} must be JSON: {type(error).__name__}") from None
     if not isinstance(found, dict):
@@ -328,7 +335,7 @@ def _array_shape(path: Path) -> tuple[int, ...]:
         except (SafetensorError, OSError) as error:
             raise DataError(f"imported: {TENSORS} must be whole, with a tensor called samples: {error}") from None
     else:
-        shape = _array(path.parent).shape
+        shape = tuple(_array(path.parent).shape)
     if len(shape) == 3:
         shape = (shape[0], 1, *shape[1:])
     if len(shape) not in (2, 4) or not math.prod(shape):
@@ -339,17 +346,23 @@ def _array_shape(path: Path) -> tuple[int, ...]:
     return shape
 
 
-def _array(place: Path) -> np.ndarray:
+def _array(place: Path) -> torch.Tensor:
     if (place / TENSORS).is_file():
-        return np.asarray(read_released(place / TENSORS)["samples"])
+        return read_released(place / TENSORS)["samples"]
     path = place / ARRAY
     try:
         with path.open("rb") as file:
-            return read_array(file, path.stat().st_size)
+            found = read_array(file, path.stat().st_size)
     except DataError as error:
         raise DataError(f"imported: {ARRAY} holds {error}") from None
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"imported: {ARRAY} cannot be read: {error}") from None
+    try:
+        return torch.from_numpy(np.ascontiguousarray(found.astype(found.dtype.newbyteorder("="), copy=False)))
+    except TypeError:
+        raise DataError(
+            f"imported: rows must be floating-point numbers of at most 64 bits or uint8, got {found.dtype}"
+        ) from None
 
 
 def read_released(path: Path) -> dict[str, torch.Tensor]:

@@ -15,10 +15,11 @@ the prepared data set, from 0. `digest` (hex) is checked against the raw row's c
 that a mixed row was made for.
 
 In release.json `"labels": "raw"` says that released rows have the labels of their raw rows, `"folders"` that images lie
-in a sub-folder a class, and `"encoded"` that labels mean nothing without the key; `"links": "names"` says that a
-released image is called as its raw one, whatever the ending; `"members": "train"` (val, test) that the release was made
-of that official part; `"bits": 12` how many bits count of images that hold more than eight. `"claim"` holds unit
-(image, pixel or record), epsilon and delta, and is not audited. A folder of `bench release` has this layout.
+in a sub-folder a class, and `"encoded"` that labels mean nothing without the key; `"rows": "encoded"` says that new
+images need the key to become such rows, so that no model of them can be tested; `"links": "names"` that a released
+image is called as its raw one, whatever the ending; `"members": "train"` (val, test) that the release was made of that
+official part; `"bits": 12` how many bits count of images that hold more than eight. `"claim"` holds unit (image, pixel
+or record), epsilon and delta, and is not audited. A folder of `bench release` has this layout.
 
 Messages name lines and counts, neither files nor cells, because such data may be confidential.
 """
@@ -58,7 +59,7 @@ from bench.data.subjects import spelling
 
 LABELS, MEMBERS = "labels.csv", "members.csv"
 WORDS: Mapping[str, tuple[str, ...]] = {
-    "labels": ("raw", "folders", "encoded"), "links": ("names",), "members": PARTS,
+    "labels": ("raw", "folders", "encoded"), "rows": ("encoded",), "links": ("names",), "members": PARTS,
 }  # fmt: skip
 """What release.json may say under a name, if it says anything."""
 _SHOWN = 20
@@ -209,7 +210,10 @@ def _linked(recorded: Recorded, place: Path, raw: _Raw) -> Linked:
         _check_raw(links, primary)
     listed = recorded.tables(place, LABELS)
     labels = None if kind in ("encoded", "raw") else _own_labels(rows, told, raw.prepared.findings, listed)
-    return Linked(rows, links, primary, labels, kind == "raw", _pool(place, raw.prepared.findings), tuple(notes))
+    if encoded := told.get("rows") == "encoded":
+        notes.append("released rows are encoded by a key that is not here: a model of them cannot read new images")
+    pool = _pool(place, raw.prepared.findings)
+    return Linked(rows, links, primary, labels, kind == "raw", encoded, pool, tuple(notes))
 
 
 def _pool(place: Path, findings: Sequence[str]) -> tuple[Rows, np.ndarray | None] | None:
@@ -226,7 +230,7 @@ def _only_members(table: Path) -> bool:
 
     `bench release` writes such for rows without links.
     """
-    return "released" not in read_table(table, (), optional=("released", "raw", "row"), rest=True).columns
+    return "released" not in _cells(table, (), ("released", "raw", "row"), rest=True).columns
 
 
 def _check_raw(links: np.ndarray | None, primary: np.ndarray | None) -> None:
@@ -325,6 +329,8 @@ def _own_labels(rows: Rows, told: Mapping[str, Any], findings: Sequence[str], ta
             f"imported: labels in {TENSORS} have shape {tuple(found.shape)}: expected {rows.count} rows, and as many "
             f"columns as findings that {ABOUT} names"
         )
+    if bad := int(((found < 0) | (found > 1)).any(dim=1).sum()):
+        raise DataError(f"imported: labels in {TENSORS} must be 0 to 1, or NaN if unknown: {bad} rows have others")
     return _coded(pd.DataFrame(found.to(torch.float32).numpy(), columns=[str(name) for name in names]), findings, ABOUT)
 
 
@@ -355,6 +361,8 @@ def _coded(marks: pd.DataFrame, findings: Sequence[str], where: str, *, classes:
     Every one of `classes` must be a finding.
     """
     own = {spelling(str(column)): column for column in marks.columns}
+    if len(own) < len(marks.columns):
+        raise DataError(f"imported: labels in {where} name a finding twice: keep one of each")
     there = [name for name in findings if spelling(name) in own]
     if not there or (classes and len(there) < len(own)):
         raise DataError(
@@ -393,10 +401,18 @@ def _refuse(table: Path, lines: pd.Index[Any], fault: str) -> None:
 
 
 def _table(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest: bool = False) -> pd.DataFrame:
-    cells = read_table(path, columns, optional=optional, rest=rest, obtain=LAYOUT)
+    cells = _cells(path, columns, optional, rest=rest)
     if not len(cells):
         raise DataError(f"{path.name}: expected a line a row, found none. {LAYOUT}")
     return cells
+
+
+def _cells(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest: bool) -> pd.DataFrame:
+    """A table, with errors that name it without its place."""
+    try:
+        return read_table(path, columns, optional=optional, rest=rest, obtain=LAYOUT)
+    except DataError as error:
+        raise DataError(str(error).replace(str(path), path.name)) from None
 
 
 def _check_words(told: Mapping[str, Any]) -> None:

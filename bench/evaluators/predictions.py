@@ -147,8 +147,13 @@ def summary(bob: model_selection.Bob) -> dict[str, JsonValue]:
 def queried(bench: Workbench, key: Key, data: Dataset) -> torch.Tensor:
     """New rows by the key's query, without labels, secretly ordered.
 
-    Raw rows if released rows depend on their labels.
+    Raw rows if released rows depend on their labels. Raises NotApplicable without the key of encoded rows.
     """
+    if bench.recorded is not None and bench.recorded.encoded:
+        raise NotApplicable(
+            "released rows are encoded by a key that is not here, and new images cannot be encoded like them: what a "
+            "model learned from released rows cannot be tested"
+        )
     if bench.method.uses_labels:
         return data.samples
     order = mixed(bench, data)

@@ -29,7 +29,7 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -184,6 +184,7 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
     whole = seal(release, Secret.fresh())
     sealed = whole.release
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
+    own = _own(key)
     claim = claim_record(scheme.claim())
     about: dict[str, JsonValue] = {
         "schema": 1,
@@ -193,7 +194,8 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
         "claim": None if claim is None else claim.model_dump(),
         "findings": [*bench.private.findings],
         "exclusive": bench.private.exclusive,
-        **({"labels": "encoded"} if sealed.labels is not None and _decodes(key) else {}),
+        **({"labels": "encoded"} if sealed.labels is not None and "decode" in own else {}),
+        **({"rows": "encoded"} if "query" in own else {}),
         "raw_shape": [*bench.private.samples.shape[1:]],
         "shape": [*sealed.samples.shape[1:]],
     }
@@ -211,10 +213,11 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
     return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state(), links)
 
 
-def _decodes(key: Key) -> bool:
-    """If labels are encoded: the key decodes what is learned from them."""
-    own = key.own("release") if isinstance(key, RemoteKey) else ["decode"] * (type(key).decode is not Key.decode)
-    return "decode" in own
+def _own(key: Key) -> Collection[str]:
+    """Names of `decode` and `query` that a key has of its own."""
+    if isinstance(key, RemoteKey):
+        return key.own("release")
+    return [name for name in ("decode", "query") if getattr(type(key), name) is not getattr(Key, name)]
 
 
 def _links(bench: Workbench, where: Place, sealed: Sealed) -> str:

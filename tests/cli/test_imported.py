@@ -19,6 +19,7 @@ from bench.cli import main
 from bench.evaluators.honesty import Honesty
 from bench.evaluators.membership import Membership
 from bench.evaluators.reidentification import Reidentification
+from bench.evaluators.utility import Utility
 from bench.evidence import MembershipEvidence
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
@@ -85,7 +86,8 @@ def test_a_run_scores_a_folder_and_no_record_shows_its_place(tmp_path: Path) -> 
         assert records[name].status == "not-applicable"
         assert "released by another tool" in str(records[name].reason)
     assert records["honesty"].scores["broken-promises"].value == 0
-    assert records["utility"].status == "ok"
+    assert records["utility"].status == "not-applicable"
+    assert "new images cannot be encoded" in str(records["utility"].reason)
     for path in (tmp_path / "results").rglob("*"):
         if path.is_file() and path.suffix in (".json", ".html", ".js", ".csv", ".svg") and "journal" not in path.parts:
             assert str(tmp_path / "out").encode() not in path.read_bytes(), path
@@ -150,6 +152,19 @@ def test_labels_encoded_by_a_key_teach_nothing(tmp_path: Path) -> None:
     assert bench.sealed(bench.scheme(), 0).release.labels is None
     assert any("encoded by a key" in note for note in bench.record.notes)
     assert "labels" in load_file(tmp_path / "out/release.safetensors")
+
+
+def test_a_model_of_encoded_rows_is_not_tested_on_rows_that_nobody_encoded(tmp_path: Path) -> None:
+    spec = release(tmp_path, "dauntless[patch_size=4]")
+    assert json.loads((tmp_path / "out/release.json").read_text())["rows"] == "encoded"
+    bench = opened(tmp_path, spec)
+    assert bench.sealed(bench.scheme(), 0).release.samples.shape[1:] == bench.private.samples.shape[1:]
+    assert any("cannot read new images" in note for note in bench.record.notes)
+    with pytest.raises(NotApplicable, match="new images cannot be encoded like them"):
+        Utility().measure(bench)
+    (tmp_path / "means").mkdir()
+    means = opened(tmp_path / "means", release(tmp_path / "means", "k-same[k=3]"))
+    assert Utility().measure(means).evidence
 
 
 def test_further_keys_stand_in_folders_of_their_own(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from bench.data.recorded_rows import RecordedRows
 from bench.data.release_folder import open_folder, side_of, tables_of
 from bench.data.sets.folder import Folder
 from bench.types import DataError, NotApplicable, Release
-from methods.imported import Imported, SamplePool
+from methods.imported import Imported, SamplePool, claim_of
 
 CLASSES, EACH, SIDE = ("ill", "well"), 8, 6
 
@@ -80,7 +82,9 @@ def test_links_by_names_and_by_a_table_are_the_same(raw: Path, prepared: Prepare
         assert torch.allclose(made.samples, 1 - prepared.dataset(each.members).samples)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npy grey", "npy float", "safetensors", "dicom", "jpg folders"])
+@pytest.mark.parametrize(
+    "kind", ["npy", "npy grey", "npy float", "npy big-endian", "safetensors", "bfloat16", "dicom", "jpg folders"]
+)
 def test_every_format_gives_the_rows(kind: str, raw: Path, prepared: Prepared, tmp_path: Path) -> None:
     folder = tmp_path / "release"
     folder.mkdir()
@@ -97,22 +101,23 @@ def test_every_format_gives_the_rows(kind: str, raw: Path, prepared: Prepared, t
             Image.fromarray(image).save(folder / CLASSES[number // 2] / f"{number}.bmp")
         links = "released,row\nill/0.bmp,0\nill/1.bmp,1\nwell/2.bmp,8\nwell/3.bmp,9\n"
         (folder / "release.json").write_text('{"labels": "folders"}')
-    elif kind == "safetensors":
+    elif kind in ("safetensors", "bfloat16"):
         labels = torch.tensor([[1.0, 0], [1, 0], [0, 1], [0, 1]])
-        save_file({"samples": torch.from_numpy(rows[:, None] / 255).float(), "labels": labels},
-                  folder / "release.safetensors")  # fmt: skip
+        samples = torch.from_numpy(rows[:, None] / 255).to(torch.bfloat16 if kind == "bfloat16" else torch.float32)
+        save_file({"samples": samples, "labels": labels}, folder / "release.safetensors")
         (folder / "release.json").write_text('{"findings": ["ILL", "well"]}')
     else:
-        array = {"npy": rows[:, None], "npy grey": rows, "npy float": (rows[:, None] / 255).astype(np.float64)}[kind]
-        np.save(folder / "release.npy", array)
+        floats = (rows[:, None] / 255).astype(np.float64)
+        forms = {"npy": rows[:, None], "npy grey": rows, "npy float": floats, "npy big-endian": floats.astype(">f4")}
+        np.save(folder / "release.npy", forms[kind])
     (folder / "links.csv").write_text(links)
     found = opened(folder, raw, prepared)
     private = prepared.dataset(found.members)
     made = found.release(0, found.members, private)
     assert side_of(found.recorded) == SIDE
     assert made.samples.dtype == torch.float32
-    assert torch.allclose(made.samples, 1 - private.samples, atol=1e-6)
-    assert (made.labels is not None) == (kind in ("safetensors", "jpg folders"))
+    assert torch.allclose(made.samples, 1 - private.samples, atol=1e-6 if kind != "bfloat16" else 2**-8)
+    assert (made.labels is not None) == (kind in ("safetensors", "bfloat16", "jpg folders"))
     if made.labels is not None:
         assert torch.equal(made.labels, private.labels)
 
@@ -234,6 +239,18 @@ def pickled(folder: Path) -> None:
     np.save(folder / "release.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
 
 
+def labelled(labels: list[list[float]], *findings: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        for path in folder.glob("*.png"):
+            path.unlink()
+        rows = torch.zeros(4, 1, SIDE, SIDE)
+        save_file({"samples": rows, "labels": torch.tensor(labels)}, folder / "release.safetensors")
+        (folder / "release.json").write_text(json.dumps({"findings": findings}))
+        (folder / "links.csv").write_text("released,row\n0,0\n1,1\n2,8\n3,9\n")
+
+    return change
+
+
 def tensors(folder: Path) -> None:
     for path in folder.glob("*.png"):
         path.unlink()
@@ -296,6 +313,12 @@ def other_shape(folder: Path) -> None:
         (array(np.zeros((4, 3, 3, 3, 3))), "got shape"),
         (array(np.full((4, 2), np.nan)), "4 of 4 released rows hold numbers that are not finite"),
         (array(np.zeros((4, 2), np.int64)), "floating-point numbers or uint8, got torch.int64"),
+        (array(np.zeros((4, 2), "U3")), "floating-point numbers of at most 64 bits or uint8, got <U3"),
+        (array(np.zeros((4, 2), np.longdouble)), "numbers of at most 64 bits or uint8, got (float128|longdouble)"),
+        (array(np.zeros(4, [("a", "f4")])), "got shape|got .*'a'"),
+        (labelled([[2.0, 0], [0, 1], [0, 1], [1, 0]], "ill", "well"), "must be 0 to 1, or NaN if unknown: 1 rows"),
+        (labelled([[1.0, 0], [0, 1], [0, 1], [1, 0]], "ill", "ILL"), "name a finding twice"),
+        (lambda folder: (folder / "links.csv").write_bytes(b"released,row\n\xff,1\n") and None, "^links.csv: .* UTF-8"),
         (other_shape, "must have rows of one shape"),
         (write("released,raw\nill-0.png,ill-9.png\n"), "line 2: raw is no file of folder, or several have"),
         (write("released,raw\nill-7.png,ill-0.png\n"), "line 2: released is none of the 4 images"),
@@ -317,6 +340,7 @@ def other_shape(folder: Path) -> None:
         (sixteen, r'state them, as "bits": 12 in release.json does'),
         (told('{"links": "names", "bits": 7}'), "bits in release.json must be 8 to 16, got 7"),
         (told('{"links": "yes"}'), "links in release.json must be one of names, got 'yes'"),
+        (told('{"rows": "yes", "links": "names"}'), "rows in release.json must be one of encoded, got 'yes'"),
         (told('{"labels": "mine", "links": "names"}'), "labels in release.json must be one of raw, folders, encoded"),
         (told('{"labels": "raw"}'), "takes labels by links, and there are none"),
         (told('{"labels": "folders", "links": "names"}'), "needs images in a sub-folder a class"),
@@ -329,7 +353,7 @@ def test_what_is_wrong_is_said_in_one_clear_error(
 ) -> None:
     folder = release(tmp_path / "release", links="names")
     change(folder)
-    if change in (pickled, tensors) or "numbers" in message or "one shape" in message:
+    if change in (pickled, tensors) or "numbers" in message or "got shape" in message or "one shape" in message:
         (folder / "release.json").unlink()
         (folder / "links.csv").write_text("released,row\n0,0\n1,1\n2,8\n3,9\n")
     if "one shape" in message:
@@ -354,3 +378,47 @@ def test_tables_are_checked_without_raw_rows(tmp_path: Path) -> None:
     (folder / "labels.csv").write_text("released,class\nno.png,ill\n")
     with pytest.raises(DataError, match=r"labels.csv: line 2: released is none of the 4 images"):
         tables_of(Recorded(folder, None, ""))
+
+
+CLAIM = {"unit": "image", "epsilon": 8, "delta": 1e-5}
+
+
+def test_a_makers_claim_has_no_bound_derived_here() -> None:
+    told = {**CLAIM, "derived": 0.01, "family": "Gaussian", "sampling_rate": 1.0, "steps": 1, "basis": "a proof"}
+    claim = claim_of({"claim": told})
+    assert claim is not None
+    assert (claim.epsilon, claim.delta, claim.derived) == (8, 1e-5, math.inf)
+    assert (claim.family, claim.steps) == ("any", None)
+    assert claim.basis == "the maker's word, in release.json: a proof"
+    assert "not audited" in claim.assumptions
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": "8"}, "epsilon of the claim in release.json must be a number, got '8'"),
+        ({"epsilon": True}, "must be a number, got True"),
+        ({"epsilon": 10**400}, "too large"),
+        ({"epsilon": math.nan}, "epsilon must be positive"),
+        ({"delta": None}, "delta of the claim in release.json must be a number, got None"),
+        ({"delta": 2}, r"delta must be in \[0, 1\]"),
+        ({"unit": "patient"}, "must be image, pixel or record"),
+        ({"assumptions": "x" * 3000}, "at most 2000 characters"),
+        ({"basis": ["x"]}, "basis of the claim in release.json must be a text"),
+    ],
+)
+def test_a_claim_that_is_none_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        claim_of({"claim": {**CLAIM, **change}})
+
+
+def test_a_maker_is_a_text_and_the_number_of_releases_is_counted(tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
+    shutil.copytree(folder, tmp_path / "copy")
+    shutil.move(tmp_path / "copy", folder / "keys" / "2")
+    found = Imported(path=str(folder))
+    assert Imported(path=str(folder), sha256=found.sha256) == found
+    assert found.releases == 2
+    (folder / "release.json").write_text('{"maker": null}')
+    with pytest.raises(ValueError, match=r"maker in release.json must be a text, got NoneType"):
+        Imported(path=str(folder))
