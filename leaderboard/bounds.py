@@ -44,6 +44,8 @@ KNOWING = ("anchors",)
 POWER = 0.8
 TRAINING = re.compile(r"\btraining [1-9][0-9]*")
 """Names a training in the part of its learning curve."""
+UNDRAWN = "members"
+"""Names the detail by which `bench.evaluators.membership` says that no draw decided who is a member."""
 BY_IMAGE, BY_PERSON, FIRST = "reid-auc", "patient-reid-auc", "top-1"
 
 
@@ -158,6 +160,8 @@ def idle(record: Record, metric: str = "") -> str:
         metric: Of its primary figure; empty stands for ReID AUC.
     """
     name = short(record.evaluator)
+    if undrawn(record):
+        return f"{name} takes a folder's word for who is a member, and no draw"
     if (metric not in record.scores) if metric else (primary(record) is None):
         return f"{name} has no {metric or BY_IMAGE}"
     try:
@@ -175,6 +179,11 @@ def idle(record: Record, metric: str = "") -> str:
     several = len({match.group() for curve in curves if (match := TRAINING.search(curve.part))}) > 1
     unsaid = several and figure.replicates is not None and not figure.replicates.trainings
     return f"{name} does not say which training attacked each key" if unsaid else ""
+
+
+def undrawn(record: Record) -> bool:
+    """True if a folder, and no draw, says who is a member."""
+    return UNDRAWN in record.details
 
 
 def shown_curves(record: Record) -> tuple[LearningCurve, ...]:

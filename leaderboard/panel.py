@@ -30,6 +30,7 @@ from leaderboard.bounds import (
     random,
     singly,
     surely,
+    undrawn,
     upward,
 )
 from leaderboard.bounds import FIRST as TOP
@@ -268,6 +269,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     text = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
         text += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
+    text += "; a folder says who is a member, and no draw: other rows may look different" * undrawn(strongest)
     return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {text}", tries)
 
 

@@ -122,3 +122,16 @@ def test_membership_is_no_step_on_the_ladder() -> None:
     mine = [attacking("cvae", 0.7, 0.0)]
     assert step(mine[0]) is None
     assert panel(mine, mine, Ladder([])).members == ()
+
+
+def test_a_folders_word_on_its_members_supports_no_bound_and_is_said() -> None:
+    def by_folder(value: float, p: float) -> Record:
+        return attacking("imported", value, p).model_copy(update={"details": {"members": "the folder says"}})
+
+    quiet, telling = ([by_folder(value, p)] for value, p in ((0.5, 0.6), (0.7, 0.0)))
+    found = membership_panel(quiet, [*quiet, *controls()])
+    assert found.word == "no verdict"
+    assert found.verdict.endswith("dcr takes a folder's word for who is a member, and no draw")
+    found = membership_panel(telling, [*telling, *controls()])
+    assert found.word == "members told"
+    assert "a folder says who is a member, and no draw" in found.verdict
