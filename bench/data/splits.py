@@ -210,6 +210,11 @@ def _around(
     members = recorded.members
     known = np.isin(prepared.groups, prepared.groups[members])
     rest = np.flatnonzero(~known)
+    if not len(rest):
+        raise DataError(
+            f"the release was made of images of everybody in {prepared.name}, {len(members)} of {len(prepared)} rows: "
+            f"control and test rows must be of other people, so add images that were not released"
+        )
     others = {part: share for part, share in shares.items() if part != "private"}
     whole = sum(others.values())
     dealt = cut(prepared.groups[rest], {part: share / whole for part, share in others.items()}, seed)

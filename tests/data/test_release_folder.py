@@ -23,6 +23,7 @@ from bench.data.prepared import Prepared
 from bench.data.recorded_rows import RecordedRows
 from bench.data.release_folder import open_folder, side_of, tables_of
 from bench.data.sets.folder import Folder
+from bench.data.splits import split
 from bench.types import DataError, NotApplicable, Release
 from methods.imported import Imported, SamplePool, claim_of
 
@@ -170,6 +171,14 @@ def test_rows_without_links_belong_to_members_and_are_never_cut(raw: Path, prepa
     assert found.release(0, found.members, prepared.dataset(found.members)).links is None
     with pytest.raises(NotApplicable, match=r"made of 10 raw rows, and without links.csv"):
         found.release(0, found.members[:5], prepared.dataset(found.members[:5]))
+
+
+def test_a_release_of_everybody_leaves_nobody_to_compare_with(raw: Path, prepared: Prepared, tmp_path: Path) -> None:
+    folder = release(tmp_path / "release")
+    (folder / "members.csv").write_text("row\n" + "".join(f"{row}\n" for row in range(2 * EACH)))
+    found = opened(folder, raw, prepared)
+    with pytest.raises(DataError, match=r"made of images of everybody in folder, 16 of 16 rows: .* add images"):
+        split(prepared, None, seed=0, limit=None, public_limit=None, recorded=found)
 
 
 def test_more_rows_of_a_generator_are_drawn_without_repetition(raw: Path, prepared: Prepared, tmp_path: Path) -> None:
