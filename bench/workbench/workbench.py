@@ -117,8 +117,8 @@ class Workbench:
     given it.
     `withheld` says what became of labels where the method asks for equal classes; empty where nothing did.
     `candidates` are the raw images that Eve holds; None if she holds the private rows themselves. `places` (n,) int64
-    on the CPU are the private rows' numbers in the prepared data set. `recorded` are their releases if another tool
-    made them; None if the method's keys do.
+    on the CPU are the private rows' numbers in the prepared data set; empty if unknown. `recorded` are their releases
+    if another tool made them; None if the method's keys do.
     """
 
     cell: Cell
@@ -384,7 +384,7 @@ class Workbench:
                     kind: each.take(rows.cpu()) if kind == "private" else each for kind, each in self.attributes.items()
                 }
                 eves = self._held_apart(rows, columns, findings)
-                places = self.places[rows.cpu()]
+                places = self.places[rows.cpu()] if len(self.places) else self.places
                 found.append(replace(self, private=part, finding=name, attributes=told, candidates=eves, places=places))
         return sorted(found, key=lambda part: -len(part.private))[: self.preset.label_findings]
 
