@@ -11,7 +11,8 @@ A population of c candidates starts as random rows of the pool. In each of T rou
 nearest candidate, the numbers of votes get Gaussian noise and lose a threshold H, what is negative becomes 0, parents
 are drawn by what is left, and each is varied. All but the votes is post-processing. If a row is replaced, two numbers
 of votes change by 1: T rounds of sensitivity root 2 are one Gaussian mechanism of root (2 T) (see
-`bench.owner.gaussian_sum`). Released rows are rows of the pool, and have no raw row behind them.
+`bench.owner.gaussian_sum`). Released rows are rows of the pool, to the bit, and have no raw row behind them: of a
+`--public` set of real people, people outside the claim are published.
 
 Differences:
 - The authors run class by class. Here a row of the pool keeps its own labels, as the simulator gives them, and a vote

@@ -128,9 +128,9 @@ def tables_of(recorded: Recorded) -> str:
             cells = _table(table, (), ("released", "path"), rest=True)
             column = "released" if "released" in cells.columns else "path"
             if column not in cells.columns:
-                raise DataError(f"{table.name}: expected the column released. {LAYOUT}")
+                raise DataError(f"{_called(table)}: expected the column released. {LAYOUT}")
             found = _released(table, cells[column], rows)
-            said.append(f"{table.name} names {len(np.unique(found))} of {rows.count} rows")
+            said.append(f"{_called(table)} names {len(np.unique(found))} of {rows.count} rows")
     return "; ".join(said) or "there are none"
 
 
@@ -246,7 +246,7 @@ def _check_raw(links: np.ndarray | None, primary: np.ndarray | None) -> None:
 def _links(table: Path, rows: Rows, raw: _Raw) -> tuple[np.ndarray, np.ndarray | None]:
     cells = _table(table, ("released",), ("raw", "row", "primary", "digest"))
     if ("raw" in cells.columns) == ("row" in cells.columns):
-        raise DataError(f"{table.name}: expected one of the columns raw and row beside released. {LAYOUT}")
+        raise DataError(f"{_called(table)}: expected one of the columns raw and row beside released. {LAYOUT}")
     released = _released(table, cells["released"], rows)
     found = np.stack((raw.rows(table, cells), released), axis=1)
     twice = pd.DataFrame(found, index=cells.index).duplicated()
@@ -288,7 +288,7 @@ def _members(recorded: Recorded, releases: Sequence[Linked], raw: _Raw) -> np.nd
     if table is not None:
         cells = _table(table, (), ("raw", "row", "digest"))
         if ("raw" in cells.columns) == ("row" in cells.columns):
-            raise DataError(f"{table.name}: expected one of the columns raw and row. {LAYOUT}")
+            raise DataError(f"{_called(table)}: expected one of the columns raw and row. {LAYOUT}")
         rows = raw.rows(table, cells)
         _refuse(table, cells.index[pd.Series(rows).duplicated().to_numpy()], "the row is listed a second time")
         found.append(rows)
@@ -338,7 +338,7 @@ def _listed_labels(rows: Rows, findings: Sequence[str], table: Path) -> np.ndarr
     cells = _table(table, (), ("released", "path", "class"), rest=True)
     names = [column for column in ("released", "path") if column in cells.columns]
     if len(names) != 1:
-        raise DataError(f"{table.name}: expected the column released, and class or one column a finding. {LAYOUT}")
+        raise DataError(f"{_called(table)}: expected the column released, and class or one column a finding. {LAYOUT}")
     released = _released(table, cells[names[0]], rows)
     _refuse(table, cells.index[pd.Series(released).duplicated().to_numpy()], "the released row is listed a second time")
     columns = [column for column in cells.columns if column != names[0]]
@@ -349,9 +349,9 @@ def _listed_labels(rows: Rows, findings: Sequence[str], table: Path) -> np.ndarr
         marks, bad = findings_of(cells, [column for column in columns if spelling(column) in meant])
     if bad:
         lines = "".join(f"\n  line {line}: {why}" for line, why in sorted(bad)[:_SHOWN])
-        raise DataError(f"{table.name}: {len(bad)} bad labels:{lines}")
+        raise DataError(f"{_called(table)}: {len(bad)} bad labels:{lines}")
     found = np.full((rows.count, len(findings)), np.nan, dtype=np.float32)
-    found[released] = _coded(marks, findings, table.name, classes="class" in columns)
+    found[released] = _coded(marks, findings, _called(table), classes="class" in columns)
     return found
 
 
@@ -395,15 +395,23 @@ def _numbers(table: Path, cells: pd.Series[str], count: int, what: str) -> np.nd
     return found
 
 
+def _called(table: Path) -> str:
+    """The layout's name of a table.
+
+    Links may lie in a file of the owner's own, and its name is hers.
+    """
+    return table.name if table.name in (LABELS, MEMBERS) else LINKS
+
+
 def _refuse(table: Path, lines: pd.Index[Any], fault: str) -> None:
     if len(lines):
-        raise DataError(f"{table.name}: line {lines[0]}: {fault} ({len(lines)} such lines). {LAYOUT}")
+        raise DataError(f"{_called(table)}: line {lines[0]}: {fault} ({len(lines)} such lines). {LAYOUT}")
 
 
 def _table(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest: bool = False) -> pd.DataFrame:
     cells = _cells(path, columns, optional, rest=rest)
     if not len(cells):
-        raise DataError(f"{path.name}: expected a line a row, found none. {LAYOUT}")
+        raise DataError(f"{_called(path)}: expected a line a row, found none. {LAYOUT}")
     return cells
 
 
@@ -412,7 +420,7 @@ def _cells(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest:
     try:
         return read_table(path, columns, optional=optional, rest=rest, obtain=LAYOUT)
     except DataError as error:
-        raise DataError(str(error).replace(str(path), path.name)) from None
+        raise DataError(str(error).replace(str(path), _called(path)).replace(path.name, _called(path))) from None
 
 
 def _check_words(told: Mapping[str, Any]) -> None:

@@ -173,6 +173,17 @@ def test_rows_without_links_belong_to_members_and_are_never_cut(raw: Path, prepa
         found.release(0, found.members[:5], prepared.dataset(found.members[:5]))
 
 
+@pytest.mark.parametrize("text", ["released,raw\nill-0.png,nowhere.png\n", "released\nill-0.png\n", "raw\n", "\0"])
+def test_a_table_of_links_elsewhere_is_called_by_what_it_is(
+    raw: Path, prepared: Prepared, tmp_path: Path, text: str
+) -> None:
+    links = tmp_path / "of-mrs-smith.csv"
+    links.write_text(text)
+    with pytest.raises(DataError, match=r"links\.csv") as refused:
+        opened(release(tmp_path / "release"), raw, prepared, links=links)
+    assert "smith" not in str(refused.value)
+
+
 def test_a_release_of_everybody_leaves_nobody_to_compare_with(raw: Path, prepared: Prepared, tmp_path: Path) -> None:
     folder = release(tmp_path / "release")
     (folder / "members.csv").write_text("row\n" + "".join(f"{row}\n" for row in range(2 * EACH)))
