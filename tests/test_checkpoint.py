@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from bench import checkpoint
 from bench.checkpoint import CheckpointWarning, save_checkpoints, steps
+from bench.nets.anonymiser import Anonymiser, AnonymiserCourse, Lessons, train_anonymiser
 from bench.nets.autoencoder import Autoencoder, ReconstructionCourse, train_autoencoder
 from bench.nets.glow import Glow
 from bench.nets.normalising_flow import FlowCourse, train_flow
@@ -51,6 +52,14 @@ def obfuscator() -> nn.Module:
     return network
 
 
+def anonymiser() -> nn.Module:
+    with seeded(1):
+        network = Anonymiser((1, 8, 8), 0.1, 4)
+    lessons = Lessons(IMAGES, None, torch.arange(len(IMAGES)) // 2, False)
+    train_anonymiser(network, lessons, AnonymiserCourse(STEPS, STEPS, 4, 1e-3, 1.0, 1.0), 8, 2)
+    return network
+
+
 @pytest.fixture(autouse=True)
 def kept_after_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
@@ -75,7 +84,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object], 
     return work
 
 
-@pytest.mark.parametrize("train", [encoder, flow, obfuscator])
+@pytest.mark.parametrize("train", [encoder, flow, obfuscator, anonymiser])
 @pytest.mark.parametrize("last", [1, 7, STEPS])
 def test_a_training_that_is_cut_off_comes_to_the_same_bits(
     train: Callable[[], nn.Module], last: int, tmp_path: Path, cut_off: Callable[[Callable[[], object], int], None]

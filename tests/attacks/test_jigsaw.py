@@ -109,7 +109,8 @@ def test_noise_is_matched_as_often_as_by_chance() -> None:
 
 def test_shuffled_pixels_leave_no_puzzle() -> None:
     method = EtCBlocks(patch_size=SIDE, shuffle_pixels=True, keys="per-image")
-    assert play(Jigsaw(patch_size=SIDE), method, images(), public=images(seed=9)).top_1 < 0.3
+    hits = play(Jigsaw(patch_size=SIDE), method, images(), public=images(seed=9)).top_1 * 60
+    assert hits <= 8  # about Poisson of mean 1, as above
 
 
 def test_a_puzzle_an_image_is_left_out_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
