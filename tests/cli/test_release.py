@@ -120,7 +120,7 @@ def test_description_tells_receivers_all_and_of_the_private_side_nothing(tmp_pat
     assert (said["findings"], said["exclusive"], said["shape"]) == (list("0123456789"), True, [1, 8, 8])
     shapes = {"raw_shape", "shape"}
     assert set(said) == shapes | {
-        "claim", "claims", "exclusive", "findings", "made_by", "method", "schema", "sha256",
+        "claim", "claims", "exclusive", "findings", "made_by", "method", "rows", "schema", "sha256",
     }  # fmt: skip
     text = (tmp_path / "out/release.json").read_text()
     for secret in (str(tmp_path), bench(tmp_path, "dp-simple").record.fingerprint, "digits"):
