@@ -37,9 +37,10 @@ from typing import ClassVar, Literal
 
 import torch
 
+from bench.nets.private_training import MOST_DELTA, delta_for
 from bench.nets.training import start
-from bench.owner.gaussian_sum import EPSILONS, MOST_DELTA, GaussianSum, accounts, calibrated, delta_for
-from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.owner.gaussian_sum import EPSILONS, GaussianSum, accounts, calibrated
+from bench.owner.secret_key import SecretKey, SecretScheme, bound
 from bench.progress import report
 from bench.randomness import Secret
 from bench.seeds import derive
@@ -206,9 +207,8 @@ class DPMERFKey(SecretKey):
         """The noisy sum of vectors (c, d), shortened to length 1."""
         noise = self.scheme.noise(len(gradients))
         exact = gradients.double()
-        places = noise.steps(exact / exact.norm(dim=1, keepdim=True).clamp_min(1))
-        noise.check(places.double().square().sum(dim=1))
-        total = noise.noisy(places.sum(dim=0), self.secret.stream("noise"))
+        clipped = exact / exact.norm(dim=1, keepdim=True).clamp_min(1)
+        total = noise.noisy(noise.added(clipped), self.secret.stream("noise"))
         see(PrivateStep(total.float(), total.new_zeros(0, len(total)).float(), 1.0))
 
     def _noisy_sum(self, private: Dataset) -> torch.Tensor:
@@ -217,15 +217,8 @@ class DPMERFKey(SecretKey):
         noise = scheme.noise(len(private))
         total = torch.zeros(scheme.width, dtype=torch.int64, device=private.samples.device)
         for part in _parts(private):
-            places = noise.steps(scheme.vector(part))
-            noise.check(places.double().square().sum(dim=1))
-            total += places.sum(dim=0)
-        return noise.noisy(total, self._noise_secret(private).stream())
-
-    def _noise_secret(self, private: Dataset) -> Secret:
-        """A secret for these rows with these labels."""
-        secret = self.secret.derive("noise").bound_to(private.samples)
-        return secret if private.labels is None else secret.bound_to(private.labels)
+            total += noise.added(scheme.vector(part))
+        return noise.noisy(total, bound(self.secret.derive("noise"), private).stream())
 
     def _trained(self, mean: torch.Tensor, chances: torch.Tensor) -> torch.nn.Sequential:
         """A generator whose rows have nearly the features (D, columns) float32."""

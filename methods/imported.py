@@ -12,7 +12,6 @@ other years) look as if the release gave them away.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -39,7 +38,6 @@ from bench.types import (
 )
 from bench.validation import at_least
 
-ABOUT = "release.json"
 MAKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,59}")
 DIGEST = re.compile(r"([0-9a-f]{16})?")
 REFUSAL = (
@@ -91,7 +89,7 @@ class Imported(Method):
             object.__setattr__(self, "releases", self.releases or len(found.places()))
             object.__setattr__(self, "sha256", self.sha256 or found.digest())
         if self.path and not self.maker and Path(self.path).is_dir():
-            object.__setattr__(self, "maker", maker_of(about(Path(self.path))))
+            object.__setattr__(self, "maker", maker_of(Recorded.about(Path(self.path))))
         if self.maker and MAKER.fullmatch(self.maker) is None:
             raise ValueError(f"maker must be at most 60 letters, digits, blanks and . _ + -, got {self.maker!r:.80}")
 
@@ -138,7 +136,7 @@ class ImportedScheme(Scheme):
 
         Raises ValueError for a claim that is none.
         """
-        return claim_of(about(Path(self.method.path))) if self.method.path else None
+        return claim_of(Recorded.about(Path(self.method.path))) if self.method.path else None
 
     def notes(self) -> Mapping[str, int | float | str]:
         """The caveat that stands beside every figure."""
@@ -188,24 +186,6 @@ class SamplePool(Generator):
         return self.pool
 
 
-def about(folder: Path) -> Mapping[str, object]:
-    """The content of release.json; empty without one.
-
-    Raises:
-        ValueError: It is no JSON object.
-    """
-    path = folder / ABOUT
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{ABOUT} must be JSON: {type(error).__name__}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{ABOUT} must hold an object, got {type(found).__name__}")
-    return found
-
-
 def maker_of(told: Mapping[str, object]) -> str:
     """The maker in release.json; of a release by this project, the method.
 
@@ -215,7 +195,7 @@ def maker_of(told: Mapping[str, object]) -> str:
     method = told.get("method")
     maker = told.get("maker", method.get("name", "") if isinstance(method, dict) else "")
     if not isinstance(maker, str):
-        raise ValueError(f"maker in {ABOUT} must be a text, got {type(maker).__name__}")
+        raise ValueError(f"maker in {Recorded.ABOUT} must be a text, got {type(maker).__name__}")
     return maker
 
 
@@ -234,7 +214,7 @@ def claim_of(told: Mapping[str, object]) -> PrivacyClaim | None:
     known = {field.name for field in fields(PrivacyClaim)}
     if not isinstance(claim, dict) or not {"unit", "epsilon", "delta"} <= claim.keys() <= known:
         raise ValueError(
-            f"claim in {ABOUT} must hold unit (image, pixel or record), epsilon and delta; it may hold "
+            f"claim in {Recorded.ABOUT} must hold unit (image, pixel or record), epsilon and delta; it may hold "
             f"{', '.join(sorted(known - {'unit', 'epsilon', 'delta'}))}; got "
             f"{', '.join(map(str, claim)) if isinstance(claim, dict) else type(claim).__name__}"
         )
@@ -243,23 +223,27 @@ def claim_of(told: Mapping[str, object]) -> PrivacyClaim | None:
     for name in ("epsilon", "delta"):
         number = values.get(name)
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise ValueError(f"{name} of the claim in {ABOUT} must be a number, got {number!r:.40}")
+            raise ValueError(f"{name} of the claim in {Recorded.ABOUT} must be a number, got {number!r:.40}")
         try:
             values[name] = float(number)
         except OverflowError:
-            raise ValueError(f"{name} of the claim in {ABOUT} is too large: leave the claim out") from None
+            raise ValueError(f"{name} of the claim in {Recorded.ABOUT} is too large: leave the claim out") from None
     if claim["unit"] not in ("image", "pixel", "record"):
-        raise ValueError(f"unit of the claim in {ABOUT} must be image, pixel or record, got {claim['unit']!r:.40}")
+        raise ValueError(
+            f"unit of the claim in {Recorded.ABOUT} must be image, pixel or record, got {claim['unit']!r:.40}"
+        )
     said = {name: claim.get(name) or "" for name in ("assumptions", "basis")}
     for name, text in said.items():
         if not isinstance(text, str) or len(text) > MOST_TEXT:
-            raise ValueError(f"{name} of the claim in {ABOUT} must be a text of at most {MOST_TEXT} characters")
+            raise ValueError(
+                f"{name} of the claim in {Recorded.ABOUT} must be a text of at most {MOST_TEXT} characters"
+            )
     values |= {
         "assumptions": f"{UNAUDITED} {said['assumptions']}".strip(),
-        "basis": f"the maker's word, in {ABOUT}{said['basis'] and ': '}{said['basis']}",
+        "basis": f"the maker's word, in {Recorded.ABOUT}{said['basis'] and ': '}{said['basis']}",
         "derived": math.inf,
     }
     try:
         return PrivacyClaim(**values)
     except TypeError as error:
-        raise ValueError(f"claim in {ABOUT}: {error}") from None
+        raise ValueError(f"claim in {Recorded.ABOUT}: {error}") from None

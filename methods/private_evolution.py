@@ -39,8 +39,9 @@ from typing import ClassVar
 
 import torch
 
-from bench.owner.gaussian_sum import EPSILONS, MOST_DELTA, GaussianSum, accounts, calibrated, delta_for
-from bench.owner.secret_key import SecretKey, SecretScheme
+from bench.nets.private_training import MOST_DELTA, delta_for
+from bench.owner.gaussian_sum import EPSILONS, GaussianSum, accounts, calibrated
+from bench.owner.secret_key import SecretKey, SecretScheme, bound
 from bench.progress import report
 from bench.seeds import derive, generator
 from bench.types import Dataset, Method, NotApplicable, Parameter, PrivacyClaim, PrivateStep, Release, State
@@ -152,8 +153,7 @@ class PrivateEvolutionKey(SecretKey):
         scheme, method, n = self.scheme, self.scheme.method, len(private)
         noise, size = scheme.noise(n), len(scheme.learned["samples"])
         count = scheme.candidates(n)
-        secret = self.secret.derive("votes").bound_to(private.samples)
-        secret = secret if private.labels is None else secret.bound_to(private.labels)
+        secret = bound(self.secret.derive("votes"), private)
         draws, device = secret.stream("draws"), private.samples.device
         population = draws.permutation(size)[:count].to(device)
         for done in range(1, method.rounds + 1):

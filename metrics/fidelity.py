@@ -224,8 +224,24 @@ def _plain(figure: Figure) -> Compare:
     return lambda reference, other: figure(reference.features, other.features)
 
 
+class _OfSets(Metric[FidelityEvidence]):
+    """A figure of features, by `measured`."""
+
+    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    on_request: ClassVar[bool] = True
+    measured: ClassVar[_Measured]
+
+    def __call__(self, evidence: FidelityEvidence) -> Score:
+        """The figure; parts: by finding.
+
+        Raises:
+            NotApplicable: No network is installed, or a side shows too few people.
+        """
+        return self.measured.score(evidence)
+
+
 @dataclass(frozen=True)
-class KID(Metric[FidelityEvidence]):
+class KID(_OfSets):
     """Kernel inception distance of released from raw images of other people."""
 
     name: ClassVar[str] = "kid"
@@ -241,21 +257,13 @@ class KID(Metric[FidelityEvidence]):
         chance=RAW,
         order=10,
     )
-    on_request: ClassVar[bool] = True
-
-    def __call__(self, evidence: FidelityEvidence) -> Score:
-        """The distance over all images; parts: by finding.
-
-        Raises:
-            NotApplicable: No network is installed, or a side shows one person.
-        """
-        return _Measured(
-            lambda a, b: kid(a.features, b.features, (a.people, b.people)), equal=False, least=-math.inf
-        ).score(evidence)
+    measured: ClassVar[_Measured] = _Measured(
+        lambda a, b: kid(a.features, b.features, (a.people, b.people)), equal=False, least=-math.inf
+    )
 
 
 @dataclass(frozen=True)
-class FID(Metric[FidelityEvidence]):
+class FID(_OfSets):
     """Fréchet inception distance of as many released as raw images."""
 
     name: ClassVar[str] = "fid"
@@ -271,20 +279,15 @@ class FID(Metric[FidelityEvidence]):
         chance=RAW,
         order=15,
     )
-    on_request: ClassVar[bool] = True
-
-    def __call__(self, evidence: FidelityEvidence) -> Score:
-        """The distance of equal numbers. Raises NotApplicable without a network."""
-        return _Measured(_plain(fid), by_finding=False).score(evidence)
+    measured: ClassVar[_Measured] = _Measured(_plain(fid), by_finding=False)
 
 
 @dataclass(frozen=True)
-class Precision(Metric[FidelityEvidence]):
+class Precision(_OfSets):
     """Share of released images among the raw images of other people."""
 
     name: ClassVar[str] = "precision"
     unit: ClassVar[str] = "share of images"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Kynkäänniemi et al. 2019, arXiv 1904.06991, equation 2, with k = 5"
     column: ClassVar[Column] = Column(
         title="Precision",
@@ -295,20 +298,15 @@ class Precision(Metric[FidelityEvidence]):
         chance=RAW,
         order=20,
     )
-    on_request: ClassVar[bool] = True
-
-    def __call__(self, evidence: FidelityEvidence) -> Score:
-        """The share; parts: by finding. Raises NotApplicable without a network."""
-        return _Measured(_plain(precision), most=1.0).score(evidence)
+    measured: ClassVar[_Measured] = _Measured(_plain(precision), most=1.0)
 
 
 @dataclass(frozen=True)
-class Recall(Metric[FidelityEvidence]):
+class Recall(_OfSets):
     """Share of raw images of other people that released images reach."""
 
     name: ClassVar[str] = "recall"
     unit: ClassVar[str] = "share of images"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Kynkäänniemi et al. 2019, arXiv 1904.06991, equation 2, with k = 5"
     column: ClassVar[Column] = Column(
         title="Recall",
@@ -319,20 +317,15 @@ class Recall(Metric[FidelityEvidence]):
         chance=RAW,
         order=25,
     )
-    on_request: ClassVar[bool] = True
-
-    def __call__(self, evidence: FidelityEvidence) -> Score:
-        """The share; parts: by finding. Raises NotApplicable without a network."""
-        return _Measured(_plain(recall), most=1.0).score(evidence)
+    measured: ClassVar[_Measured] = _Measured(_plain(recall), most=1.0)
 
 
 @dataclass(frozen=True)
-class Density(Metric[FidelityEvidence]):
+class Density(_OfSets):
     """Raw neighbourhoods that a released image lies in, divided by their size."""
 
     name: ClassVar[str] = "density"
     unit: ClassVar[str] = "ratio"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Naeem et al. 2020, arXiv 2002.09797, equation 4, with k = 5"
     column: ClassVar[Column] = Column(
         title="Density",
@@ -343,20 +336,15 @@ class Density(Metric[FidelityEvidence]):
         chance=RAW,
         order=30,
     )
-    on_request: ClassVar[bool] = True
-
-    def __call__(self, evidence: FidelityEvidence) -> Score:
-        """The ratio; parts: by finding. Raises NotApplicable without a network."""
-        return _Measured(_plain(density)).score(evidence)
+    measured: ClassVar[_Measured] = _Measured(_plain(density))
 
 
 @dataclass(frozen=True)
-class Coverage(Metric[FidelityEvidence]):
+class Coverage(_OfSets):
     """Share of other people's raw images with a released image near by."""
 
     name: ClassVar[str] = "coverage"
     unit: ClassVar[str] = "share of images"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
     source: ClassVar[str] = "Naeem et al. 2020, arXiv 2002.09797, equation 5, with k = 5"
     column: ClassVar[Column] = Column(
         title="Coverage",
@@ -367,11 +355,7 @@ class Coverage(Metric[FidelityEvidence]):
         chance=RAW,
         order=35,
     )
-    on_request: ClassVar[bool] = True
-
-    def __call__(self, evidence: FidelityEvidence) -> Score:
-        """The share; parts: by finding. Raises NotApplicable without a network."""
-        return _Measured(_plain(coverage), most=1.0).score(evidence)
+    measured: ClassVar[_Measured] = _Measured(_plain(coverage), most=1.0)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, ClassVar
 
 LINKS = "links.csv"
 FURTHER = "keys"
 """The sub-folder of further releases of the same rows, each in a folder of its own."""
 DIGITS = 16
+BY_ANOTHER_TOOL = "another tool's: she makes no release of her own, and an attack that needs some does not apply"
+"""Eve's knowledge of the scheme of such releases."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +30,29 @@ class Recorded:
         sha256: The first `DIGITS` hex digits of the digest over all files; "" leaves them unchecked.
     """
 
+    ABOUT: ClassVar[str] = "release.json"
+
     folder: Path
     links: Path | None
     sha256: str
+
+    @classmethod
+    def about(cls, place: Path) -> Mapping[str, Any]:
+        """The content of release.json in a folder; empty without one.
+
+        Raises:
+            ValueError: It is no JSON object.
+        """
+        path = place / cls.ABOUT
+        if not path.is_file():
+            return {}
+        try:
+            found = json.loads(path.read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ValueError(f"{cls.ABOUT} must be JSON: {type(error).__name__}") from None
+        if not isinstance(found, dict):
+            raise ValueError(f"{cls.ABOUT} must hold an object, got {type(found).__name__}")
+        return found
 
     def places(self) -> list[Path]:
         """The folder of each release, in order.

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,8 @@ from bench.data.raw_files import is_image, walk
 from bench.types import Dataset, NotApplicable, Release, State
 from bench.wire.tensor_file import TensorsError, unpack_tensors
 
-ABOUT, SAMPLES, TENSORS, ARRAY = "release.json", "samples", "release.safetensors", "release.npy"
+ABOUT = Recorded.ABOUT
+SAMPLES, TENSORS, ARRAY = "samples", "release.safetensors", "release.npy"
 LAYOUT = "`bench check 'imported[path=FOLDER]'` shows the layout."
 _GREY = {"1", "L", "LA", "P", "I", "I;16", "I;16B", "I;16L", "F"}
 _DEEP = {"I", "I;16", "I;16B", "I;16L", "F"}
@@ -298,16 +298,10 @@ def _headers(paths: Sequence[Path]) -> tuple[Mapping[tuple[int, int], int], tupl
 
 def read_about(folder: Path) -> Mapping[str, Any]:
     """The content of release.json; empty without one. Raises DataError."""
-    path = folder / ABOUT
-    if not path.is_file():
-        return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"imported: {ABOUT} must be JSON: {type(error).__name__}") from None
-    if not isinstance(found, dict):
-        raise DataError(f"imported: {ABOUT} must hold an object, got {type(found).__name__}")
-    return found
+        return Recorded.about(folder)
+    except ValueError as error:
+        raise DataError(f"imported: {error}") from None
 
 
 def _bits(place: Path) -> int | None:

@@ -22,6 +22,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.contract.preset import Preset
+from bench.contract.recorded import BY_ANOTHER_TOOL
 from bench.contract.seal import ContractError, Sealed
 from bench.evidence import EVES_FORM, OWNERS_FORM, MembershipEvidence
 from bench.progress import report, stage
@@ -217,7 +218,7 @@ def _knowledge(bench: Workbench, attack: Attack) -> dict[str, str]:
         "control": f"{len(bench.control)} further rows known not to be the owner's",
         "scheme": "known; she draws her own keys from it, and releases rows of her choice under them"
         if bench.recorded is None
-        else "another tool's: she makes no release of her own, and an attack that needs some does not apply",
+        else BY_ANOTHER_TOOL,
         "key": f"unknown: scored on {bench.preset.keys} keys that she never saw",
         "labels": "of candidates and of the release" if labelled else "none",
     }

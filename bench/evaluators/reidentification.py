@@ -20,6 +20,7 @@ from pydantic import JsonValue
 
 from bench.contract.eve_profile import Oracle
 from bench.contract.preset import Preset
+from bench.contract.recorded import BY_ANOTHER_TOOL
 from bench.contract.seal import ContractError, Sealed, seal
 from bench.evaluators.granted_pairs import known_apart, tell
 from bench.evidence import (
@@ -65,7 +66,6 @@ SHORT = 1.0
 """Seconds of a method's fit that no attack need match."""
 FEWEST_SETS = 9
 MOST_SETS = 149
-BY_ANOTHER_TOOL = "another tool's: she makes no release of her own, and an attack that needs some does not apply"
 WRONG = 0.001
 """P below which scores of Eve's own key are surely of the wrong sign."""
 ARRANGEMENTS = 400_000  # of exchanged people over all keys: p can fall below .001 for the best of 200 figures

@@ -38,6 +38,18 @@ EVIDENCE_AT_RATE_ONE = 24_000  # epsilon times rows
 ROWS = 256  # gradients of so many rows are held at once
 
 
+def delta_for(delta: float | None, rows: int) -> float:
+    """Delta for so many rows: 1 / (10 n) if None.
+
+    It is then 1e-5 at most. Raises ValueError for 1 / n or more, which would allow to publish a row.
+    """
+    if delta is None:
+        return min(MOST_DELTA, 0.1 / rows)
+    if delta * rows >= 1:
+        raise ValueError(f"delta must be below 1 / n, {1 / rows:.2g} for {rows} rows, got {delta}")
+    return delta
+
+
 @dataclass(frozen=True)
 class PrivateCourse:
     """Training of a classifier with differential privacy.
@@ -83,9 +95,7 @@ class PrivateCourse:
 
     def sampling(self, rows: int) -> tuple[float, float, int]:
         """Delta, sampling rate and steps; ValueError for delta >= 1 / n."""
-        delta = min(MOST_DELTA, 0.1 / rows) if self.delta is None else self.delta
-        if delta * rows >= 1:
-            raise ValueError(f"delta must be below 1 / n, {1 / rows:.2g} for {rows} rows, got {delta}")
+        delta = delta_for(self.delta, rows)
         share = SHARE if self.batch is None else min(1.0, self.batch / rows)
         return delta, share, max(1, round(self.epochs / share))
 

@@ -25,7 +25,6 @@ from bench.validation import between, within
 
 EPSILONS = (1e-3, 500.0)
 """Beyond, the exponentials of the formula overflow, or noise is beyond a grid."""
-MOST_DELTA = 1e-5
 FINE = 20  # steps of a deviation: 2^20 or more
 SHORTER = 1 - 2.0**-20  # far more than float32 errs by in the norm of a vector
 BISECTIONS = 200
@@ -54,18 +53,6 @@ def calibrated(epsilon: float, delta: float) -> float:
         low, high = (middle, high) if delta_of(epsilon, middle) <= delta else (low, middle)
     assert low > 0, f"no noise keeps epsilon {epsilon} at delta {delta}"
     return low
-
-
-def delta_for(delta: float | None, rows: int) -> float:
-    """Delta for so many rows: 1 / (10 n) if None.
-
-    It is then 1e-5 at most. Raises ValueError for 1 / n or more, which would allow to publish a row.
-    """
-    if delta is None:
-        return min(MOST_DELTA, 0.1 / rows)
-    if delta * rows >= 1:
-        raise ValueError(f"delta must be below 1 / n, {1 / rows:.2g} for {rows} rows, got {delta}")
-    return delta
 
 
 def accounts(mu: float, delta: float, *, releases: int = 1) -> Mapping[str, float]:
@@ -104,6 +91,15 @@ class GaussianSum:
         """AssertionError if a squared length (n,), in steps, exceeds 1."""
         longest = float(squares.max().sqrt()) * self.grid.step if len(squares) else 0.0
         assert longest <= 1, f"a row's vector has length {longest}, at most 1 is allowed"
+
+    def added(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Sum (d,) int64, in grid steps, of vectors (n, d).
+
+        AssertionError if one is longer than 1.
+        """
+        places = self.steps(vectors)
+        self.check(places.double().square().sum(dim=1))
+        return places.sum(dim=0)
 
     def noisy(self, total: torch.Tensor, stream: Stream) -> torch.Tensor:
         """float64: a sum in steps with noise, in units of the vectors."""

@@ -29,6 +29,12 @@ class SecretKey(Key):
         return {"secret": self.secret.tensor()}
 
 
+def bound(secret: Secret, private: Dataset) -> Secret:
+    """A secret for these rows with these labels."""
+    secret = secret.bound_to(private.samples)
+    return secret if private.labels is None else secret.bound_to(private.labels)
+
+
 class SecretScheme(Scheme):
     """A scheme with keys of class `key` and secrets derived for `purpose`."""
 

@@ -261,14 +261,10 @@ def _made(wanted: Wanted, folder: Path, notify: Callable[[str], None]) -> Manife
         python=version,
         built=("sandbox" if wanted.sandbox else "processes") if wanted.requirements else "not",
         added=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=environments.digest([*sites, *_places(files, repository)], version, made),
-        stamp=environments.stamp([*sites, *_places(files, repository)], made),
+        digest=environments.digest([*sites, *environments.copies(files, repository)], version, made),
+        stamp=environments.stamp([*sites, *environments.copies(files, repository)], made),
         plugins=[],
     )
-
-
-def _places(files: Sequence[Path], repository: Repository | None) -> list[Path]:
-    return [*files, *([] if repository is None else [repository.folder])]
 
 
 def _copied(wanted: Wanted, folder: Path) -> tuple[list[Path], Repository | None]:
@@ -306,8 +302,8 @@ def _of_image(wanted: Wanted, root: Path, folder: Path, notify: Callable[[str], 
         python=version,
         built="not",
         added=datetime.now(UTC).isoformat(timespec="seconds"),
-        digest=environments.digest(_places(files, repository), version, None, root),
-        stamp=environments.stamp(_places(files, repository), None, root),
+        digest=environments.digest(environments.copies(files, repository), version, None, root),
+        stamp=environments.stamp(environments.copies(files, repository), None, root),
         plugins=[],
     )
 

@@ -91,6 +91,11 @@ class AddedPlugin(BaseModel):
         return None
 
 
+def copies(files: Sequence[Path], repository: Repository | None) -> list[Path]:
+    """Files and folders of an environment that were copied from elsewhere."""
+    return [*files, *([] if repository is None else [repository.folder])]
+
+
 class Manifest(BaseModel):
     """An environment as it was added.
 
@@ -136,7 +141,7 @@ class Manifest(BaseModel):
     @property
     def copies(self) -> list[Path]:
         """Files and folders that were copied from elsewhere."""
-        return [*self.files, *([] if self.repository is None else [self.repository.folder])]
+        return copies(self.files, self.repository)
 
     @property
     def made(self) -> bool | None:

@@ -9,7 +9,7 @@ Group = Literal["methods", "attacks", "datasets", "metrics", "features", "evalua
 GROUPS: tuple[Group, ...] = get_args(Group)
 Kind = Literal["method", "attack", "metric", "dataset", "package"]
 """What `bench new` writes: a plug-in of a group, or a package around a method."""
-New = Literal["method", "attack", "metric", "dataset", "package", "release-folder"]
+New = Literal[Kind, "release-folder"]
 """The same, and an example of a folder that another tool released."""
 SAID: dict[str, tuple[str, ...]] = {
     "methods": (

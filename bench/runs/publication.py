@@ -68,12 +68,15 @@ WHOLE = "paper"
 
 @dataclass(frozen=True, eq=False)
 class Publication:
-    """Files to publish, by name, release.json, and two secrets: key and links."""
+    """Files to publish, by name, release.json, and two secrets.
+
+    They are the key, and the links: None if these were not asked for.
+    """
 
     files: Mapping[str, State]
     about: Mapping[str, JsonValue]
     key: State
-    links: str
+    links: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,7 @@ def release(
         progress.restricted = not bench.record.shareable
         refuse_shared_people(cell.choice, where)
         with quiet(bench, where.results, "release") as log:
-            made = _release(bench, where, log)
+            made = _release(bench, where, log, linked=links_out is not None)
     _write(made, out, key_out, links_out, shared=bench.record.shareable)
     return _described(bench, made, out, key_out, links_out)
 
@@ -164,7 +167,7 @@ def _check_places(out: Path, key_out: Path, links_out: Path | None, where: Place
         raise UsageError(f"--links-out must be a new file in a folder that exists, got {links_out}")
 
 
-def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
+def _release(bench: Workbench, where: Place, log: Path | None, *, linked: bool) -> Publication:
     """Private rows released under a fresh secret; `log` alone explains a failure."""
     method = plugin_record(bench.cell.method)
     if bench.recorded is not None:
@@ -209,7 +212,7 @@ def _release(bench: Workbench, where: Place, log: Path | None) -> Publication:
         assert images.scored_in is not None
         files["features.safetensors"] = space.state
         about["features"] = {**images.scored_in.model_dump(), "images": [*images.shape]}
-    links = _links(bench, where, whole)
+    links = _links(bench, where, whole) if linked else None
     return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state(), links)
 
 
@@ -246,7 +249,9 @@ def _published(sealed: Release) -> dict[str, State]:
 def _write(made: Publication, out: Path, key_out: Path, links_out: Path | None, *, shared: bool) -> None:
     """Write the secrets, then the rest in one step; nothing after failures."""
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
-    secrets: dict[Path, bytes] = {} if links_out is None else {links_out: made.links.encode()}
+    secrets: dict[Path, bytes] = {}
+    if links_out is not None and made.links is not None:
+        secrets[links_out] = made.links.encode()
     written = list[Path]()
     try:
         hashes: dict[str, JsonValue] = {}

@@ -3,16 +3,14 @@ from dataclasses import replace
 import pytest
 import torch
 from made.datasets import uniform, unlabelled
+from made.sum_audits import shown, weaken
 
 from bench.audit.canaries import published
-from bench.audit.distinguishing_game import CONFIDENCE
 from bench.audit.gradient_canaries import GradientCanaries
-from bench.evidence import AuditEvidence
-from bench.owner.gaussian_sum import GaussianSum, calibrated
+from bench.owner.gaussian_sum import calibrated
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable, PrivateStep
 from methods.dp_merf import DPMERF
-from metrics.empirical_epsilon import EmpiricalEpsilon
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -140,18 +138,9 @@ def test_an_audit_of_the_noisy_sum_shows_most_of_the_claim_and_refutes_a_third_o
     public, secret = halves(60, exclusive=False), Secret.of_seed(0)
     scheme = quick(epsilon=6.0, features=800).fit(public, 0)
     if less is not None:
-        exact = GaussianSum.noisy
-        monkeypatch.setattr(
-            GaussianSum, "noisy", lambda self, total, stream: exact(GaussianSum(less * self.sigma), total, stream)
-        )
+        weaken(monkeypatch, less)
     game = GradientCanaries(scheme, scheme.claim(), public, 1280, scheme.width, 1.0)
-    coins = game.coins(CONFIDENCE)
-    _, guess = game.choose(secret.derive("choice"), coins, confidence=CONFIDENCE)
-    evidence = AuditEvidence(
-        game.claim, game.count(secret.derive("count"), guess, coins), CONFIDENCE, one_run=True, coins="replace",
-        runs=coins // game.each if guess.apart else 1,
-    )  # fmt: skip
-    found = EmpiricalEpsilon()(evidence).value
+    found = shown(game, secret)
     assert found > (6.0 if less else 3.0)
     assert less is not None or found <= 6.0
 

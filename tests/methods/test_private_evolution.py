@@ -3,15 +3,13 @@ from dataclasses import replace
 import pytest
 import torch
 from made.datasets import uniform, unlabelled
+from made.sum_audits import shown, weaken
 
 from bench.audit.canaries import published
-from bench.audit.distinguishing_game import CONFIDENCE
-from bench.evidence import AuditEvidence
-from bench.owner.gaussian_sum import GaussianSum, calibrated
+from bench.owner.gaussian_sum import calibrated
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable, PrivateStep
 from methods.private_evolution import PrivateEvolution
-from metrics.empirical_epsilon import EmpiricalEpsilon
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -141,21 +139,12 @@ def test_an_audit_of_the_votes_shows_part_of_the_claim_and_refutes_a_third_of_th
     public = replace(images, labels=(torch.arange(80) % 2).float()[:, None])
     scheme = PrivateEvolution(epsilon=4.0, candidates=64).fit(public, 0)
     if less is not None:
-        exact = GaussianSum.noisy
-        monkeypatch.setattr(
-            GaussianSum, "noisy", lambda self, total, stream: exact(GaussianSum(less * self.sigma), total, stream)
-        )
+        weaken(monkeypatch, less)
     games = published(scheme, scheme.claim(), public, most=800, secret=secret)
     assert type(games.outside).__name__ == "RowCanaries"
     (game,) = games.inside
     assert type(game).__name__ == "StepCanaries"
-    coins = game.coins(CONFIDENCE)
-    _, guess = game.choose(secret.derive("choice"), coins, confidence=CONFIDENCE)
-    evidence = AuditEvidence(
-        game.claim, game.count(secret.derive("count"), guess, coins), CONFIDENCE, one_run=True, coins="replace",
-        runs=coins // game.each if guess.apart else 1,
-    )  # fmt: skip
-    found = EmpiricalEpsilon()(evidence).value
+    found = shown(game, secret)
     assert found > (4.0 if less else 1.0)
     assert less is not None or found <= 4.0
 

@@ -5,7 +5,8 @@ import pytest
 import scipy.stats
 import torch
 
-from bench.owner.gaussian_sum import GaussianSum, accounts, calibrated, delta_for, delta_of
+from bench.nets.private_training import delta_for
+from bench.owner.gaussian_sum import GaussianSum, accounts, calibrated, delta_of
 from bench.randomness import Secret
 
 
