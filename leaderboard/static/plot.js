@@ -139,7 +139,7 @@
       context.textBaseline = "middle";
       for (const mark of marks) {
         const [x, y] = at(mark);
-        const words = (mark.row.method + " " + mark.row.variant).trim();
+        const words = (mark.row.plugin + " " + mark.row.variant).trim();
         const text = words.length > 30 ? words.slice(0, 29) + "…" : words;
         const wide = context.measureText(text).width, high = 13 * ratio;
         for (const [dx, dy] of [[7, -9], [7, 11], [-7, -9], [-7, 11], [9, 0], [-9, 0], [7, -23], [7, 25], [-7, -23]]) {

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 from made.board_records import auc, claim, guesswork, metrics, record, score, utility, word
 
+import leaderboard
 from bench.results.records import Record, ScoreRecord
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
@@ -209,3 +211,12 @@ def test_any_method_name_gives_a_well_formed_picture_of_budgets(name: str) -> No
     assert svg is not None
     ElementTree.fromstring(svg)
     assert "<script" not in svg
+
+
+def test_a_method_called_with_its_parameters_is_not_followed_by_them_again() -> None:
+    (row,) = (row for row in drawn([*pair("syfer", steps=100), *pair("blur")]) if row.plugin == "syfer")
+    assert row.method == f"{row.plugin}[steps=100]"
+    assert "steps=100" in row.variant
+    scripts = sorted((Path(leaderboard.__file__).parent / "static").glob("*.js"))
+    assert any("row.plugin" in script.read_text() for script in scripts)
+    assert [script.name for script in scripts if re.search(r"row\.method\b[^;]*row\.variant", script.read_text())] == []
