@@ -23,6 +23,7 @@ GIVEN = {
     **{name: f"{name}[images=24]" for name in ("synth-cxr", "synth-nih", "synth-mimic")},
     **{name: f"{name}[epochs=2]" for name in ("cvae", "over-fitted-cvae")},
     "dp-merf": "dp-merf[steps=10]",
+    "distilled": "distilled[steps=5]",
 }
 
 BAD = '''

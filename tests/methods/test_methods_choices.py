@@ -6,6 +6,7 @@ import pytest
 
 from methods.cadp import CADP
 from methods.cvae import CVAE
+from methods.distilled import Distilled
 from methods.dp_glow import DPGlow
 from methods.dp_image import DPImage
 from methods.dp_merf import DPMERF
@@ -40,6 +41,8 @@ from methods.syfer import Syfer
         (CVAE, {"latent": 0}, "latent must be at least 1, got 0"),
         (CVAE, {"held_out": 0.0}, "held_out must be above 0 and below 1, got 0.0"),
         (CVAE, {"beta": math.nan}, "beta must be at least 0 and finite, got nan"),
+        (Distilled, {"per_class": 0}, "per_class must be at least 1, got 0"),
+        (Distilled, {"start": "means"}, "start must be rows or noise, got 'means'"),
         (DPGlow, {"epsilon": 1.0, "epsilon_per_pixel": 1.0}, "not both"),
         (DPGlow, {"epsilon": 0.0}, "epsilon must be positive and finite, got 0"),
         (DPGlow, {"epsilon_per_pixel": math.inf}, "epsilon_per_pixel must be positive and finite"),
