@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.runs.display import Display
     from bench.runs.engine import Engine, Executing
     from bench.runs.plan import Standing
-    from bench.runs.publication import Published
     from bench.runs.request import Request
     from bench.runs.run import Summary
     from bench.runs.run_spec import RunSpec
@@ -304,27 +303,6 @@ def part_title(number: int, specs: Sequence[RunSpec]) -> str:
     choices = specs[number - 1].choices
     data = (f"{choice.dataset} at {choice.size} pixels" if choice.size else str(choice.dataset) for choice in choices)
     return f"part {number} of {len(specs)}: {', '.join(dict.fromkeys(data))}"
-
-
-def release(
-    request: Request, place: Place, out: Path, key_out: Path | None = None,
-    report: Callable[[str, int, int], None] = lambda stage, done, total: None, links_out: Path | None = None,
-) -> Published:  # fmt: skip
-    """Write a release, and its key and any links to separate files."""
-    from bench.runs import publication
-    from bench.runs.request import run_spec
-
-    return publication.release(run_spec(request), place, out, key_out, report, links_out)
-
-
-def show(
-    request: Request, place: Place, out: Path, display: Display, *, rows: int | None = None, confidential: bool = False
-) -> Path:
-    """Draw raw rows beside their released forms (`bench.runs.released_picture.draw`)."""
-    from bench.runs import released_picture
-    from bench.runs.request import run_spec
-
-    return released_picture.draw(run_spec(request), place, out, display, rows=rows, confidential=confidential)
 
 
 @dataclass(frozen=True)

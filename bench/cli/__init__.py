@@ -2,8 +2,8 @@
 
 A verb's module is imported only if the verb is used.
 
-Exit codes: 0 done; 1 something failed (a job, a check, a file); 2 wrong usage, or data that are missing. A signal gives
-128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
+Exit codes: 0 done; 1 something failed (a job, a check, a file); 2 wrong usage, or data that are missing; 3 a release
+that needs its owner's reason. A signal gives 128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ VERBS: dict[str, Verb] = {
     "release": Verb(
         "Release private rows as files to publish, and write their key to a separate file.",
         (
-            "bench release --method dp-simple --dataset folder:scans --preset paper --out public",
-            "bench release --method syfer --dataset nih --out public --key-out ~/keys/nih.safetensors",
+            "bench release --method 'dp-simple[epsilon=8]' --dataset folder:scans --public synth-nih --out public",
+            "bench release --method 'k-same[k=5]' --dataset nih --rows mine.csv --out public --dry-run",
         ),
         "release:release",
     ),

@@ -134,6 +134,33 @@ def tables_of(recorded: Recorded) -> str:
     return "; ".join(said) or "there are none"
 
 
+def named_rows(table: Path, prepared: Prepared, source: Source, roots: Sequence[Path]) -> np.ndarray:
+    """Prepared rows (n,) int64 that an owner's table names, in order.
+
+    The column is row (a number, from 0), or raw or path (a file); other columns count for nothing.
+
+    Raises:
+        DataError: Another table, a line that names no row, or a row that is named twice.
+    """
+    try:
+        return _named_rows(table, _Raw(prepared, source, roots))
+    except DataError as error:
+        raise DataError(str(error).replace(f" {LAYOUT}", "").replace(_called(table), "the table of --rows")) from None
+
+
+def _named_rows(table: Path, raw: _Raw) -> np.ndarray:
+    cells = _table(table, (), ("row", "raw", "path", "digest"))
+    there = [column for column in ("row", "raw", "path") if column in cells.columns]
+    if len(there) != 1:
+        raise DataError(
+            f"the table of rows to release needs one of the columns row (a number, from 0), raw and path (a file), got "
+            f"{', '.join(there) or 'none of them'}"
+        )
+    found = raw.rows(table, cells.rename(columns={"path": "raw"}))
+    _refuse(table, cells.index[pd.Series(found).duplicated().to_numpy()], "the row is listed a second time")
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class _Raw:
     """Rows of the prepared data set, by number, name and content."""

@@ -1,26 +1,27 @@
-"""A data owner's release: files to publish, and her key apart.
+"""A data owner's release: a folder to publish, and her secrets apart.
 
-The data are opened as `bench run` opens them, so that a record with the same options describes this release. Its rows
-are the private part, sized by preset and --limit (`--preset paper` takes all of it), with labels balanced as they are
-scored; control and test people are left out. The scheme comes from the store that `bench run` fills. Two things differ.
-Key and order of the rows come from fresh secrets of the operating system, 256 bits each, and not from the run secret of
-the results folder, so that holders of that folder cannot make them again. And the release is not kept. The key file
-alone holds the secret of the key.
+All rows and all labels go out, or those that her table names; parameters stand at the paper's unless she wrote others
+(`bench.workbench.owned_rows`). Key and order of the rows come from fresh secrets of the operating system, 256 bits
+each, and not from the run secret of the results folder, so that holders of that folder cannot make them again. The
+release is not kept. What speaks against it (`bench.runs.release_terms`) needs her reason, which goes into the folder.
 
 Into DIR, which appears in one step, complete, or not at all:
-- release.safetensors: `samples` (m, ...) float32 and, if labels are released, `labels` (m, k): 1, 0, NaN withheld.
+- release.safetensors: `samples` (m, ...) float32 and, if labels are released, `labels` (m, k): 1, 0, NaN unknown.
 - generator.safetensors in its place, if the method publishes a generator: anyone can then draw rows from it.
 - scheme.safetensors: parameters that the method learned from public rows, if any (`Method.load`).
 - features.safetensors: parameters that the extractor learned from public images, if any (`Extractor.load`).
 - release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
 
-The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR. So do links on request: a table
-with the number (`row`) and the digest of the raw row that each released row was made of, as
-`bench.data.release_folder` reads it; of releases without links, of every raw row.
+The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR; so does the table of links, with
+the number (`row`) and the digest of the raw row that each released one was made of, its file and its person, as
+`bench.data.release_folder` reads it; of releases without links, of every raw row. A secret that is noise alone, of a
+method with a claim of differential privacy, is not written at all unless a file for it is named: its holder could take
+the noise away.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -34,6 +35,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 from pydantic import JsonValue
@@ -52,64 +54,118 @@ from bench.results.results import Results
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
 from bench.rows.grouping import FEWEST, person_groups
 from bench.runs.plan import cells
+from bench.runs.release_terms import (
+    Cause,
+    ReleaseRefusedError,
+    check_reason,
+    distinct,
+    of_claim,
+    of_parameters,
+)
 from bench.runs.run_spec import RunSpec
 from bench.runs.worker import code_of, text_of
 from bench.types import Dataset, Key, Release, State
 from bench.wire.tensor_file import write_tensors
 from bench.wire.text import line
+from bench.workbench.cell import Cell
 from bench.workbench.inputs import plugin_record
-from bench.workbench.open_data import open_data, prepared_rows, refuse_shared_people
+from bench.workbench.open_data import refuse_shared_people
+from bench.workbench.owned_rows import Owned, names_and_people, open_owned
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
+HASHED = 256  # rows at a time
 WHOLE = "paper"
-"""The preset that leaves no private row out."""
+"""The preset whose sizes are the papers'."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """An owner's wishes for a release.
+
+    Args:
+        out: A new folder, to be published whole.
+        key_out: A new file for the secret; None for DIR-key.safetensors beside `out`, and for no file if it is noise.
+        links_out: A new file for the links between released and raw rows; None for DIR-links.csv beside `out`.
+        rows: A CSV table of the rows to release; None for all.
+        scheme: A file of a fitted scheme; None fits one.
+        accept: The owner's reason to release in spite of every cause; None for none.
+        dry: Write nothing, and say what would leave.
+    """
+
+    out: Path
+    key_out: Path | None = None
+    links_out: Path | None = None
+    rows: Path | None = None
+    scheme: Path | None = None
+    accept: str | None = None
+    dry: bool = False
+
+    def resolved(self) -> Order:
+        """The same with absolute paths, secrets beside the folder by default."""
+        out = self.out.resolve()
+        links = self.links_out or out.parent / f"{out.name}-links.csv"
+        return replace(
+            self, out=out, key_out=None if self.key_out is None else self.key_out.resolve(), links_out=links.resolve()
+        )
+
+    @property
+    def key_place(self) -> Path:
+        """The file of the key, if one is written."""
+        return self.key_out or self.out.parent / f"{self.out.name}-key.safetensors"
 
 
 @dataclass(frozen=True, eq=False)
 class Publication:
     """Files to publish, by name, release.json, and two secrets.
 
-    They are the key, and the links: None if these were not asked for.
+    `key` is empty if there is no secret, or it is not kept; `noise` says which. `links` is a table.
     """
 
     files: Mapping[str, State]
     about: Mapping[str, JsonValue]
     key: State
-    links: str | None
+    links: str
+    noise: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A finished release: files, places, and lines for its owner to read."""
+    """A release, finished or tried: lines for its owner to read.
 
-    publication: Publication
-    out: Path
-    key_out: Path
-    links_out: Path | None
+    `publication` is None if nothing was written; `causes` speak against the release.
+    """
+
+    publication: Publication | None
+    order: Order
     title: str
     notes: Sequence[str]
     labels: Sequence[str]
     claims: str
     warnings: Sequence[str]
+    causes: Sequence[Cause]
+
+
+Verdicts: TypeAlias = "Callable[[Owned], Sequence[Cause]]"
+"""What records say against a release of these rows."""
 
 
 def release(
-    spec: RunSpec, place: Place, out: Path, key_out: Path | None = None,
-    report: Callable[[str, int, int], None] = lambda stage, done, total: None, links_out: Path | None = None,
+    spec: RunSpec, place: Place, order: Order, verdicts: Verdicts,
+    report: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Published:  # fmt: skip
-    """Release the private rows of a cell and write them.
+    """Release an owner's rows and write them.
 
     Args:
         spec: One method on one data set under one seed.
         place: The results folder holds fitted schemes.
-        out: A new folder, to be published whole.
-        key_out: A new file for the secret; None for DIR-key.safetensors beside `out`.
+        order: The owner's wishes.
+        verdicts: Reads the records of these rows.
         report: Hears the stage and its steps; the phase alone if data may not be shared.
-        links_out: A new file for the links between released and raw rows; None writes none.
 
     Raises:
         UsageError: More than one cell, a path that exists, or a method that releases nothing here.
+        ReleaseRefusedError: Something speaks against it, and the owner gave no reason.
     """
     where = replace(place, memory=spec.memory)  # as for a run: no method can tell which of the two it is in
     if len(spec.methods) != 1 or len(spec.choices) != 1:
@@ -117,19 +173,36 @@ def release(
             f"a release needs one data set, one method and one seed: got {len(spec.methods)} methods, "
             f"{len(spec.choices)} choices of data set and seed"
         )
-    out = out.resolve()
-    key_out = (key_out or out.parent / f"{out.name}-key.safetensors").resolve()
-    links_out = None if links_out is None else links_out.resolve()
-    _check_places(out, key_out, links_out, where)
+    try:
+        check_reason(order.accept)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    order = order.resolved()
+    _check_places(order, where)
     (cell,) = cells(spec)
+    _check_method(cell)
     progress = _Stages(report)
-    with forward_progress(progress.hear), closing(Workbench.open(cell, where, spec.isolation)) as bench:
-        progress.restricted = not bench.record.shareable
-        refuse_shared_people(cell.choice, where)
-        with quiet(bench, where.results, "release") as log:
-            made = _release(bench, where, log, linked=links_out is not None)
-    _write(made, out, key_out, links_out, shared=bench.record.shareable)
-    return _described(bench, made, out, key_out, links_out)
+    with forward_progress(progress.hear):
+        owned = open_owned(cell, where, spec.isolation, rows=order.rows, scheme=order.scheme)
+        with closing(owned.bench) as bench:
+            progress.restricted = not bench.record.shareable
+            refuse_shared_people(cell.choice, where)
+            causes = distinct([*verdicts(owned), *of_parameters(cell.method.plugin)])
+            with quiet(bench, where.results, "release") as log:
+                if order.dry or (causes and order.accept is None and cell.method.plugin.needs_public):
+                    made = None  # no training for a release that will not be
+                else:
+                    made, more = _release(owned, where, order, log)
+                    causes = distinct([*causes, *more])
+    if order.dry:
+        return _described(owned, None, order, causes)
+    if made is None or (causes and order.accept is None):
+        raise ReleaseRefusedError(causes)
+    if causes:
+        told: JsonValue = {"reason": line(order.accept or ""), "in spite of": [cause.text for cause in causes]}
+        made = replace(made, about={**made.about, "accepted": told})
+    _write(made, order, shared=bench.record.shareable)
+    return _described(owned, made, order, causes)
 
 
 class _Stages:
@@ -147,41 +220,48 @@ class _Stages:
         self._report(self._phase if self.restricted else name, done, total)
 
 
-def _check_places(out: Path, key_out: Path, links_out: Path | None, where: Place) -> None:
+def _check_places(order: Order, where: Place) -> None:
     """Check that all are new, and the secrets apart. Raises UsageError."""
+    out = order.out
     if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise UsageError(f"--out must be a new or empty folder in a folder that exists, got {out}")
-    if key_out.is_relative_to(out) or where.results.root.is_relative_to(out):
-        raise UsageError(f"the key and --results hold secrets and must lie outside {out}, which is published")
-    outside_releases(key_out, "the key")
-    if key_out.exists() or not key_out.parent.is_dir():
-        raise UsageError(f"--key-out must be a new file in a folder that exists, got {key_out}")
-    if links_out is None:
-        return
-    if links_out.is_relative_to(out):
-        raise UsageError(
-            f"the links name the raw row of each released one and must lie outside {out}, which is published"
-        )
-    outside_releases(links_out, "the table of links")
-    if links_out.exists() or links_out == key_out or not links_out.parent.is_dir():
-        raise UsageError(f"--links-out must be a new file in a folder that exists, got {links_out}")
+    if where.results.root.is_relative_to(out):
+        raise UsageError(f"--results holds secrets and must lie outside {out}, which is published")
+    assert order.links_out is not None
+    secrets = {"--key-out": (order.key_place, "the key"), "--links-out": (order.links_out, "the table of links")}
+    for flag, (path, what) in secrets.items():
+        if path.is_relative_to(out):
+            raise UsageError(f"{what} is a secret and must lie outside {out}, which is published")
+        outside_releases(path, what)
+        if path.exists() or not path.parent.is_dir():
+            raise UsageError(f"{flag} must be a new file in a folder that exists, got {path}")
+    if order.links_out == order.key_place:
+        raise UsageError(f"--links-out must be another file than the key's, got {order.links_out}")
 
 
-def _release(bench: Workbench, where: Place, log: Path | None, *, linked: bool) -> Publication:
-    """Private rows released under a fresh secret; `log` alone explains a failure."""
-    method = plugin_record(bench.cell.method)
-    if bench.recorded is not None:
+def _check_method(cell: Cell) -> None:
+    """Raise UsageError for methods that are not for publishing."""
+    method = plugin_record(cell.method)
+    if cell.method.plugin.releases is not None:
         raise UsageError(f"{method.name} was released already: publish its folder")
     if method.role is not None:
         raise UsageError(
             f"{method.name} is a reference method that checks attacks ({method.role}); it is not for publishing"
         )
+
+
+def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tuple[Publication, Sequence[Cause]]:
+    """Private rows released under a fresh secret; `log` alone explains a failure."""
+    bench = owned.bench
+    method = plugin_record(bench.cell.method)
     try:
-        scheme = bench.scheme()
+        scheme = owned.scheme()
         key = scheme.sample_key(Secret.fresh())
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
+    except UsageError:
+        raise
     except Exception as reason:  # a method may raise anything, and its words may hold what they were raised over
         raise UsageError(f"{bench.cell.method.shown} releases nothing here: {reason_text(reason, log)}") from reason
     whole = seal(release, Secret.fresh())
@@ -189,8 +269,9 @@ def _release(bench: Workbench, where: Place, log: Path | None, *, linked: bool) 
     files = {**_published(sealed), "scheme.safetensors": scheme.state()}
     own = _own(key)
     claim = claim_record(scheme.claim())
+    noise = claim is not None and "decode" not in own
     about: dict[str, JsonValue] = {
-        "schema": 1,
+        "schema": 2,
         "made_by": f"{MAKER} {version('veil-bench')}",
         "method": method.model_dump(exclude={"role"}),
         "claims": bench.method.claims,
@@ -202,18 +283,24 @@ def _release(bench: Workbench, where: Place, log: Path | None, *, linked: bool) 
         "raw_shape": [*bench.private.samples.shape[1:]],
         "shape": [*sealed.samples.shape[1:]],
     }
-    read = bench.cell.choice.features
+    read = bench.record.features
     if read is not None:
-        # The same extractor, without its view of the private rows; the cache has it.
-        side = bench.cell.choice.side(bench.cell.choice.dataset.plugin)
-        choice = replace(bench.cell.choice, features=None, scored_in=read, size=side)
-        _, images, space = open_data(choice, where, bench.device)
-        assert space is not None
-        assert images.scored_in is not None
-        files["features.safetensors"] = space.state
-        about["features"] = {**images.scored_in.model_dump(), "images": [*images.shape]}
-    links = _links(bench, where, whole) if linked else None
-    return Publication({name: tensors for name, tensors in files.items() if tensors}, about, key.state(), links)
+        state, images = owned.reader
+        files["features.safetensors"] = state
+        about["features"] = {**read.model_dump(exclude={"fingerprint", "notes"}), "images": [*images]}
+    made = {name: tensors for name, tensors in files.items() if tensors}
+    kept = {} if noise and order.key_out is None else key.state()
+    links = _links(owned, where, whole)
+    return Publication(made, about, kept, links, noise), [*of_claim(claim), *_raw_rows(sealed, bench.private)]
+
+
+def _raw_rows(sealed: Release, private: Dataset) -> Sequence[Cause]:
+    """The cause that released rows are raw ones."""
+    if sealed.generator is not None or sealed.samples.shape[1:] != private.samples.shape[1:]:
+        return ()
+    raw = set(row_hashes(private.samples))
+    same = sum(row in raw for row in row_hashes(sealed.samples))
+    return (Cause("released rows are raw rows, unchanged", f"{same:,} of {len(sealed):,}"),) if same else ()
 
 
 def _own(key: Key) -> Collection[str]:
@@ -223,20 +310,29 @@ def _own(key: Key) -> Collection[str]:
     return [name for name in ("decode", "query") if getattr(type(key), name) is not getattr(Key, name)]
 
 
-def _links(bench: Workbench, where: Place, sealed: Sealed) -> str:
+def _links(owned: Owned, where: Place, sealed: Sealed) -> str:
     """The table of links, or of raw rows where there are none."""
-    digests = prepared_rows(bench.cell.choice, where).digests
-    places = bench.places.tolist()
-    named = [(place, digests[place].tobytes().hex()) for place in places]
+    told = names_and_people(owned, where)
+    digests = owned.prepared.digests
+    named = [
+        (row, digests[row].tobytes().hex(), *(told[name][number] for name in told))
+        for number, row in enumerate(owned.rows.tolist())
+    ]
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
     if sealed.links is None:
-        return "row,digest\n" + "".join(f"{row},{digest}\n" for row, digest in sorted(named))
+        table.writerow(["row", "digest", *told])
+        table.writerows(sorted(named))
+        return file.getvalue()
     primary = None if sealed.primary is None else sealed.primary.int().tolist()
-    lines = sorted(
-        (released, *named[raw], *([] if primary is None else [primary[number]]))
-        for number, (raw, released) in enumerate(sealed.links.tolist())
+    table.writerow(["released", "row", "digest", *told, *([] if primary is None else ["primary"])])
+    table.writerows(
+        sorted(
+            (released, *named[raw], *([] if primary is None else [primary[number]]))
+            for number, (raw, released) in enumerate(sealed.links.tolist())
+        )
     )
-    head = "released,row,digest" + ("" if primary is None else ",primary")
-    return f"{head}\n" + "".join(",".join(map(str, line)) + "\n" for line in lines)
+    return file.getvalue()
 
 
 def _published(sealed: Release) -> dict[str, State]:
@@ -246,12 +342,12 @@ def _published(sealed: Release) -> dict[str, State]:
     return {"release.safetensors": {"samples": sealed.samples, **labels}}
 
 
-def _write(made: Publication, out: Path, key_out: Path, links_out: Path | None, *, shared: bool) -> None:
+def _write(made: Publication, order: Order, *, shared: bool) -> None:
     """Write the secrets, then the rest in one step; nothing after failures."""
+    out = order.out
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
-    secrets: dict[Path, bytes] = {}
-    if links_out is not None and made.links is not None:
-        secrets[links_out] = made.links.encode()
+    assert order.links_out is not None
+    secrets: dict[Path, bytes] = {order.links_out: made.links.encode()}
     written = list[Path]()
     try:
         hashes: dict[str, JsonValue] = {}
@@ -264,7 +360,7 @@ def _write(made: Publication, out: Path, key_out: Path, links_out: Path | None, 
         if made.key:
             content = io.BytesIO()
             write_tensors(content, made.key)
-            secrets[key_out] = content.getvalue()
+            secrets[order.key_place] = content.getvalue()
         for path, secret in secrets.items():
             write_new(path, secret, mode=0o600)
             written.append(path)
@@ -289,25 +385,21 @@ def _packed(tensors: State, path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _described(bench: Workbench, made: Publication, out: Path, key_out: Path, links_out: Path | None) -> Published:
-    record, counts, choice = bench.record, bench.record.rows, bench.cell.choice
-    title = (
-        f"{record.name}: its {counts['private']} private rows (preset {choice.preset}), released by "
-        f"{bench.cell.method.shown}; {counts['control'] + counts['test']} control and test rows are not released"
-    )
+def _described(owned: Owned, made: Publication | None, order: Order, causes: Sequence[Cause]) -> Published:
+    bench, record = owned.bench, owned.bench.record
+    rows, people = record.rows["private"], record.subjects.get("private")
+    title = f"{record.name}: {rows:,} rows" + (f" of {people:,} people" if people is not None else "")
+    title += f", the {'chosen ones' if owned.chosen else 'whole data set'}, by {bench.cell.method.shown}"
     warnings = []
-    if choice.preset != WHOLE:
-        warnings.append(
-            f"the preset {choice.preset} is a size to measure with: at most {choice.sizes.private:,} private rows, and "
-            f"shorter training; --preset {WHOLE} takes all private rows"
-        )
-    reader = None if choice.features is None else choice.features.plugin
+    files = {} if made is None else made.files
+    reader = None if bench.cell.choice.features is None else bench.cell.choice.features.plugin
     fitted = {"scheme.safetensors": bench.method, "features.safetensors": reader}
-    learned = [name for name, by in fitted.items() if name in made.files and by is not None and by.needs_public]
-    if learned and record.public_fingerprint == record.fingerprint:
+    learned = [name for name, by in fitted.items() if name in files and by is not None and by.needs_public]
+    if owned.outsiders:
+        what = " and ".join(learned) or "its public part"
         warnings.append(
-            f"the public rows are set-aside people of the same data, and {' and '.join(learned)} may have learned from "
-            "them; --public names others"
+            f"public rows are {owned.outsiders:,} rows of people whom --rows leaves out, and {what} may have learned "
+            "from them; --public names others"
         )
     if few := _few(bench.private):
         warnings.append(
@@ -316,24 +408,42 @@ def _described(bench: Workbench, made: Publication, out: Path, key_out: Path, li
         )
     if not record.shareable:
         warnings.append("these data may not be shared; only you can read the folder until you change its mode")
-    rows = made.files.get("release.safetensors", {})
-    labels = _labels(bench.private, bench.natural) if "labels" in rows else []
+    if made is not None and made.noise and order.key_out is not None:
+        warnings.append("the key file holds the noise: its holder can take it away, so keep it only if you must")
+    released = files.get("release.safetensors", {}).get("labels")
+    encoded = made is not None and made.about.get("labels") == "encoded"
+    labels = _labels(bench.private.findings, bench.private.labels if made is None else released, encoded=encoded)
     notes = [line(note) for note in (*record.notes, *filter(None, [bench.withheld]))]
-    return Published(made, out, key_out, links_out, title, notes, labels, bench.method.claims, warnings)
+    if bench.natural is not None and bench.private.labels is not None:
+        gone = int((bench.private.labels.isnan() & ~bench.natural.isnan()).sum())
+        notes.append(f"{gone:,} labels are withheld, so that yes and no are equally frequent: --no-balance keeps them")
+    return Published(made, order, title, notes, labels, bench.method.claims, warnings, causes)
 
 
-def _labels(private: Dataset, natural: torch.Tensor | None) -> list[str]:
-    """Each finding with counts of yes, no and withheld; classes with counts."""
-    if private.labels is None:
-        return [*private.findings]
-    yes, no = ((private.labels == value).sum(dim=0).tolist() for value in (1, 0))
-    if private.exclusive:
-        return [f"{name} ({rows} rows)" for name, rows in zip(private.findings, yes, strict=True)]
-    gone = [0] * len(yes) if natural is None else (private.labels.isnan() & ~natural.isnan()).sum(dim=0).tolist()
-    return [
-        f"{name} ({has} yes, {lacks} no" + (f", {left} withheld: --no-balance keeps them)" if left else ")")
-        for name, has, lacks, left in zip(private.findings, yes, no, gone, strict=True)
-    ]
+def _labels(findings: Sequence[str], labels: torch.Tensor | None, *, encoded: bool) -> list[str]:
+    """Each finding with counts over the rows: yes, no and unknown."""
+    if labels is None:
+        return []
+    lines = []
+    for name, column in zip(findings, labels.T, strict=True):
+        yes, no, unknown = int((column == 1).sum()), int((column == 0).sum()), int(column.isnan().sum())
+        mixed = len(column) - yes - no - unknown
+        if encoded or mixed:
+            text = f"{len(column) - unknown} {'encoded' if encoded else 'mixed'}"
+        else:
+            text = f"{yes} yes, {no} no"
+        lines.append(f"{name} ({text}" + (f", {unknown} unknown)" if unknown else ")"))
+    return lines
+
+
+def row_hashes(samples: torch.Tensor) -> Iterator[bytes]:
+    """A hash of each row; images as 8-bit files hold them."""
+    for part in torch.split(samples, HASHED):
+        rows = part.detach().cpu().contiguous()
+        if rows.ndim == 4:
+            rows = (rows.clamp(-1, 2) * 255).round().to(torch.int16)
+        for row in rows.flatten(1).numpy():
+            yield hashlib.blake2b(row.tobytes(), digest_size=16).digest()
 
 
 def _few(private: Dataset) -> list[str]:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 import torch
 from made.cells import cell, place
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bench.cli import main
@@ -21,26 +23,30 @@ from bench.randomness import Secret
 from bench.results.results import Results
 from bench.runs.publication import _Stages
 from bench.types import Method, Scheme
+from bench.workbench.owned_rows import open_owned
 from bench.workbench.workbench import Workbench
 
 
 def release(
     folder: Path, *arguments: str, out: str = "out", data: str = "digits", results: str | Path = "results"
 ) -> int:
+    some = ["--rows", str(some_rows(folder))] if data == "digits" else []
     return main(
-        [
-            "release",
-            "--dataset",
-            data,
-            "--preset",
-            "smoke",
-            "--results",
-            str(folder / results),
-            "--out",
-            str(folder / out),
-            *arguments,
-        ]
-    )
+        ["release", "--dataset", data, "--results", str(folder / results), "--out", str(folder / out), *some,
+         "--accept", "a test", *arguments]
+    )  # fmt: skip
+
+
+def some_rows(folder: Path) -> Path:
+    """A table of 160 rows to release; the others are the public ones."""
+    table = folder / "rows.csv"
+    table.write_text("row\n" + "".join(f"{row}\n" for row in range(160)))
+    return table
+
+
+def listing(folder: Path) -> set[str]:
+    """What a release left, beside the tables that the tests wrote."""
+    return {path.name for path in folder.iterdir()} - {"rows.csv", "out-links.csv"}
 
 
 def about(folder: Path) -> dict:
@@ -48,12 +54,12 @@ def about(folder: Path) -> dict:
 
 
 def bench(folder: Path, method: str, features: str | None = None) -> Workbench:
-    """The same cell as `bench run` lays it out."""
-    return Workbench.open(cell(method, features=features), place(folder, "other"))
+    """The same rows as `bench release` lays them out."""
+    return open_owned(cell(method, features=features), place(folder, "other"), rows=some_rows(folder)).bench
 
 
 def rebuilt(folder: Path, method: str) -> Scheme:
-    built = registry.build("methods", parse(method), "smoke")
+    built = registry.build("methods", parse(method), "paper")
     assert isinstance(built, Method)
     path = folder / "scheme.safetensors"
     return built.load(load_file(path) if path.exists() else {})
@@ -64,7 +70,7 @@ def sorted_rows(samples: Tensor) -> list[list[float]]:
 
 
 def test_published_files_and_key_make_the_same_rows_again(tmp_path: Path) -> None:
-    assert release(tmp_path, "--method", "dp-simple") == 0
+    assert release(tmp_path, "--method", "dp-simple", "--key-out", str(tmp_path / "out-key.safetensors")) == 0
     published = load_file(tmp_path / "out/release.safetensors")
     private = bench(tmp_path, "dp-simple").private
     key = rebuilt(tmp_path / "out", "dp-simple").load_key(load_file(tmp_path / "out-key.safetensors"))
@@ -92,7 +98,8 @@ def test_an_owner_uses_the_key_as_the_documentation_shows(
 
 def test_two_releases_of_the_same_cell_have_other_keys_and_other_rows(tmp_path: Path) -> None:
     for out in ("a", "b"):
-        assert release(tmp_path, "--method", "dp-simple", out=out) == 0
+        key = str(tmp_path / f"{out}-key.safetensors")
+        assert release(tmp_path, "--method", "dp-simple", "--key-out", key, out=out) == 0
     a, b = (load_file(tmp_path / out / "release.safetensors")["samples"] for out in ("a", "b"))
     assert sorted_rows(a) != sorted_rows(b)
     keys = [load_file(tmp_path / f"{out}-key.safetensors")["secret"] for out in ("a", "b")]
@@ -104,7 +111,8 @@ def test_two_releases_of_the_same_cell_have_other_keys_and_other_rows(tmp_path: 
 def test_the_same_entropy_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Secret, "fresh", lambda: Secret(bytes(range(32))))
     for out in ("a", "b"):
-        assert release(tmp_path, "--method", "dp-simple", out=out) == 0
+        key = str(tmp_path / f"{out}-key.safetensors")
+        assert release(tmp_path, "--method", "dp-simple", "--key-out", key, out=out) == 0
     for name in ("release.safetensors", "release.json", "scheme.safetensors"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert (tmp_path / "a-key.safetensors").read_bytes() == (tmp_path / "b-key.safetensors").read_bytes()
@@ -120,7 +128,7 @@ def test_description_tells_receivers_all_and_of_the_private_side_nothing(tmp_pat
     assert (said["findings"], said["exclusive"], said["shape"]) == (list("0123456789"), True, [1, 8, 8])
     shapes = {"raw_shape", "shape"}
     assert set(said) == shapes | {
-        "claim", "claims", "exclusive", "findings", "made_by", "method", "rows", "schema", "sha256",
+        "accepted", "claim", "claims", "exclusive", "findings", "made_by", "method", "rows", "schema", "sha256",
     }  # fmt: skip
     text = (tmp_path / "out/release.json").read_text()
     for secret in (str(tmp_path), bench(tmp_path, "dp-simple").record.fingerprint, "digits"):
@@ -135,64 +143,144 @@ def test_only_the_key_is_closed_to_others_and_it_lies_outside(tmp_path: Path) ->
     assert release(tmp_path, "--method", "dp-simple", "--key-out", str(tmp_path / "k.safetensors")) == 0
     assert (tmp_path / "k.safetensors").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
-    assert {path.name for path in tmp_path.iterdir()} == {"k.safetensors", "out", "results"}
+    assert (tmp_path / "out-links.csv").stat().st_mode & 0o777 == 0o600
+    assert listing(tmp_path) == {"k.safetensors", "out", "results"}
 
 
 def test_method_without_a_secret_writes_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(tmp_path, "--method", "blur") == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"out", "results"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"release.json", "release.safetensors"}
+    assert listing(tmp_path) == {"out", "results"}
+    assert listing(tmp_path / "out") == {"release.json", "release.safetensors"}
     out = capsys.readouterr().out
     assert "No key file: this method has no secret" in out
-    rows = [int(count) for count in re.findall(r"\d \((\d+) rows\)", out)]
+    rows = [int(count) for count in re.findall(r"\d \((\d+) yes", out)]
     assert (len(rows), sum(rows)) == (10, 160)
-    assert "Careful: the preset smoke is a size to measure with: at most 160 private rows" in out
     assert "Claim: no formal guarantee" in out
 
 
-def test_findings_that_too_few_people_have_are_not_released_and_that_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    images = tmp_path / "images"
+def images_with_a_table(folder: Path, cells: Sequence[str], head: str = "sick") -> str:
+    """A data set of random images, a person each, with one column of cells."""
+    images = folder / "images"
     images.mkdir()
-    draw, lines = np.random.default_rng(0), ["path,subject,rare"]
-    for number in range(40):
+    draw, lines = np.random.default_rng(0), [f"path,subject,{head}"]
+    for number, cell_text in enumerate(cells):
         Image.fromarray(draw.integers(0, 256, (8, 8), dtype=np.uint8)).save(images / f"{number}.png")
-        lines.append(f"{number}.png,p{number},{int(number < 3)}")
+        lines.append(f"{number}.png,p{number},{cell_text}")
     (images / "labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert release(tmp_path, "--method", "blur", data=f"folder:{images}") == 0
-    out = capsys.readouterr().out
-    assert "findings with fewer than 5 cases on either side of a split are not scored: rare" in out
-    assert "  labels: none\n" in out
-    assert set(load_file(tmp_path / "out" / "release.safetensors")) == {"samples"}
+    return f"folder:{images}"
 
 
-@pytest.mark.parametrize("few", [False, True])
-def test_classes_that_few_people_have_and_labels_that_are_withheld_are_told(few, tmp_path, capsys) -> None:
-    images = tmp_path / "images"
-    images.mkdir()
-    draw, lines = np.random.default_rng(0), ["path,subject,sick" if not few else "path,subject,class"]
-    for number in range(300):
-        Image.fromarray(draw.integers(0, 256, (8, 8), dtype=np.uint8)).save(images / f"{number}.png")
-        sick = number % 3 == 0
-        word = ("leprosy" if number < 8 else "normal") if few else str(int(sick))
-        lines.append(f"{number}.png,p{number},{word}")
-    (images / "labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert release(tmp_path, "--method", "blur", "--public", "none", data=f"folder:{images}") == 0
+def test_all_rows_and_all_labels_are_released_rare_ones_too(tmp_path: Path, capsys) -> None:
+    data = images_with_a_table(tmp_path, [str(int(number < 3)) for number in range(40)])
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", data=data) == 0
     out = capsys.readouterr().out
-    if few:
-        released = load_file(tmp_path / "out" / "release.safetensors")["labels"][:, 0]
-        assert f"leprosy ({int(released.sum())} rows)" in out
-        assert "Careful: fewer than 10 people have leprosy" in out
-        return
-    assert "Careful: fewer" not in out
+    assert "40 rows of 40 people, the whole data set" in out
+    assert "labels: sick (3 yes, 37 no)" in out
+    assert "Careful: fewer than 10 people have sick" in out
+    labels = load_file(tmp_path / "out" / "release.safetensors")["labels"]
+    assert (len(labels), int(labels.sum())) == (40, 3)
+
+
+def test_labels_are_withheld_on_request_and_counted_in_the_release(tmp_path: Path, capsys) -> None:
+    data = images_with_a_table(tmp_path, [str(int(number % 3 == 0)) for number in range(300)])
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", "--balance", data=data) == 0
+    out = capsys.readouterr().out
     released = load_file(tmp_path / "out" / "release.safetensors")["labels"][:, 0]
     yes, no, left = (int(found.sum()) for found in (released == 1, released == 0, released.isnan()))
-    assert left > 10
-    assert (
-        f"labels, counted in the private rows: sick ({yes} yes, {no} no, {left} withheld: --no-balance keeps them)"
-        in out
-    )
+    assert (yes, no, left) == (100, 100, 100)
+    assert "labels: sick (100 yes, 100 no, 100 unknown)" in out
+    assert "100 labels are withheld" in out
+
+
+def test_a_table_chooses_rows_by_file(tmp_path: Path, capsys) -> None:
+    data = images_with_a_table(tmp_path, ["1"] * 30)
+    table = tmp_path / "mine.csv"
+    table.write_text("path,note\n" + "".join(f"{number}.png,x\n" for number in (3, 7, 20, 21, 22)))
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", "--rows", str(table), data=data) == 0
+    assert "5 rows of 5 people, the chosen ones" in capsys.readouterr().out
+    links = list(csv.DictReader((tmp_path / "out-links.csv").open()))
+    assert {line["file"] for line in links} == {f"{number}.png" for number in (3, 7, 20, 21, 22)}
+    assert {line["person"] for line in links} == {f"p{number}" for number in (3, 7, 20, 21, 22)}
+    table.write_text("path\n3.png\n99.png\n")
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", "--rows", str(table), out="b", data=data) == 2
+    assert "the table of --rows: line 3: raw is no file" in capsys.readouterr().err
+
+
+def test_what_learns_from_public_rows_says_so_where_there_are_none(tmp_path: Path, capsys) -> None:
+    data = images_with_a_table(tmp_path, ["1", "0"] * 20)
+    assert release(tmp_path, "--method", "dp-simple", "--size", "8", data=data) == 2
+    said = capsys.readouterr().err
+    for remedy in ("--public", "--scheme", "--rows"):
+        assert remedy in said
+
+
+def test_a_scheme_that_was_fitted_before_is_taken_as_it_is(tmp_path: Path, capsys) -> None:
+    assert release(tmp_path, "--method", "dp-simple") == 0
+    fitted = tmp_path / "out" / "scheme.safetensors"
+    assert release(tmp_path, "--method", "dp-simple", "--scheme", str(fitted), out="b") == 0
+    assert (tmp_path / "b" / "scheme.safetensors").read_bytes() == fitted.read_bytes()
+    wrong = tmp_path / "wrong.safetensors"
+    save_file({"mean": torch.zeros(1)}, wrong)
+    assert release(tmp_path, "--method", "dp-simple", "--scheme", str(wrong), out="c") == 2
+    assert "--scheme holds no scheme of dp-simple" in capsys.readouterr().err
+
+
+def unaccepted(folder: Path, method: str, *arguments: str, data: str = "digits") -> int:
+    """A release without a reason."""
+    words = ["--method", method, "--dataset", data, "--results", str(folder / "results"), "--out", str(folder / "out")]
+    return main(["release", *words, "--rows", str(some_rows(folder)), *arguments])
+
+
+def test_all_that_speaks_against_a_release_is_named_at_once(tmp_path: Path, capsys) -> None:
+    assert unaccepted(tmp_path, "k-same[k=2]") == 3
+    said = capsys.readouterr().err
+    assert "no rated verdict on this method with these parameters on these data" in said
+    assert "k is 2, and below 5 too few rows share a form" in said
+    assert listing(tmp_path) == {"results"}
+    assert unaccepted(tmp_path, "dp-simple[epsilon=1000]") == 3
+    assert "epsilon is 1,000, and above 10" in capsys.readouterr().err
+
+
+def test_training_shorter_than_the_paper_s_and_raw_rows_are_named(tmp_path: Path, capsys) -> None:
+    assert unaccepted(tmp_path, "syfer[steps=7,patch_size=4]") == 3
+    assert re.search(r"trained for less than in the paper: steps is 7, the paper's [0-9,]{4}", capsys.readouterr().err)
+    assert unaccepted(tmp_path, "mosaic[cell=1]") == 3
+    assert "released rows are raw rows, unchanged: 160 of 160" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_accepted_reason_stands_in_the_release_with_what_it_overrules(tmp_path: Path) -> None:
+    assert unaccepted(tmp_path, "k-same[k=2]", "--accept", "only for our own students") == 0
+    accepted = about(tmp_path / "out")["accepted"]
+    assert accepted["reason"] == "only for our own students"
+    assert accepted["in spite of"][1] == "k is 2, and below 5 too few rows share a form"
+    assert unaccepted(tmp_path, "k-same", "--accept", " ") == 2
+
+
+def test_a_trial_writes_nothing_and_says_what_would_leave(tmp_path: Path, capsys) -> None:
+    assert unaccepted(tmp_path, "k-same[k=2]", "--dry-run") == 3
+    said = capsys.readouterr().out
+    assert "Would publish" in said
+    assert "Against it: k is 2" in said
+    assert listing(tmp_path) <= {"results"}
+
+
+def verdict_records(folder: Path) -> None:
+    """Records of a run of blur on the digits, with its controls."""
+    words = ["--method", "mosaic[cell=2]", "--dataset", "digits", "--preset", "smoke", "--controls", "--no-site"]
+    assert main(["run", *words, "--attack", "nearest-neighbour", "--results", str(folder / "results")]) == 0
+
+
+def test_the_board_s_verdict_travels_to_the_release(tmp_path: Path, capsys) -> None:
+    verdict_records(tmp_path)
+    assert unaccepted(tmp_path, "mosaic[cell=2]") == 3
+    said = capsys.readouterr().err
+    assert "no rated verdict" not in said
+    assert "the verdict on this method on these data is: " in said
+    assert unaccepted(tmp_path, "mosaic[cell=4]") == 3
+    said = capsys.readouterr().err
+    assert "no rated verdict" in said
+    assert "records of these data differ in cell 2 (here 4)" in said
 
 
 def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,7 +292,7 @@ def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys
 
 def test_decoder_is_published_in_place_of_rows_with_what_its_features_need(tmp_path: Path) -> None:
     method = "cvae[publish=decoder,epochs=3]"
-    assert release(tmp_path, "--method", method, "--features", "eigenspace") == 0
+    assert release(tmp_path, "--method", method, "--features", "eigenspace[components=6]") == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"release.json", "generator.safetensors", "features.safetensors"}
     drawn = rebuilt(tmp_path / "out", method).load_generator(load_file(tmp_path / "out/generator.safetensors"))
@@ -215,7 +303,7 @@ def test_receivers_read_new_images_into_the_owner_s_features(tmp_path: Path) -> 
     assert release(tmp_path, "--method", "cvae[epochs=2]", "--features", "eigenspace[components=6]") == 0
     said = about(tmp_path / "out")["features"]
     assert (said["name"], said["images"], said["dimensions"]) == ("eigenspace", [1, 8, 8], 6)
-    reader = registry.build("features", parse("eigenspace[components=6]"), "smoke")
+    reader = registry.build("features", parse("eigenspace[components=6]"), "paper")
     read = reader.load(load_file(tmp_path / "out/features.safetensors"))  # type: ignore[attr-defined]
     images, vectors = (bench(tmp_path, "cvae", space).test.samples for space in (None, "eigenspace[components=6]"))
     torch.testing.assert_close(read.embed(images), vectors)
@@ -225,7 +313,7 @@ def test_receivers_read_new_images_into_the_owner_s_features(tmp_path: Path) -> 
 def test_method_that_releases_nothing_says_why_and_leaves_nothing(method, tmp_path, capsys) -> None:
     assert release(tmp_path, "--method", method) == 2
     assert f"bench: {method} releases nothing here: " in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} <= {"results"}
+    assert listing(tmp_path) <= {"results"}
 
 
 def test_training_that_diverges_says_so_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,7 +321,7 @@ def test_training_that_diverges_says_so_and_leaves_nothing(tmp_path: Path, capsy
     said = capsys.readouterr().err
     assert "releases nothing here: FloatingPointError: training diverged in epoch" in said
     assert "lower learning_rate" in said
-    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+    assert listing(tmp_path) == {"results"}
 
 
 @pytest.mark.parametrize("method", ["identity", "over-fitted-cvae"])
@@ -246,15 +334,15 @@ def test_reference_rows_are_not_published(method: str, tmp_path: Path, capsys: p
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/mine").touch()
-    assert release(tmp_path, "--method", "blur") == 2
+    assert release(tmp_path, "--method", "instahide") == 2
     assert "--out must be a new or empty folder" in capsys.readouterr().err
     (tmp_path / "out-key.safetensors").write_text("mine")
     (tmp_path / "out/mine").unlink()
-    assert release(tmp_path, "--method", "dp-simple") == 2
+    assert release(tmp_path, "--method", "instahide") == 2
     assert "--key-out must be a new file" in capsys.readouterr().err
     assert (tmp_path / "out-key.safetensors").read_text() == "mine"
     (tmp_path / "out-key.safetensors").unlink()
-    assert release(tmp_path, "--method", "dp-simple") == 0  # an empty folder will do
+    assert release(tmp_path, "--method", "instahide") == 0  # an empty folder will do
 
 
 @pytest.mark.parametrize(("results", "key"), [("results", "{out}/key"), ("out/r", None), ("results", "{out}/../out/k")])
@@ -270,7 +358,7 @@ def test_no_secret_goes_into_an_earlier_release(tmp_path, capsys) -> None:
     assert release(tmp_path, "--method", "blur", out="old") == 0
     kept = {path.name for path in (tmp_path / "old").iterdir()}
     for out, arguments in (("out", ["--key-out", str(tmp_path / "old/key")]), ("old/new", [])):
-        assert release(tmp_path, "--method", "dp-simple", *arguments, out=out) == 2
+        assert release(tmp_path, "--method", "instahide", *arguments, out=out) == 2
         assert "the key must stay secret, and " in capsys.readouterr().err
     assert main(["keys", "new", str(tmp_path / "old/key")]) == 2
     assert "a private key must stay secret" in capsys.readouterr().err
@@ -284,8 +372,8 @@ def test_a_release_that_is_in_its_place_keeps_its_key(tmp_path, monkeypatch) -> 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bench.runs.publication.sync", lambda path: stop(path) if path == tmp_path else None)
-    assert release(tmp_path, "--method", "dp-simple") == 130
-    assert {path.name for path in tmp_path.iterdir()} == {"out", "out-key.safetensors", "results"}
+    assert release(tmp_path, "--method", "instahide") == 130
+    assert listing(tmp_path) == {"out", "out-key.safetensors", "results"}
 
 
 def test_failure_on_the_last_step_leaves_neither_release_nor_key(tmp_path, monkeypatch, capsys) -> None:
@@ -299,7 +387,7 @@ def test_failure_on_the_last_step_leaves_neither_release_nor_key(tmp_path, monke
     monkeypatch.setattr(Path, "replace", fill)
     assert release(tmp_path, "--method", "dp-simple") == 2
     assert "the disk is full" in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} == {"results"}
+    assert listing(tmp_path) == {"results"}
 
 
 def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path, monkeypatch, capfd) -> None:
@@ -309,10 +397,9 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
             shade = 4 * number + (100 if kind == "b" else 0)
             Image.new("L", (8, 8), shade).save(tmp_path / "images" / kind / f"{number}.png")
     data = f"folder:{tmp_path / 'images'}"
-    assert release(tmp_path, "--method", "dp-simple", "--size", "8", data=data) == 0
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", data=data) == 0
     out = capfd.readouterr().out
     assert "these data may not be shared" in out
-    assert "set-aside people of the same data" in out
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
     assert str(tmp_path) not in (tmp_path / "out/release.json").read_text()
 
@@ -321,9 +408,9 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
         raise ValueError("row 7 is wrong")
 
     monkeypatch.setattr(Workbench, "untouched", tell)
-    assert release(tmp_path, "--method", "dp-simple", "--size", "8", out="again", data=data) == 2
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", out="again", data=data) == 2
     told = capfd.readouterr()
-    log = tmp_path / "results/artefacts/logs/release/dp-simple.log"
+    log = tmp_path / "results/artefacts/logs/release/mosaic.log"
     assert f"the log says more (these data may not be shared) (log: {log})" in told.err
     assert not any(said in told.out + told.err for said in ("104", "row 7"))
     assert "a pixel of 104" in log.read_text()
@@ -334,7 +421,7 @@ def test_data_that_may_not_be_shared_are_released_for_the_owner_s_eyes(tmp_path,
         raise KeyError("patient 7")
 
     monkeypatch.setattr(Workbench, "untouched", give_up)
-    assert release(tmp_path, "--method", "dp-simple", "--size", "8", out="again", data=data) == 2
+    assert release(tmp_path, "--method", "mosaic", "--size", "8", out="again", data=data) == 2
     told = capfd.readouterr()
     assert "error: an exception was raised" in told.err
     assert "patient 7" not in told.out + told.err

@@ -2,89 +2,160 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.api import running
-from bench.cli.parameters import RELEASED, SPREAD, USUAL_FILES, WHAT, WHERE, Files, Flags, flags, read, switch
+from bench.api import releasing
+from bench.cli.parameters import (
+    HOW,
+    RELEASED,
+    ROWS,
+    SPREAD,
+    USUAL_FILES,
+    WHAT,
+    WHERE,
+    Files,
+    Flags,
+    flags,
+    read,
+    switch,
+)
 from bench.plugins.spec import Count
 from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
 from bench.runs.publication import Published
 from bench.wire.text import line, shown
 
+ALL_ROWS = frozenset({"preset", "limit", "splits", "rows_of", "scored_in"})
+"""Options that size or draw a measurement: a release is of all rows, or of those that the owner lists."""
 if TYPE_CHECKING:
     ReleaseFlags = Flags
+    ShowFlags = Flags
 else:
-    ReleaseFlags = flags("ReleaseFlags", ("methods", "device", "isolation"), RELEASED)
+    ReleaseFlags = flags("ReleaseFlags", ("methods", "device", "isolation"), RELEASED - ALL_ROWS)
+    ShowFlags = flags("ShowFlags", ("methods", "device", "isolation"), RELEASED)
+REFUSED = 3
+"""The exit code of a release that needs its owner's reason."""
 
 
 def release(
     *,
     chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
+    rows: Annotated[
+        Path | None,
+        switch(
+            "a CSV table with a column row (a number) or path (a file): the rows to release (default: all)",
+            metavar="FILE.csv",
+            group=ROWS,
+        ),
+    ] = None,
+    scheme: Annotated[
+        Path | None,
+        switch(
+            "a fitted scheme, as in an earlier release (default: fitted on the public rows)",
+            metavar="FILE.safetensors",
+            group=WHAT,
+        ),
+    ] = None,
+    accept: Annotated[
+        str | None,
+        switch(
+            "your reason to release in spite of what speaks against it; it is written into the release",
+            metavar="REASON",
+            group=HOW,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, switch("say what would leave and what would stay, and write nothing", group=HOW)] = False,
     out: Annotated[Path, switch("a new folder to publish", metavar="DIR", group=WHERE)],
     key_out: Annotated[
-        Path | None, switch("a new file for the secret (default: DIR-key.safetensors)", metavar="FILE", group=WHERE)
+        Path | None,
+        switch(
+            "a new file for the secret (default: DIR-key.safetensors, and none for noise, which is destroyed)",
+            metavar="FILE",
+            group=WHERE,
+        ),
     ] = None,
     links_out: Annotated[
         Path | None,
         switch(
-            "a new file for the links to raw rows, to score the release later (default: none)",
+            "a new file for the raw row, file and person of each released row (default: DIR-links.csv)",
             metavar="FILE",
             group=WHERE,
         ),
     ] = None,
     files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:
-    """Release a data set, and list files to publish and to keep."""
+    """Release a data set; 3 if it needs the owner's reason."""
+    from bench.runs.publication import Order
+    from bench.runs.release_terms import ReleaseRefusedError
+
     request = files.request(chosen, "release", attacks="none")
+    order = Order(out, key_out, links_out, rows, scheme, accept, dry_run)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)
-        published = running.release(
-            request, files.place(), out, key_out,
-            lambda stage, done, total: progress.update(task, description=stage, completed=done, total=total or None),
-            links_out,
-        )  # fmt: skip
-    _print(published)
-    return 0
+        try:
+            published = releasing.release(
+                request, files.place(), order,
+                lambda name, done, total: progress.update(task, description=name, completed=done, total=total or None),
+            )  # fmt: skip
+        except ReleaseRefusedError as error:
+            refusal = [str(cause) for cause in error.causes]
+        else:
+            _print(published)
+            return REFUSED if dry_run and published.causes and accept is None else 0
+    print("Not released. What speaks against it:", file=sys.stderr)
+    for cause in refusal:
+        print(f"  - {line(cause)}", file=sys.stderr)
+    print('To release it all the same, give your reason: --accept "..."', file=sys.stderr)
+    return REFUSED
 
 
 def _print(published: Published) -> None:
+    order, made = published.order, published.publication
     print(published.title)
     for note in published.notes:
         print(f"  {note}")
-    print(f"Publish {shown(published.out)}")
-    for name, tensors in published.publication.files.items():
-        print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
-    if "release.safetensors" in published.publication.files:
+    print(f"{'Would publish' if made is None else 'Publish'} {shown(order.out)}")
+    if made is not None:
+        for name, tensors in made.files.items():
+            print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
+    if made is None or "release.safetensors" in made.files:
         labels = line(", ".join(published.labels))
-        print(f"  labels, counted in the private rows: {labels}" if labels else "  labels: none")
+        print(f"  labels: {labels or 'none'}")
     print(f"  {ABOUT}: the method, its claim, and how to read the rest")
     print(f"Claim: {published.claims}")
-    claim = published.publication.about["claim"]
+    claim = None if made is None else made.about["claim"]
     if isinstance(claim, dict):
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
     for warning in published.warnings:
         print(f"Careful: {warning}")
-    if published.publication.key:
-        print(f"Keep secret {shown(published.key_out)}")
-        print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
-    else:
+    for cause in published.causes:
+        print(f"Accepted by you: {line(str(cause))}" if order.accept else f"Against it: {line(str(cause))}")
+    stay = "Would stay" if made is None else "Keep secret"
+    if made is None:
+        print(f"{stay}: the raw rows, names of files and people, groups of people; and, as files of yours,")
+    elif made.noise and not made.key:
+        print("No key file: the secret was noise alone, and is destroyed")
+    elif not made.key:
         print("No key file: this method has no secret")
-    if published.links_out is not None:
-        print(f"Keep secret {shown(published.links_out)}")
-        print("  It names the raw row of each released one; to score the release by it:")
-        print(f"  --method 'imported[path={published.out},links={published.links_out}]'")
+    if made is None or made.key:
+        print(f"{stay} {shown(order.key_place)}")
+        print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
+    assert order.links_out is not None
+    print(f"{stay} {shown(order.links_out)}")
+    print("  It names the raw row, file and person of each released row; to score the release by it:")
+    print(f"  --method 'imported[path={order.out},links={order.links_out}]'")
 
 
 def show(
     *,
-    chosen: Annotated[ReleaseFlags | None, SPREAD] = None,
+    chosen: Annotated[ShowFlags | None, SPREAD] = None,
     rows: Annotated[
         int | None,
         read(
@@ -99,6 +170,6 @@ def show(
 ) -> int:
     """Draw the picture and print where it lies."""
     request = files.request(chosen, "show", attacks="none")
-    picture = running.show(request, files.place(), out, Display(), rows=rows, confidential=confidential)
+    picture = releasing.show(request, files.place(), out, Display(), rows=rows, confidential=confidential)
     print(f"Picture: {picture}")
     return 0
