@@ -11,8 +11,9 @@ __figures__ = False
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 
+from bench.plugins.spec import defaults, parameters
 from bench.results.records import ClaimRecord
 from bench.types import Method
 
@@ -51,8 +52,7 @@ class ReleaseRefusedError(Exception):
 
 def of_parameters(method: Method) -> Iterator[Cause]:
     """Causes in a method's parameters: k, epsilon and length of training."""
-    known = fields(method) if is_dataclass(method) else ()
-    own: Mapping[str, object] = {field.name: getattr(method, field.name) for field in known}
+    own: Mapping[str, object] = parameters(method)
     k = own.get("k")
     if "k-anonymity" in method.claims and isinstance(k, int) and k < SMALLEST_K:
         yield Cause(f"k is {k}, and below {SMALLEST_K} too few rows share a form")
@@ -60,7 +60,7 @@ def of_parameters(method: Method) -> Iterator[Cause]:
     if isinstance(epsilon, int | float) and epsilon > LARGEST_EPSILON:
         yield _large("epsilon", epsilon)
     papers: Mapping[str, object] = type(method).presets.get(_PAPER, {})
-    usual: Mapping[str, object] = {field.name: field.default for field in known}
+    usual: Mapping[str, object] = defaults(type(method))
     for name, value in own.items():
         paper = papers.get(name, usual.get(name))
         if (
