@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -22,6 +23,7 @@ from bench.contract.source import DataError, Source
 from bench.data.dicom import is_dicom
 from bench.data.subjects import spelling
 from bench.data.yaml_text import YamlError, read_yaml
+from bench.disk.system_names import system_names
 
 VARIABLE = "BENCH_DATA"
 DATA_ROOTS = "data_roots"
@@ -204,20 +206,32 @@ ENDINGS = (
     ".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2",
     ".j2k", ".dcm", ".dicom",
 )  # fmt: skip
+_HIDDEN = re.compile(r"\._|\.@__thumb|\.(trash|recycle|thumb)", re.IGNORECASE)
 _DIRECTORY = "dicomdir"  # DICOM's list of the files beside it
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Folders and files below a folder, with links, without dot names.
+    """Folders and files below a folder, with links.
 
     Args:
         folders: The folder itself and all below, in order.
         files: Files, in order.
+        system: Files and folders with names that systems make (`bench.disk.system_names`), in order.
     """
 
     folders: tuple[Path, ...]
     files: tuple[Path, ...]
+    system: tuple[Path, ...] = ()
+
+    def notes(self, kept: Collection[str] = ()) -> Iterator[str]:
+        """A note that counts images under system names, `kept` ones aside."""
+        images = {str(image) for path in self.system for image in _images_in(path)}
+        if left := len(images.difference(kept)):
+            yield (
+                f"{left} images in recycle bins, thumbnails, hidden files and other names that systems make are left "
+                f"out"
+            )
 
 
 def walk(top: Path) -> Tree:
@@ -225,6 +239,7 @@ def walk(top: Path) -> Tree:
     folders: list[Path] = []
     files: list[Path] = []
     wrong: list[Path] = []
+    system: list[Path] = []
     waiting = [(top, frozenset[tuple[int, int]]())]
     while waiting:
         folder, above = waiting.pop()
@@ -233,12 +248,13 @@ def walk(top: Path) -> Tree:
             here = (status.st_dev, status.st_ino)
             if here in above:
                 raise OSError("a link back to a folder above it")
-            names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208
+            names, made = listed(folder)
         except OSError:
             wrong.append(folder)
             continue
         folders.append(folder)
-        for path in (folder / name for name in names):
+        system += made
+        for path in names:
             if path.is_dir():
                 waiting.append((path, above | {here}))
             else:
@@ -248,7 +264,29 @@ def walk(top: Path) -> Tree:
             f"{len(wrong)} names in the folder are links that lead nowhere or in circles, folders that cannot be read, "
             f"or pipes and the like. `find -L FOLDER -type l` lists such links; remove or repair them."
         )
-    return Tree(tuple(sorted(folders)), tuple(sorted(files)))
+    return Tree(tuple(sorted(folders)), tuple(sorted(files)), tuple(sorted(system)))
+
+
+def listed(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Sorted entries of a folder, and those with system names.
+
+    Raises OSError for what is no folder that may be read.
+    """
+    names = sorted(os.listdir(folder))  # noqa: PTH208
+    made = system_names(names)
+    return [folder / name for name in names if name not in made], [folder / name for name in sorted(made)]
+
+
+def has_system_name(listed: str) -> bool:
+    """If a path has a system name, hidden ones aside."""
+    parts = [part for part in PurePath(listed).parts if not part.startswith(".") or _HIDDEN.match(part)]
+    return any(system_names([part]) for part in parts)
+
+
+def _images_in(path: Path) -> Iterator[Path]:
+    """The readable images of a file or folder."""
+    inside = (Path(place, name) for place, _, names in os.walk(path) for name in names) if path.is_dir() else (path,)
+    return (each for each in inside if each.is_file() and is_image(each))
 
 
 def links_note(paths: Sequence[Path], folder: Path | None) -> Iterator[str]:

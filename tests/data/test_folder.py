@@ -516,3 +516,30 @@ def test_a_folder_whose_name_is_no_utf_8_is_read(tmp_path: Path) -> None:
         (top / kind).mkdir(parents=True)
         Image.new("L", (8, 8)).save(top / kind / "1.png")
     assert Folder(str(top)).scan([], 8).findings == ("a", "b")
+
+
+def test_images_under_names_that_systems_make_are_no_class_and_are_counted(classes: Path, tmp_path: Path) -> None:
+    for name in (
+        "#recycle/x.png",
+        "$RECYCLE.BIN/S-1/y.png",
+        "cat/@eaDir/a.png/z.jpg",
+        "dog/._c.png",
+        "dog/c_thumb.jpg",
+    ):
+        draw(classes / name, 99)
+    found = prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c", size=8)
+    assert found.findings == ("cat", "dog")
+    assert len(found) == 3
+    said = "images in recycle bins, thumbnails, hidden files and other names that systems make are left out"
+    assert f"5 {said}" in found.notes
+    draw(classes / "#recycle/deep/w.png", 9)  # no folder that is read has changed
+    assert f"6 {said}" in prepare(Folder(str(classes)), roots=[], cache=tmp_path / "c", size=8).notes
+
+
+def test_a_table_lists_no_deleted_image(listed: Path) -> None:
+    draw(listed / "#recycle/gone.png", 99)
+    draw(listed / ".mine/kept.png", 98)
+    with pytest.raises(DataError, match="line 3: the image has a name that systems make, as in a recycle bin"):
+        rewrite(listed, "path,Edema", "i/0.png,1", "#recycle/gone.png,1").scan([], 8)
+    scan = rewrite(listed, "path,Edema", "i/0.png,1", ".mine/kept.png,1").scan([], 8)
+    assert any(note.startswith("1 images in recycle bins") for note in scan.notes)

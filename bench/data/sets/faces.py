@@ -21,7 +21,7 @@ import scipy
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.array_files import read_array
-from bench.data.raw_files import downloading, locate, stamp_files, stamp_images, walk
+from bench.data.raw_files import downloading, listed, locate, stamp_files, stamp_images, walk
 from bench.disk.file_kind import impostor
 
 _FOLDERS = ("lfw_funneled", "lfw-deepfunneled", "lfw")
@@ -79,7 +79,7 @@ class LFW(Source):
     def stamp(self, roots: Sequence[Path]) -> str:
         """Numbers, names, sizes and times of the images in each person's folder."""
         top = self._top(roots)
-        folders = sorted(folder for folder in top.iterdir() if folder.is_dir())
+        folders = [folder for folder in listed(top)[0] if folder.is_dir()]
         return stamp_images(folders, top, self.obtain, sizes=True)
 
     def download(self, root: Path) -> None:

@@ -26,7 +26,7 @@ import pandas as pd
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_tables import MARKS, read_table
 from bench.data.picture import coloured
-from bench.data.raw_files import ENDINGS, Tree, absent, is_image, stamp_files, stamp_folder, walk
+from bench.data.raw_files import ENDINGS, Tree, absent, has_system_name, is_image, stamp_files, stamp_folder, walk
 from bench.data.subjects import NOTHING, UNKNOWN, person, spelling, unreadable
 from bench.validation import within
 
@@ -40,6 +40,7 @@ _PART_FOLDERS = {*_PARTS, "training", "testing", "dev", "evaluation"}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
 _LOOKED_AT = 16
+_BINS = "as in a recycle bin or among thumbnails or hidden files"
 _FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few images each more likely people
 
 
@@ -175,7 +176,8 @@ class Folder(Source):
         if table is not None:
             contents = self._listed(table)
             return "\n".join((stamp_files([table, *(contents.paths or ())]), *contents.notes))
-        return "\n".join(stamp_folder(part, sizes=True) for part in self._walk(place).folders)
+        tree = self._walk(place)
+        return "\n".join((*(stamp_folder(part, sizes=True) for part in tree.folders), *tree.notes()))
 
     def _place(self, roots: Sequence[Path]) -> Path:
         named = Path(self.path).expanduser()
@@ -237,7 +239,7 @@ class Folder(Source):
             findings=tuple(files),
             exclusive=True,
             paths=[path for images in files.values() for path in images],
-            notes=(UNKNOWN, *(f"{count} {note}" for count, note in passed_over if count)),
+            notes=(UNKNOWN, *(f"{count} {note}" for count, note in passed_over if count), *tree.notes()),
         )
 
     def _listed(self, table: Path) -> Scan:
@@ -282,6 +284,8 @@ class Folder(Source):
             real = os.path.realpath(path)
             if real in seen:
                 bad.append((line, "the image is listed a second time"))
+            elif has_system_name(listed if not listed.startswith("/") else path.name):
+                bad.append((line, f"the image has a name that systems make, {_BINS}: move or rename it to keep it"))
             elif not os.path.isfile(path):  # noqa: PTH113 - False too for names that no file system takes
                 gone[line] = listed
             seen.add(real)
@@ -318,13 +322,15 @@ class Folder(Source):
         """A note if images beside or below the CSV are not listed."""
         named = set(map(os.path.abspath, paths))
         try:
-            images = [path for path in walk(top).files if is_image(path)]
+            tree = walk(top)
+            images = [path for path in tree.files if is_image(path)]
         except DataError as error:
             yield f"images that the table does not list are not counted: {error}"
             return
         left = sum(str(path) not in named and os.path.realpath(path) not in seen for path in images)
         if left:
             yield f"{left} images below the table's folder that it does not list are left out"
+        yield from tree.notes(named)
 
 
 def _attribute(column: str) -> str | None:

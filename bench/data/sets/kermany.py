@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.contract.source import PARTS, DataError, Official, Scan, Source
-from bench.data.raw_files import locate, stamp_images
+from bench.data.raw_files import listed, locate, stamp_images
 
 _CLASSES = ("NORMAL", "PNEUMONIA")
 _FORMS = {
@@ -83,7 +83,7 @@ class ClassFolders:
         result = Listed([], [], [], [], ())
         left = 0
         for folder in self._folders(top):
-            there = [path for path in folder.iterdir() if not path.name.startswith(".")]
+            there, _ = listed(folder)
             paths = sorted(path for path in there if path.suffix == ".jpeg")
             left += len(there) - len(paths)
             if not paths:
