@@ -72,6 +72,7 @@ class AbsoluteCorrelation(Attack):
 
     name: ClassVar[str] = "absolute-correlation"
     source: ClassVar[str] = "Carlini et al. 2021 (InstaHide), with known candidates: sparse phase retrieval"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"restarts": 1}}

@@ -72,6 +72,7 @@ class Anchors(Attack):
 
     name: ClassVar[str] = "anchors"
     source: ClassVar[str] = "landmark MDS (de Silva and Tenenbaum 2004) and kernel regression, on simulated keys"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release, the scheme, and known pairs or an oracle; no key, no labels"
     needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {

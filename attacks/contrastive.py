@@ -60,6 +60,7 @@ class Contrastive(Attack):
 
     name: ClassVar[str] = "contrastive"
     source: ClassVar[str] = "Yala et al. 2022 (Syfer), section 4.1"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     learns: ClassVar[bool] = True

@@ -65,6 +65,11 @@ class GANLeaks(Attack):
         at_least(0, draws=self.draws)
         at_least(1, references=self.references)
 
+    @property
+    def makes_releases(self) -> bool:
+        """True if it calibrates."""
+        return self.calibrate
+
     def fit(self, view: View, seed: int) -> GANLeaksAttacker:
         """Run the scheme on Eve's rows. Raises NotApplicable if it cannot."""
         own = own_rows(view)

@@ -48,6 +48,7 @@ class Invariants(Attack):
     source: ClassVar[str] = (
         "Carlini et al. 2021, NeuraCrypt is not private (statistics that survive); linear Gaussian here"
     )
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     relinks: ClassVar[bool] = True

@@ -68,6 +68,7 @@ class Jigsaw(Attack):
 
     name: ClassVar[str] = "jigsaw"
     source: ClassVar[str] = "Chuman and Kiya 2022, 2023; Gallagher 2012 (jigsaw puzzles of unknown orientation)"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release, raw rows of other people and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
 

@@ -57,6 +57,7 @@ class Leverage(Attack):
 
     name: ClassVar[str] = "leverage"
     source: ClassVar[str] = "leverage scores (Hoaglin and Welsch 1978), invariant under invertible linear maps"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     relinks: ClassVar[bool] = True

@@ -55,6 +55,7 @@ class Likelihood(Attack):
 
     name: ClassVar[str] = "likelihood"
     source: ClassVar[str] = "Bayes' rule on the mechanism's own noise density"
+    makes_releases = True
     knowledge: ClassVar[str] = (
         "the raw rows, the release and the scheme with its noise density; no key. Scores are log odds of the posterior "
         "of the candidates, given each released row"

@@ -53,6 +53,7 @@ class LiRA(Attack):
     name: ClassVar[str] = "lira"
     source: ClassVar[str] = "Carlini et al. 2022, likelihood ratio attack (online), on shadow releases"
     scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    makes_releases = True
     knowledge: ClassVar[str] = (
         "the candidates, the control rows, the release (a generator where one is published) and the scheme, which she "
         "runs on halves of those rows"

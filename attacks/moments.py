@@ -70,6 +70,7 @@ class Moments(Attack):
 
     name: ClassVar[str] = "moments"
     source: ClassVar[str] = "Carlini et al. 2021, NeuraCrypt is not private"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     learns: ClassVar[bool] = True

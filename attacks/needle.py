@@ -70,6 +70,7 @@ class Needle(Attack):
 
     name: ClassVar[str] = "needle"
     source: ClassVar[str] = "this project: raw coordinates found by their sorted numbers, then matched jointly"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release to the last bit, and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {"smoke": {"keys": 2}}

@@ -59,6 +59,7 @@ class PRNG(Attack):
 
     name: ClassVar[str] = "prng"
     source: ClassVar[str] = "this project: exhaustive search of keys that are made from few bits"
+    makes_releases = True
     knowledge: ClassVar[str] = (
         "the raw rows, the release to the last bit, and the scheme, whose keys she draws and loads"
     )

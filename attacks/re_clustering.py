@@ -59,6 +59,7 @@ class ReClustering(Attack):
 
     name: ClassVar[str] = "re-clustering"
     source: ClassVar[str] = "Newton et al. 2005 (k-Same): the clustering is public and deterministic"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme, under which she releases the raw rows herself"
     needs_public: ClassVar[bool] = False
     labelled: ClassVar[bool] = False

@@ -103,6 +103,7 @@ class Relational(Attack):
 
     name: ClassVar[str] = "relational"
     source: ClassVar[str] = "this project: graph matching by Gram matrices of simulated releases"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     needs_public: ClassVar[bool] = False
     relinks: ClassVar[bool] = True

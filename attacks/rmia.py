@@ -56,6 +56,7 @@ class RMIA(Attack):
     name: ClassVar[str] = "rmia"
     source: ClassVar[str] = "Zarifzadeh, Liu and Shokri 2024, equations 2, 3 and 6, on reference releases"
     scores: ClassVar[Literal["pairs", "membership"]] = "membership"
+    makes_releases = True
     knowledge: ClassVar[str] = (
         "the candidates, the control rows, the release (a generator where one is published) and the scheme, which she "
         "runs on halves of those rows a few times"

@@ -93,6 +93,7 @@ class Surrogate(Attack):
 
     name: ClassVar[str] = "surrogate"
     source: ClassVar[str] = "this project: self-training on confident mutual matches"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release and the scheme; no key, no labels"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {**BASE, "rounds": 3, "held_out": 1},

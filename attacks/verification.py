@@ -73,6 +73,7 @@ class Verification(Attack):
 
     name: ClassVar[str] = "verification"
     source: ClassVar[str] = "Packhäuser et al. 2022 and 2023; heads on frozen features in place of a ResNet-50"
+    makes_releases = True
     knowledge: ClassVar[str] = "the raw rows, the release, the scheme, and public rows with their people; no key"
     needs_public: ClassVar[bool] = False
     learns: ClassVar[bool] = True

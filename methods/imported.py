@@ -40,10 +40,6 @@ from bench.validation import at_least
 
 MAKER = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,59}")
 DIGEST = re.compile(r"([0-9a-f]{16})?")
-REFUSAL = (
-    "the rows were released by another tool, and others cannot be released here: what needs releases of its own does "
-    "not apply, and the remaining figures show less than an attacker with that tool might find out"
-)
 WEAKER = (
     "Released by another tool: attacks that learn from releases of their own could not run, so that figures show less "
     "than an attacker with that tool might find out. The folder says which rows are private, not a draw."
@@ -149,7 +145,7 @@ class ImportedKey(Key):
 
     def release(self, private: Dataset) -> Release:
         """Raises NotApplicable: the tool that releases is not here."""
-        raise NotApplicable(REFUSAL)
+        raise NotApplicable(Recorded.REFUSAL)
 
     def state(self) -> State:
         """Empty: no secret is known."""

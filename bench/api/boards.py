@@ -476,7 +476,7 @@ def submit(
 def verify(
     bundle: Path, place: Place, *, secret: Path | None = None, rerun: int | None = None, sealed: bool = False,
     signer: SigningKey | None = None, out: Path | None = None, register: Path | None = None,
-    received: str | None = None,
+    received: str | None = None, releases: Sequence[str] = (),
 ) -> Verification:  # fmt: skip
     """Judge a bundle again and write the verdict (`bench.exchange.verify`).
 
@@ -489,7 +489,7 @@ def verify(
     apart = Disclosed.read(secret) if secret else None
     return room.verify(
         bundle, place, secrets=apart, rerun=rerun, sealed=sealed, signer=signer, out=out,
-        board=_register(register, received), strongest=_strongest,
+        board=_register(register, received), strongest=_strongest, releases=releases,
     )  # fmt: skip
 
 

@@ -152,6 +152,14 @@ class Attack(Plugin):
     trainings: ClassVar[int] = 1
     relinks: ClassVar[bool] = False
 
+    @property
+    def makes_releases(self) -> bool:
+        """If it cannot do without releases of Eve's own. Default: False.
+
+        It does not apply where another tool released the rows. No key of a record holds it, as no figure does.
+        """
+        return False
+
     @abstractmethod
     def fit(self, view: View, seed: int) -> Attacker:
         """Train or set up.

@@ -31,6 +31,10 @@ class Recorded:
     """
 
     ABOUT: ClassVar[str] = "release.json"
+    REFUSAL: ClassVar[str] = (
+        "the rows were released by another tool, and others cannot be released here: what needs releases of its own "
+        "does not apply, and the remaining figures show less than an attacker with that tool might find out"
+    )
 
     folder: Path
     links: Path | None

@@ -214,16 +214,18 @@ def _contradictions(records: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
                     yield name, f"it and {first_name} are of one row, and differ in {part}"
 
 
-def required(choice: Choice) -> list[Planned]:
+def required(choice: Choice, *, recorded: bool = False) -> list[Planned]:
     """The measurements of a complete row: those `bench run` makes by default.
 
-    An author who chose the attacks could leave out the one that broke the method.
+    An author who chose the attacks could leave out the one that broke the method. Of a release by another tool
+    (`recorded`) membership is always asked.
     """
     attacks = [configure("attacks", name, choice.preset) for name in registry.own("attacks")]
-    usable = [attack for attack in attacks if choice.features is not None or attack.plugin.scores == "pairs"]
+    members = recorded or choice.features is not None
+    usable = [attack for attack in attacks if members or attack.plugin.scores == "pairs"]
     metrics = {name: cast("type[Metric[object]]", registry.load("metrics", name)) for name in registry.own("metrics")}
-    in_features = choice.extractor is not None
-    usual = [name for name, cls in metrics.items() if not cls.on_request or (cls.for_features and in_features)]
+    all_kinds = recorded or choice.extractor is not None
+    usual = [name for name, cls in metrics.items() if not cls.on_request or (cls.for_features and all_kinds)]
     return evaluators(usable, usual)
 
 
@@ -233,16 +235,26 @@ def _incomplete(records: Sequence[Record]) -> Iterator[Finding]:
     for record in records:
         choices.setdefault(tuple(sorted(record.choice.items())), []).append(record)
     for group in choices.values():
-        planned = required(Choice.read(group[0].choice))
+        choice = Choice.read(group[0].choice)
         cells: dict[str, list[Record]] = {}
         for record in group:
             cells.setdefault(record.cell, []).append(record)
         references = [record for record in group if record.method.role is not None]
-        controls = sorted(_missing_controls(planned, references))
         for cell, row in cells.items():
-            if row[0].method.role is None and (missing := [*_missing(planned, row), *controls]):
+            if row[0].method.role is not None:
+                continue
+            planned = required(choice, recorded=_is_recorded(row[0]))
+            if missing := [*_missing(planned, row), *sorted(_missing_controls(planned, row, references))]:
                 listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
                 yield Finding("incomplete", cell, f"it lacks {listed}; {_command(row[0])} measures it")
+
+
+def _is_recorded(record: Record) -> bool:
+    """If another tool released the rows; False for a method that is not installed."""
+    try:
+        return configure("methods", record.method.written, record.preset).plugin.releases is not None
+    except UsageError:
+        return False
 
 
 def _missing(planned: Sequence[Planned], row: Sequence[Record]) -> Iterator[str]:
@@ -255,10 +267,12 @@ def _missing(planned: Sequence[Planned], row: Sequence[Record]) -> Iterator[str]
         yield from (f"{name} of {job.name}" for name in sorted(names - records[job.name].metrics.keys()))
 
 
-def _missing_controls(planned: Sequence[Planned], references: Sequence[Record]) -> Iterator[str]:
+def _missing_controls(planned: Sequence[Planned], row: Sequence[Record], references: Sequence[Record]) -> Iterator[str]:
+    """Controls that the row's attacks lack; those of an attack that does not apply show nothing."""
+    idle = {record.evaluator for record in row if record.status == "not-applicable"}
     done = {(record.method.role, record.evaluator) for record in references if record.status in DONE}
     for job in planned:
-        for role in (job.evaluator.controls or ()) if job.attack is not None else ():
+        for role in (job.evaluator.controls or ()) if job.attack is not None and job.name not in idle else ():
             if (role, job.name) not in done:
                 yield f"{job.name} on the control that {role}"
 

@@ -34,7 +34,7 @@ class Refitted:
     @classmethod
     def of(cls, record: Record) -> Refitted:
         """Those of a record that was measured here."""
-        if record.status != "ok":
+        if record.status != "ok" and record.claim is None and not record.scheme:  # else it was fitted all the same
             return cls(record.dataset, None)
         fitted = Fitted(claim=record.claim, notes=record.scheme, seconds=record.seconds.get("fit", 0.0))
         return cls(record.dataset, fitted)

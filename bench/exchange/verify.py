@@ -13,6 +13,7 @@ from bench.exchange.check import DONE
 from bench.exchange.disclosed_secrets import Disclosed, keep_cell_secrets, knows
 from bench.exchange.recheck_fit import Refitted, recheck_fit
 from bench.isolation import require_sandbox
+from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results import verdict
@@ -55,7 +56,7 @@ class Verification:
 def verify(
     path: Path, place: Place, *, secrets: Disclosed | None = None, rerun: int | None = None, sealed: bool = False,
     signer: SigningKey | None = None, out: Path | None = None, board: Board | None = None,
-    strongest: Strongest | None = None,
+    strongest: Strongest | None = None, releases: Sequence[str] = (),
 ) -> Verification:  # fmt: skip
     """Verify a bundle, and write its verdict unless it is refused.
 
@@ -69,6 +70,7 @@ def verify(
         out: The verdict's file; None puts it beside the bundle.
         board: The register that a draw must be of; None takes the draw's word.
         strongest: Names the attacks that a re-run measures in any case.
+        releases: Methods of the bundle whose folders records do not show, with their places on this machine.
 
     Raises:
         BundleError: It is no bundle, or was altered.
@@ -78,6 +80,7 @@ def verify(
     if sealed or rerun is not None:
         require_sandbox("--seal" if sealed else "--rerun")
     bundle = Bundle.open(path)
+    here = Here.of(releases)
     if place.results.trusted is not None and bundle.signer not in place.results.trusted:
         raise UsageError(f"{path} is signed by {bundle.signer or 'no key'}, and by none of the --trusted keys")
     out = out or bundle.path.with_name(f"{bundle.path.name.removesuffix(ENDING)}{verdict.ENDING}")
@@ -86,7 +89,9 @@ def verify(
     absent: set[str] = set()
     if sealed:
         own = place.results.keep_secret()
-        verified, differences = seal(bundle, own, lambda records: run_again(records, place, people="secret"))
+        verified, differences = seal(
+            bundle, own, lambda records: run_again(here.placed(records), place, people="secret")
+        )
     elif rerun is None:
         verified = assign_tiers(bundle, secrets=secrets, board=board)
     else:
@@ -95,13 +100,57 @@ def verify(
             measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
             verified = assign_tiers(
                 bundle, secrets=secrets, rerun=rerun, board=board, strongest=strongest,
-                again=lambda records, own: run_again(records, measuring, own),
-                recheck=lambda record, people: _recheck(record, people, fitting, absent),
+                again=lambda records, own: run_again(here.placed(records), measuring, own),
+                recheck=lambda record, people: _recheck(here.placed([record])[0], people, fitting, absent),
             )  # fmt: skip
     if verified.verdict is not None:
         _check_replaceable(out, verified.verdict.tier, signer)
         verdict.write(verified.verdict, out, signer)
     return Verification(verified, bundle.signer, out, tuple(differences), tuple(sorted(absent)))
+
+
+@dataclass(frozen=True)
+class Here:
+    """Releases by other tools on this machine, by their specs without places."""
+
+    specs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, releases: Sequence[str]) -> Here:
+        """Those that a verifier names. Raises UsageError for other methods."""
+        found = [configure("methods", each, "quick") for each in releases]
+        if odd := next((each for each in found if each.plugin.recorded is None), None):
+            raise UsageError(f"--release names a folder of released rows, as in imported[path=FOLDER], got {odd.shown}")
+        return cls({each.placeless: str(each) for each in found})
+
+    def placed(self, records: Sequence[Record]) -> list[Record]:
+        """Records with these places in their methods and choices.
+
+        Raises UsageError if one of a release is missing.
+        """
+        return [
+            record.model_copy(
+                update={
+                    "method": record.method.model_copy(update={"written": self._placed(record.method.written, record)}),
+                    "choice": {
+                        name: self._placed(str(value), record) if name == "rows_of" and value else value
+                        for name, value in record.choice.items()
+                    },
+                }
+            )
+            for record in records
+        ]
+
+    def _placed(self, written: str, record: Record) -> str:
+        chosen = configure("methods", written, record.preset)
+        if chosen.plugin.releases is None:
+            return written
+        if chosen.placeless not in self.specs:
+            raise UsageError(
+                f"the release behind {record.cell} is to be measured again: name its folder, as in --release "
+                f"'{chosen.name}[path=FOLDER]'; expected {chosen.placeless}, got {', '.join(self.specs) or 'none'}"
+            )
+        return self.specs[chosen.placeless]
 
 
 def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> None:

@@ -130,8 +130,13 @@ def work(spec: RunSpec) -> dict[Cell, list[Planned]]:
     _check_apart(list(found), asked)
     if not spec.controls:
         return found
+    own = list(found)
     for kind in dict.fromkeys(planned.kind for planned in asked):
-        attacking = [planned for planned in asked if planned.kind == kind and planned.attack is not None]
+        attacking = [
+            planned
+            for planned in asked
+            if planned.kind == kind and planned.attack is not None and not all(cell.refusal(planned) for cell in own)
+        ]
         if attacking and (roles := attacking[0].evaluator.controls) is not None:
             for cell in cells(replace(spec, methods=controls(roles, spec.preset))):
                 found[cell] = list(dict.fromkeys([*found.get(cell, []), *attacking]))

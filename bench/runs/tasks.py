@@ -106,6 +106,8 @@ def fit_task(argument: object) -> Fitted:
 def evaluate_task(argument: object) -> Evaluation:
     """Do an `EvaluateTask`."""
     task = cast(EvaluateTask, argument)
+    if reason := task.cell.refusal(task.planned):
+        raise NotApplicable(reason)  # before rooms are started and data opened
     start = time.perf_counter()
     with (
         _shortages() as short,

@@ -18,7 +18,7 @@ from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
 from bench.plugins.profile_spec import read_profile
 from bench.plugins.spec import UsageError
-from bench.types import Attack, Evaluator, Method
+from bench.types import Attack, Evaluator, Method, Recorded
 from bench.wire.text import slug
 from bench.workbench.choice import Choice
 
@@ -46,6 +46,12 @@ class Cell:
         name = f"{slug(self.method.shown)}--{self.choice.preset}-seed{self.choice.seed}--{short}"
         # An argument that never enters a record (a path) stays out of the folder's name, which does.
         return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
+
+    def refusal(self, planned: Planned) -> str:
+        """The reason for which an evaluator is known not to apply, before any work; else empty."""
+        if self.method.plugin.releases is None or planned.attack is None or not planned.attack.plugin.makes_releases:
+            return ""
+        return Recorded.REFUSAL
 
     @property
     def earlier(self) -> Cell | None:

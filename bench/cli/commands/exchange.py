@@ -142,6 +142,11 @@ def verify(
         switch("when the board received the bundle, in UTC: its draw must be answered by then (default: now)",
                metavar="TIME", group=BUNDLE),
     ] = None,
+    release: Annotated[
+        tuple[str, ...],
+        switch("a release of the bundle that another tool made, where it lies here: imported[path=FOLDER]",
+               metavar="METHOD", group=BUNDLE),
+    ] = (),
     data_root: Annotated[
         tuple[Path, ...],
         switch("folder above the data sets (or BENCH_DATA)", name="--data-root", metavar="DIR", group=BUNDLE),
@@ -155,7 +160,7 @@ def verify(
     signer = SigningKey.read(sign) if sign else None
     done = boards.verify(
         bundle, running.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
-        signer=signer, out=verdict, register=register, received=received,
+        signer=signer, out=verdict, register=register, received=received, releases=release,
     )  # fmt: skip
     _print_notes(done)
     if done.verified.verdict is None:
