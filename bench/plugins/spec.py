@@ -19,7 +19,8 @@ from annotated_types import Ge, Interval
 
 from bench.types import Parameter, Plugin
 
-_SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>[^\[\]]*))?(\[(?P<parameters>.*)\])?")
+_SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>\"[^\"]*\"|[^\[\]]*))?(\[(?P<parameters>.*)\])?")
+_QUOTED = re.compile(r'(?:^|(?<==))"[^"]*"')
 _FILE = re.compile(r"(?P<name>[^\[\]]+\.py:[A-Za-z_]\w*)(\[(?P<parameters>.*)\])?")
 
 
@@ -60,7 +61,9 @@ class PluginSpec:
 
     def __str__(self) -> str:
         argument = "" if self.argument is None else f":{self.argument}"
-        inside = ",".join(f"{key}={text(value)}" for key, value in self.parameters)
+        if self.argument is not None and ({*"[]"} & {*self.argument} or self.argument != self.argument.strip()):
+            argument = f':"{self.argument}"'
+        inside = ",".join(f"{key}={_quoted(text(value))}" for key, value in self.parameters)
         return f"{self.name}{argument}" + (f"[{inside}]" if inside else "")
 
 
@@ -75,6 +78,11 @@ def parse(text: str) -> PluginSpec:
     (('base', 'contrastive[steps=9,width=8]'), ('rounds', '3'))
     >>> parse("a[base=b[rounds=3,base=c[steps=9]]]").parameters
     (('base', 'b[rounds=3,base=c[steps=9]]'),)
+
+    Double quotes hold what would end a value, such as a comma in a path.
+
+    >>> parse('a[path="of May, [1",rounds=3]').parameters
+    (('path', 'of May, [1'), ('rounds', '3'))
     """
     match = _FILE.fullmatch(text.strip()) or _SPEC.fullmatch(text.strip())
     if match is None:
@@ -86,20 +94,49 @@ def parse(text: str) -> PluginSpec:
     parameters = []
     for item in filter(None, (part.strip() for part in _items(groups["parameters"] or ""))):
         key, equals, value = item.partition("=")
-        if not equals or value.count("[") != value.count("]"):
+        value = value.strip()
+        if not equals or _depth(value):
             raise UsageError(
-                f"cannot read parameter {item!r} of {text!r}: expected name=value; a path may not contain [ or ]"
+                f"cannot read parameter {item!r} of {text!r}: expected name=value, with double quotes around a path "
+                'that holds [, ] or a comma: name="..."'
             )
-        parameters.append((key.strip(), value.strip()))
-    return PluginSpec(groups["name"].strip(), groups.get("argument"), tuple(parameters))
+        whole = len(value) > 1 and value[0] == value[-1] == '"' and '"' not in value[1:-1]
+        parameters.append((key.strip(), value[1:-1] if whole else value))
+    argument = groups.get("argument")
+    argument = None if argument is None else argument.removeprefix('"').removesuffix('"')
+    return PluginSpec(groups["name"].strip(), argument, tuple(parameters))
+
+
+def _quoted(value: str) -> str:
+    """A value as `parse` reads it back, in quotes where it has to be.
+
+    Raises UsageError if it cannot be written.
+    """
+    if len(_items(value)) == 1 and not _depth(value) and value == value.strip() and value[:1] != '"':
+        return value
+    if '"' in value:
+        raise UsageError(f"a value with a comma or an unpaired bracket cannot hold double quotes too: {value!r:.80}")
+    return f'"{value}"'
+
+
+def _depth(text: str) -> int:
+    """Brackets left open, outside of quotes; below 0 if some were never opened."""
+    plain = _QUOTED.sub("", text)
+    depth = lowest = 0
+    for letter in plain:
+        depth += (letter == "[") - (letter == "]")
+        lowest = min(lowest, depth)
+    return depth or lowest
 
 
 def _items(text: str) -> list[str]:
-    """`text` cut at the commas outside the brackets of nested plug-ins."""
-    items, depth = [""], 0
+    """`text` cut at the commas outside quotes and the brackets of nested plug-ins."""
+    items, depth, quoted = [""], 0, False
     for letter in text:
-        depth += (letter == "[") - (letter == "]")
-        if letter == "," and not depth:
+        if letter == '"':
+            quoted = not quoted and items[-1].endswith("=")
+        depth += 0 if quoted else (letter == "[") - (letter == "]")
+        if letter == "," and not depth and not quoted:
             items.append("")
         else:
             items[-1] += letter

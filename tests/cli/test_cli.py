@@ -28,7 +28,7 @@ def test_help_imports_nothing_heavy() -> None:
         (["run", "--method", "identity", "--size", "9999", "--dry-run"], "--size must be in [1, 8192], got 9999"),
         (["data", "prepare", "digits", "--size", "9999"], "--size must be in [1, 8192], got 9999"),
         (["audit", "--method", "blur", "--public", "none"], "an audit makes its inputs of public rows"),
-        (["data", "info", "folder:a [b]"], "a path may not contain [ or ]"),
+        (["data", "info", "folder:a [b]"], "with double quotes around a path"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_before_anything_starts(arguments, said, tmp_path, capsys) -> None:

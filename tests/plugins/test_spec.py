@@ -88,3 +88,18 @@ def test_parameters_lists_every_field() -> None:
 
 def test_a_name_like_no_other_only_lists_the_known_ones() -> None:
     assert did_you_mean("zzz", ["syfer"]) == "Known: syfer"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/a,b/c", "/a[1]/b", "/a]b", "/a[b", "/a b ", '/a"b', "k=v", "contrastive[steps=9,width=8]", 'a[path="b,c"]'],
+)
+def test_every_path_can_be_written_as_a_parameter(path: str) -> None:
+    written = str(PluginSpec("imported", None, (("path", path), ("releases", "1"))))
+    assert parse(written).parameters == (("path", path), ("releases", "1"))
+    assert parse(str(PluginSpec("folder", path.replace('"', "")))).argument == path.replace('"', "")
+
+
+def test_a_path_that_cannot_be_written_is_named() -> None:
+    with pytest.raises(UsageError, match="cannot hold double quotes too"):
+        str(PluginSpec("imported", None, (("path", 'a,"b'),)))
