@@ -30,6 +30,7 @@ class Blur(Keyless):
     """
 
     name: ClassVar[str] = "blur"
+    raw_like: ClassVar[bool] = True
     source: ClassVar[str] = "reference row: Gaussian filter"
     unlearned: ClassVar[frozenset[str]] = frozenset({"sigma"})
 

@@ -79,6 +79,7 @@ class DPGlow(Method):
     """
 
     name: ClassVar[str] = "dp-glow"
+    raw_like: ClassVar[bool] = True
     source: ClassVar[str] = "Shibata et al. 2022 (DP-GLOW), section 4; Kingma and Dhariwal 2018 (Glow)"
     claims: ClassVar[str] = "epsilon-local differential privacy per image (alpha * epsilon as it runs)"
     unlearned: ClassVar[frozenset[str]] = frozenset({"epsilon", "epsilon_per_pixel", "alpha", "variant"})

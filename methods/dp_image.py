@@ -55,6 +55,7 @@ class DPImage(Method):
     """
 
     name: ClassVar[str] = "dp-image"
+    raw_like: ClassVar[bool] = True
     source: ClassVar[str] = "Liu et al. 2021 (DP-Image), as in Yala et al. 2022 (Syfer), section 5 and appendix D"
     claims: ClassVar[str] = "none without a clip; with one, epsilon-differential privacy per image: 2 clip sum(std) / b"
     unlearned: ClassVar[frozenset[str]] = frozenset({"scale", "clip", "epsilon"})

@@ -62,6 +62,7 @@ class Mosaic(Method):
     """
 
     name: ClassVar[str] = "mosaic"
+    raw_like: ClassVar[bool] = True
     source: ClassVar[str] = "reference row: pixelation; with epsilon: Fan 2018 (DP-Pix)"
     needs_public: ClassVar[bool] = False
     claims: ClassVar[str] = "with epsilon: epsilon-differential privacy for images that differ in neighbour_pixels"

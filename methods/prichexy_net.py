@@ -51,6 +51,7 @@ class PrivacyNet(Method):
     """
 
     name: ClassVar[str] = "privacy-net"
+    raw_like: ClassVar[bool] = True
     source: ClassVar[str] = "Kim et al. 2021 (Privacy-Net), as in Packhäuser et al. 2023 (PriCheXy-Net)"
     presets: ClassVar[Mapping[str, Mapping[str, Parameter]]] = {
         "smoke": {"width": 8, "opponent": 8, "first_steps": 3, "steps": 3, "batch": 8},

@@ -160,6 +160,8 @@ class Method(Plugin):
     nothing of labels it releases none, and the judge adds the raw ones by its links.
     `equal_classes` says that it takes labels of exclusive classes only where these are equally frequent: a random
     surplus of them is withheld for it.
+    `raw_like` says that released rows are images in the units of raw ones, so that a model of them reads raw images
+    too: to whoever imports such a release, new images need no key.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
     reference methods that every attack is held against (three for pairs, two for membership). `unlearned` names
     parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the
@@ -176,6 +178,7 @@ class Method(Plugin):
     encodes_labels: ClassVar[bool] = False
     uses_subjects: ClassVar[bool] = False
     equal_classes: ClassVar[bool] = False
+    raw_like: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()
     sides: ClassVar[Mapping[str, int]] = {}
 

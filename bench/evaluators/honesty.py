@@ -362,9 +362,11 @@ def held(
     best = strongest([search for kind in searched if (search := strongest(kind)) is not None])
     promises = {} if again is None else {"replay": _replay(again[0], sealed, order)}
     promises["pairs"] = _pairs(best, linked=linked)
-    if linked:
+    if again is None:
+        pass  # a folder promises nothing on links, and has no key that could be asked
+    elif linked:
         promises["links"] = Promise(False, None, "the method declares links")
-    elif again is not None:
+    else:
         promises["links"] = _reason(question, sealed.release, again[1:], derive(question.seed, "reason"))
     if (p := question.label_traces()) is not None:
         reading = "of raw rows no more than their raw labels" if p >= RARE else "of raw rows what raw labels do not"

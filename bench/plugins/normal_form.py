@@ -3,8 +3,9 @@
 Other top-level definitions of the project are gaps.
 
 The text leaves out import lines, names of modules and of top-level definitions, comments, formatting, docstrings, words
-of errors, progress messages, `Column(...)` of metrics and pictures of evaluators. A reference to a definition of the
-project is a gap, in whatever file it stands and however it is imported; a name of another package is its dotted name.
+of errors, progress messages, `Column(...)` of metrics, pictures of evaluators, and `PLANNED` class variables. A
+reference to a definition of the project is a gap, in whatever file it stands and however it is imported; a name of
+another package is its dotted name.
 
 Modules of the project register nothing when they are imported: `tests/plugins/test_code_digest.py` holds it.
 """
@@ -29,6 +30,8 @@ WHOLE = "*"
 """Stands for all statements of a module."""
 DISPLAYED = frozenset({"pictures", "samples"})
 """Methods of an evaluator that no figure comes from."""
+PLANNED = frozenset({"makes_releases", "raw_like"})
+"""What attacks and methods say to the planner and to `bench release` alone."""
 
 _MARKER = re.compile(r"^__(figures|messages|lookups)__(?:: [^=\n]+)? = (.*)$", re.MULTILINE)
 _DOTTED = re.compile(r"\w+(?:\.\w+)+(?::\w+)?")
@@ -462,9 +465,13 @@ _WRITERS: Mapping[type, Callable[..., None]] = {
 
 
 def _is_display(node: ast.stmt, *, evaluator: bool) -> bool:
-    """If a class statement is `column = Column(...)` or an evaluator's picture."""
+    """If a class statement is `column = Column(...)`, an evaluator's picture, or `PLANNED`."""
     if isinstance(node, ast.FunctionDef):
-        return evaluator and node.name in DISPLAYED
+        return node.name in PLANNED or (evaluator and node.name in DISPLAYED)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if {ast.unparse(each) for each in targets} <= PLANNED:
+            return True
     value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
     return isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "Column"
 

@@ -279,7 +279,7 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
         "findings": [*bench.private.findings],
         "exclusive": bench.private.exclusive,
         **({"labels": "encoded"} if sealed.labels is not None and "decode" in own else {}),
-        **({"rows": "encoded"} if "query" in own else {}),
+        **({"rows": "encoded"} if "query" in own and not bench.method.raw_like else {}),
         "raw_shape": [*bench.private.samples.shape[1:]],
         "shape": [*sealed.samples.shape[1:]],
     }

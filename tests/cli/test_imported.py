@@ -85,7 +85,10 @@ def test_a_run_scores_a_folder_and_no_record_shows_its_place(tmp_path: Path) -> 
     for name in ("reidentification-moments", "throughput"):
         assert records[name].status == "not-applicable"
         assert "released by another tool" in str(records[name].reason)
-    assert records["honesty"].scores["broken-promises"].value == 0
+    kept = records["honesty"].scores["broken-promises"]
+    assert kept.value == 0
+    assert {"links", "replay"}.isdisjoint(kept.parts)
+    assert kept.note.startswith(f"of {len(kept.parts)} that were looked into")
     assert records["utility"].status == "not-applicable"
     assert "new images cannot be encoded" in str(records["utility"].reason)
     for path in (tmp_path / "results").rglob("*"):
@@ -165,6 +168,12 @@ def test_a_model_of_encoded_rows_is_not_tested_on_rows_that_nobody_encoded(tmp_p
     (tmp_path / "means").mkdir()
     means = opened(tmp_path / "means", release(tmp_path / "means", "k-same[k=3]"))
     assert Utility().measure(means).evidence
+
+
+def test_images_in_the_units_of_raw_ones_teach_a_model_that_reads_raw_images(tmp_path: Path) -> None:
+    bench = opened(tmp_path, release(tmp_path, "mosaic[cell=2]"))
+    assert "rows" not in json.loads((tmp_path / "out/release.json").read_text())
+    assert Utility().measure(bench).evidence
 
 
 def test_further_keys_stand_in_folders_of_their_own(tmp_path: Path) -> None:

@@ -450,6 +450,20 @@ def test_what_is_said_and_shown_does_not_change_it(digest: Digest, old: str, new
     assert digest(project(SAYS.replace('"lower"', '"higher"'))) != digest(project(SAYS))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "    makes_releases = True\n",
+        "    raw_like: ClassVar[bool] = True\n",
+        "    @property\n    def makes_releases(self):\n        return self.k\n",
+    ],
+)
+def test_what_an_attack_says_to_the_planner_does_not_change_it(digest: Digest, said: str) -> None:
+    attack = "class Mine:\n    k = 1\n{}    def run(self):\n        return self.k\n"
+    assert digest(project(attack.format(said))) == digest(project(attack.format("")))
+    assert digest(project(attack.format(said))) != digest(project(attack.format("    learns = True\n")))
+
+
 def test_a_function_of_ones_own_called_stage_counts(digest: Digest) -> None:
     own = "def stage(rows):\n    rows.mul_(2)\n\n\nclass Mine:\n    def run(self, rows):\n        {}\n"
     assert digest(project(own.format("stage(rows)"))) != digest(project(own.format("pass")))
