@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+__figures__ = False  # `bench.workbench.inputs.RECORDED` covers it, for releases by other tools alone
+
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,9 @@ from bench.wire.tensor_file import TensorsError, unpack_tensors
 ABOUT = Recorded.ABOUT
 SAMPLES, TENSORS, ARRAY = "samples", "release.safetensors", "release.npy"
 LAYOUT = "`bench check 'imported[path=FOLDER]'` shows the layout."
-_GREY = {"1", "L", "LA", "P", "I", "I;16", "I;16B", "I;16L", "F"}
+BRIGHTEST = 2.0
+"""Above it, numbers of images that are never negative are none from 0 to 1 with an overshoot."""
+_GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "I;16L", "F"}
 _DEEP = {"I", "I;16", "I;16B", "I;16L", "F"}
 _OTHERS = (FURTHER, SAMPLES)
 _SHOWN = 20
@@ -46,6 +50,7 @@ class Rows:
         shape: Of one row of an array; None for images.
         sides: Of images: how many have that width and height.
         bits: How many bits of a value count in images of more than eight; None as the files state.
+        encoded: If only the holder of a key can make such rows of new images.
         notes: For the record.
     """
 
@@ -55,6 +60,7 @@ class Rows:
     shape: tuple[int, ...] | None
     sides: Mapping[tuple[int, int], int]
     bits: int | None
+    encoded: bool
     notes: tuple[str, ...]
 
     @classmethod
@@ -64,6 +70,7 @@ class Rows:
         Raises:
             DataError: None, or of several kinds.
         """
+        encoded = read_about(place).get("rows") == "encoded"
         arrays = [name for name in (TENSORS, ARRAY) if (place / name).is_file()]
         tree = walk(place)
         names = sorted(
@@ -79,9 +86,9 @@ class Rows:
             )
         if not arrays:
             sides, notes = _headers([place / name for name in names])
-            return cls(place, tuple(names), len(names), None, sides, _bits(place), notes)
+            return cls(place, tuple(names), len(names), None, sides, _bits(place), encoded, notes)
         count, *shape = _array_shape(place / arrays[0])
-        return cls(place, (), count, tuple(shape), {}, None, ())
+        return cls(place, (), count, tuple(shape), {}, None, encoded, ())
 
     @property
     def side(self) -> int | None:
@@ -98,7 +105,7 @@ class Rows:
         Images come as raw ones do, of the shape `like` and in [0, 1].
 
         Raises:
-            DataError: Images that cannot be read, or numbers that are not finite.
+            DataError: Images that cannot be read, or numbers that are not finite or of another range than raw ones.
         """
         if self.shape is None:
             return self._images(like)
@@ -111,7 +118,19 @@ class Rows:
         bad = int((~found.flatten(1).isfinite()).any(dim=1).sum())
         if bad:
             raise DataError(f"imported: {bad} of {self.count} released rows hold numbers that are not finite")
+        if not self.encoded and len(like) == 3 and tuple(found.shape[1:]) == like:
+            low, high = float(found.min()), float(found.max())
+            if low >= 0 and high > BRIGHTEST:
+                raise DataError(
+                    f"imported: images in {self.array} hold numbers from {low:g} to {high:g}: expected 0 to 1, "
+                    f'or uint8. Divide them; or add "rows": "encoded" to {ABOUT} if they are no images'
+                )
         return found
+
+    @property
+    def array(self) -> str:
+        """The name of the array's file."""
+        return TENSORS if (self.place / TENSORS).is_file() else ARRAY
 
     def _images(self, like: tuple[int, ...]) -> torch.Tensor:
         if len(like) != 3:
@@ -143,7 +162,6 @@ class Linked:
         primary: (p,) bool as in `Release`, or None.
         labels: (m, k) float32 in the findings of the prepared data set; None if there are none.
         from_raw: If the labels are those of the raw rows.
-        encoded: If only the holder of the key can make such rows of new images.
         pool: More rows of the generator that made the release, with labels as above; None if there are none.
         notes: For the record.
     """
@@ -153,7 +171,6 @@ class Linked:
     primary: np.ndarray | None
     labels: np.ndarray | None
     from_raw: bool
-    encoded: bool
     pool: tuple[Rows, np.ndarray | None] | None
     notes: tuple[str, ...]
 
@@ -179,7 +196,7 @@ class RecordedRows:
     @property
     def encoded(self) -> bool:
         """If new images cannot be encoded like some released rows."""
-        return any(release.encoded for release in self.releases)
+        return any(release.rows.encoded for release in self.releases)
 
     @property
     def linked(self) -> bool:
@@ -283,7 +300,7 @@ def _headers(paths: Sequence[Path]) -> tuple[Mapping[tuple[int, int], int], tupl
             with Image.open(path) as image:
                 sides[image.size] += 1
                 deep += image.mode in _DEEP
-                colour += image.mode not in _GREY
+                colour += image.mode not in _GREY and not _grey_palette(image)
         except Exception:
             continue
     notes = []
@@ -294,6 +311,12 @@ def _headers(paths: Sequence[Path]) -> tuple[Mapping[tuple[int, int], int], tupl
     if len(sides) > 1 or any(width != height for width, height in sides):
         notes.append("released images are not squares of one size: each is resized as raw images are")
     return sides, tuple(notes)
+
+
+def _grey_palette(image: Image.Image) -> bool:
+    """If an image's colours are numbers of greys."""
+    palette = image.getpalette("RGB") if image.mode == "P" else None
+    return palette is not None and palette[0::3] == palette[1::3] == palette[2::3]
 
 
 def read_about(folder: Path) -> Mapping[str, Any]:

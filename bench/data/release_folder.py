@@ -26,10 +26,12 @@ Messages name lines and counts, neither files nor cells, because such data may b
 
 from __future__ import annotations
 
+__figures__ = False  # `bench.workbench.inputs.RECORDED` covers it, for releases by other tools alone
+
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,7 +43,7 @@ import torch
 from bench.contract.recorded import LINKS, Recorded
 from bench.contract.source import PARTS, DataError, Source
 from bench.data.csv_tables import read_table
-from bench.data.prepare import left_out
+from bench.data.prepare import SIDE, left_out
 from bench.data.prepared import Prepared
 from bench.data.recorded_rows import (
     ABOUT,
@@ -71,10 +73,17 @@ def side_of(recorded: Recorded) -> int | None:
     Raises:
         DataError: There are no released rows.
     """
-    shape = read_about(recorded.folder).get("raw_shape")
-    if isinstance(shape, list) and len(shape) == 3 and all(isinstance(side, int) for side in shape):
-        return int(shape[-1])
-    return Rows.found(recorded.folder).side
+    told = read_about(recorded.folder)
+    if "raw_shape" not in told:
+        return Rows.found(recorded.folder).side
+    shape = told["raw_shape"]
+    whole = isinstance(shape, list) and shape and all(type(side) is int and 0 < side <= SIDE for side in shape)
+    if not whole or len(shape) not in (1, 3) or (len(shape) == 3 and (shape[0] not in (1, 3) or shape[1] != shape[2])):
+        raise DataError(
+            f"imported: raw_shape in {ABOUT} must be [1 or 3, side, side], with a side of at most {SIDE} pixels, or "
+            f"[length] of vectors, got {shape!r:.60}"
+        )
+    return int(shape[-1]) if len(shape) == 3 else None
 
 
 def open_folder(recorded: Recorded, prepared: Prepared, source: Source, roots: Sequence[Path]) -> RecordedRows:
@@ -237,18 +246,19 @@ def _linked(recorded: Recorded, place: Path, raw: _Raw) -> Linked:
         _check_raw(links, primary)
     listed = recorded.tables(place, LABELS)
     labels = None if kind in ("encoded", "raw") else _own_labels(rows, told, raw.prepared.findings, listed)
-    if encoded := told.get("rows") == "encoded":
+    if rows.encoded:
         notes.append("released rows are encoded by a key that is not here: a model of them cannot read new images")
-    pool = _pool(place, raw.prepared.findings)
-    return Linked(rows, links, primary, labels, kind == "raw", encoded, pool, tuple(notes))
+    pool = _pool(rows, raw.prepared.findings)
+    return Linked(rows, links, primary, labels, kind == "raw", pool, tuple(notes))
 
 
-def _pool(place: Path, findings: Sequence[str]) -> tuple[Rows, np.ndarray | None] | None:
+def _pool(released: Rows, findings: Sequence[str]) -> tuple[Rows, np.ndarray | None] | None:
     """More rows of the generator behind a release, and their labels."""
-    folder = place / SAMPLES
+    folder = released.place / SAMPLES
     if not folder.is_dir():
         return None
     rows = Rows.found(folder)
+    rows = replace(rows, encoded=rows.encoded or released.encoded)
     return rows, _own_labels(rows, read_about(folder), findings, folder / LABELS)
 
 

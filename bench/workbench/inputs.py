@@ -47,6 +47,8 @@ COMMITMENT = "run secret commitment"
 SPLITS = "bench.workbench.open_data:open_data"
 RELEASE = "bench.workbench.workbench:Workbench"
 JUDGE = "bench.runs.judge:judge"
+RECORDED = ("bench.data.release_folder:open_folder", "bench.data.recorded_rows:RecordedRows")
+"""The reading of releases by other tools, which only records of their rows depend on."""
 
 
 def plugin_record(chosen: Configured[Any]) -> PluginRecord:
@@ -84,6 +86,7 @@ def _method_inputs(cell: Cell, data: DatasetRecord, method: Method) -> dict[str,
         **data_inputs(data),
         "protocol": PROTOCOL,
         "splits code": code_digest(SPLITS),
+        **({} if cell.choice.rows_of is None else {"reading code": code_digest(*RECORDED)}),
         CHOICE: cast(dict[str, JsonValue], cell.choice.keyed()),
         "device": cell.device,
         "torch": version("torch"),

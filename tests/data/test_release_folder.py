@@ -442,3 +442,49 @@ def test_a_maker_is_a_text_and_the_number_of_releases_is_counted(tmp_path: Path)
     (folder / "release.json").write_text('{"maker": null}')
     with pytest.raises(ValueError, match=r"maker in release.json must be a text, got NoneType"):
         Imported(path=str(folder))
+
+
+def array(folder: Path, values: np.ndarray, **told: object) -> Path:
+    folder.mkdir()
+    np.save(folder / "release.npy", values)
+    (folder / "links.csv").write_text("released,row\n0,0\n1,1\n2,8\n3,9\n")
+    (folder / "release.json").write_text(json.dumps(told))
+    return folder
+
+
+def test_floating_point_images_of_0_to_255_are_refused(raw: Path, prepared: Prepared, tmp_path: Path) -> None:
+    rows = np.stack([pixels(seed) for seed in (0, 1, 100, 101)])[:, None].astype(np.float32)
+
+    def samples(name: str, values: np.ndarray, **told: object) -> torch.Tensor:
+        found = opened(array(tmp_path / name, values, **told), raw, prepared)
+        return found.release(0, found.members, prepared.dataset(found.members)).samples
+
+    with pytest.raises(DataError, match=r"release.npy hold numbers from \d+ to 255: expected 0 to 1, or uint8. Divide"):
+        samples("a", rows)
+    assert samples("b", rows, rows="encoded").max() == 255
+    assert samples("c", rows - 128).min() < 0  # noise, or standardised: of no known range
+    assert samples("d", rows / 250).max() > 1  # an overshoot
+
+
+def test_a_palette_of_colours_counts_as_colour_and_one_of_greys_does_not(
+    raw: Path, prepared: Prepared, tmp_path: Path
+) -> None:
+    for name, shift in (("colour", 7), ("grey", 0)):
+        folder = release(tmp_path / name, links="names")
+        image = Image.fromarray(pixels(0)).convert("P")
+        image.putpalette([value for grey in range(256) for value in (grey, grey, (grey + shift) % 256)])
+        image.save(folder / "ill-0.png")
+        notes = " ".join(opened(folder, raw, prepared).notes)
+        assert ("1 of 4 released images are stored in colour" in notes) == (name == "colour")
+
+
+@pytest.mark.parametrize("shape", [[1, 6], [1, 6, 7], [2, 6, 6], [1, -6, -6], [1, 9999, 9999], "6", [True, 6, 6]])
+def test_a_raw_shape_that_is_none_is_named(shape: object, tmp_path: Path) -> None:
+    folder = release(tmp_path / "a", raw_shape=shape)
+    with pytest.raises(DataError, match=r"raw_shape in release.json must be \[1 or 3, side, side\]"):
+        side_of(Recorded(folder, None, ""))
+
+
+@pytest.mark.parametrize(("shape", "side"), [([1, 12, 12], 12), ([3, 6, 6], 6), ([40], None)])
+def test_a_raw_shape_says_at_which_side_raw_images_are_read(shape: list[int], side: int | None, tmp_path: Path) -> None:
+    assert side_of(Recorded(release(tmp_path / "a", raw_shape=shape), None, "")) == side
