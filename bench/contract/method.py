@@ -161,7 +161,7 @@ class Method(Plugin):
     `equal_classes` says that it takes labels of exclusive classes only where these are equally frequent: a random
     surplus of them is withheld for it.
     `raw_like` says that released rows are images in the units of raw ones, so that a model of them reads raw images
-    too: to whoever imports such a release, new images need no key.
+    too, and an import of the release needs no key for new images.
     `claims` is its formal guarantee in a sentence; the figure for given data is `Scheme.claim`. `role` marks the
     reference methods that every attack is held against (three for pairs, two for membership). `unlearned` names
     parameters that only `load` reads: what `fit` learns is shared by methods that differ in these alone (the

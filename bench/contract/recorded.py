@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bench.disk.system_names import system_names
+
 LINKS = "links.csv"
 FURTHER = "keys"
 """The sub-folder of further releases of the same rows, each in a folder of its own."""
@@ -66,8 +68,7 @@ class Recorded:
         if not self.folder.is_dir():
             raise ValueError(f"path must name a folder of released rows, and {self.folder} is none")
         further = self.folder / FURTHER
-        names = sorted(path for path in further.iterdir() if _seen(path.name)) if further.is_dir() else []
-        return [self.folder, *(path for path in names if path.is_dir())]
+        return [self.folder, *(path for path in _seen(further) if path.is_dir())]
 
     def tables(self, place: Path, name: str) -> Path | None:
         """The table of that name of a release; None if absent."""
@@ -90,18 +91,25 @@ class Recorded:
         return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()[:DIGITS]
 
 
-def _seen(name: str) -> bool:
-    return not name.startswith(".")
+def _seen(folder: Path) -> list[Path]:
+    """A folder's paths in order, without those that systems make."""
+    names = {path.name: path for path in folder.iterdir()} if folder.is_dir() else {}
+    return [names[name] for name in sorted(names.keys() - system_names(names.keys()))]
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All that lies below a folder; links to folders are not entered."""
+    for path in _seen(folder):
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            yield from _below(path)
 
 
 def _states(part: Path) -> Iterator[tuple[str, str, int, int]]:
     """Name, place, bytes and time of change of each file below `part`."""
     top = Path(os.path.realpath(part))
     inside = top if top.is_dir() else top.parent
-    found = [top] if top.is_file() else sorted(top.rglob("*"))
-    for path in found:
-        if not all(map(_seen, path.relative_to(inside).parts)):
-            continue
+    for path in [top] if top.is_file() else sorted(_below(top)):
         real = Path(os.path.realpath(path))
         if not real.is_relative_to(inside):
             raise ValueError("a name in the folder is a link that leads out of it: copy the file to its place")

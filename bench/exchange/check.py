@@ -250,7 +250,10 @@ def _incomplete(records: Sequence[Record]) -> Iterator[Finding]:
 
 
 def _is_recorded(record: Record) -> bool:
-    """If another tool released the rows; False for a method that is not installed."""
+    """If another tool released the rows.
+
+    False for a method that is not installed.
+    """
     try:
         return configure("methods", record.method.written, record.preset).plugin.releases is not None
     except UsageError:
@@ -268,7 +271,10 @@ def _missing(planned: Sequence[Planned], row: Sequence[Record]) -> Iterator[str]
 
 
 def _missing_controls(planned: Sequence[Planned], row: Sequence[Record], references: Sequence[Record]) -> Iterator[str]:
-    """Controls that the row's attacks lack; those of an attack that does not apply show nothing."""
+    """Controls that the row's attacks lack.
+
+    An attack that does not apply needs none, for they would show nothing.
+    """
     idle = {record.evaluator for record in row if record.status == "not-applicable"}
     done = {(record.method.role, record.evaluator) for record in references if record.status in DONE}
     for job in planned:

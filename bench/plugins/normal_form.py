@@ -465,7 +465,10 @@ _WRITERS: Mapping[type, Callable[..., None]] = {
 
 
 def _is_display(node: ast.stmt, *, evaluator: bool) -> bool:
-    """If a class statement is `column = Column(...)`, an evaluator's picture, or `PLANNED`."""
+    """If a class statement counts for no figure.
+
+    That is `column = Column(...)`, an evaluator's picture, or one of `PLANNED`.
+    """
     if isinstance(node, ast.FunctionDef):
         return node.name in PLANNED or (evaluator and node.name in DISPLAYED)
     if isinstance(node, ast.Assign | ast.AnnAssign):

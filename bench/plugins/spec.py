@@ -108,7 +108,7 @@ def parse(text: str) -> PluginSpec:
 
 
 def _quoted(value: str) -> str:
-    """A value as `parse` reads it back, in quotes where it has to be.
+    """A value as `parse` reads it back, quoted if needed.
 
     Raises UsageError if it cannot be written.
     """
@@ -120,7 +120,7 @@ def _quoted(value: str) -> str:
 
 
 def _depth(text: str) -> int:
-    """Brackets left open, outside of quotes; below 0 if some were never opened."""
+    """Brackets left open outside quotes; below 0 if never opened."""
     plain = _QUOTED.sub("", text)
     depth = lowest = 0
     for letter in plain:
@@ -130,7 +130,7 @@ def _depth(text: str) -> int:
 
 
 def _items(text: str) -> list[str]:
-    """`text` cut at the commas outside quotes and the brackets of nested plug-ins."""
+    """`text` cut at the commas outside quotes and brackets."""
     items, depth, quoted = [""], 0, False
     for letter in text:
         if letter == '"':

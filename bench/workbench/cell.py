@@ -48,7 +48,10 @@ class Cell:
         return f"{slug(self.choice.dataset.placeless.replace(':', '-'))}/{name}"
 
     def refusal(self, planned: Planned) -> str:
-        """The reason for which an evaluator is known not to apply, before any work; else empty."""
+        """Why an evaluator cannot apply, if that is known beforehand.
+
+        Else empty.
+        """
         if self.method.plugin.releases is None or planned.attack is None or not planned.attack.plugin.makes_releases:
             return ""
         return Recorded.REFUSAL

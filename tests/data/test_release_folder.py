@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from bench.contract.recorded import Recorded
 from bench.data.prepare import prepare
 from bench.data.prepared import Prepared
-from bench.data.recorded_rows import RecordedRows
+from bench.data.recorded_rows import RecordedRows, Rows
 from bench.data.release_folder import open_folder, side_of, tables_of
 from bench.data.sets.folder import Folder
 from bench.data.splits import split
@@ -488,3 +488,16 @@ def test_a_raw_shape_that_is_none_is_named(shape: object, tmp_path: Path) -> Non
 @pytest.mark.parametrize(("shape", "side"), [([1, 12, 12], 12), ([3, 6, 6], 6), ([40], None)])
 def test_a_raw_shape_says_at_which_side_raw_images_are_read(shape: list[int], side: int | None, tmp_path: Path) -> None:
     assert side_of(Recorded(release(tmp_path / "a", raw_shape=shape), None, "")) == side
+
+
+def test_what_systems_put_beside_images_is_no_released_row_and_no_part_of_the_digest(tmp_path: Path) -> None:
+    folder = release(tmp_path / "a", links="names")
+    first, rows = Recorded(folder, None, "").digest(), Rows.found(folder).names
+    for name in ("@eaDir/ill-0.png", "__MACOSX/._ill-0.png", "#recycle/old.png", "$RECYCLE.BIN/old.png",
+                 ".Trashes/501/old.png", "keys/@eaDir/1.png"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels(7)).save(folder / name)
+    (folder / "Thumbs.db").write_bytes(b"thumbnails")
+    assert Recorded(folder, None, "").digest() == first
+    assert Rows.found(folder).names == rows
+    assert Recorded(folder, None, "").places() == [folder]
