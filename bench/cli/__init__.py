@@ -103,10 +103,26 @@ VERBS: dict[str, Verb] = {
     "release": Verb(
         "Release private rows as files to publish, and write their key to a separate file.",
         (
-            "bench release --method 'dp-simple[epsilon=8]' --dataset folder:scans --public synth-nih --out public",
+            "bench release --method 'dp-simple[epsilon=8]' --dataset folder:scans --public nih --out public",
             "bench release --method 'k-same[k=5]' --dataset nih --rows mine.csv --out public --dry-run",
         ),
         "release:release",
+    ),
+    "encode": Verb(
+        "Encode new images as queries to a model that was trained on a release.",
+        (
+            "bench encode new-images --release public --key public-key.safetensors --out queries.safetensors",
+            "bench encode new-images --release public --key my.key --passphrase pass.txt --out q.safetensors",
+        ),
+        "release:encode",
+    ),
+    "decode": Verb(
+        "Decode the predictions of such a model to the real labels.",
+        (
+            "bench decode predictions.csv --release public --key public-key.safetensors --out decoded.csv",
+            "bench decode predictions.csv --release public --names queries-names.csv --out decoded.csv",
+        ),
+        "release:decode",
     ),
     "clean": Verb(
         "List artefacts and caches that can be computed again, with sizes; remove them with --yes.",

@@ -11,6 +11,8 @@ Into DIR, which appears in one step, complete, or not at all:
 - scheme.safetensors: parameters that the method learned from public rows, if any (`Method.load`).
 - features.safetensors: parameters that the extractor learned from public images, if any (`Extractor.load`).
 - release.json: how to read them, the method and its claim. No name of the data, path, seed or person.
+- tables of labels and equal rows, README.md, a data card, scripts, hashes (`bench.runs.release_files`).
+With `--format png` or `dicom`, images/ holds the rows in place of release.safetensors.
 
 The key (`Scheme.load_key`) goes into a file of its own with mode 0600, never into DIR; so does the table of links, with
 the number (`row`) and the digest of the raw row that each released one was made of, its file and its person, as
@@ -35,12 +37,15 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
+import platformdirs
 import torch
+from PIL import Image
 from pydantic import JsonValue
 
 from bench.contract.seal import Sealed, check, seal
+from bench.data.secondary_capture import write_secondary_capture
 from bench.disk.atomic_file import make_folder, sync, write_new
 from bench.disk.disk_errors import writing
 from bench.isolation import RemoteKey
@@ -53,7 +58,17 @@ from bench.results.records import claim_record
 from bench.results.results import Results
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
 from bench.rows.grouping import FEWEST, person_groups
+from bench.runs.owner_key import SCHEME, opened_key, packed_key
 from bench.runs.plan import cells
+from bench.runs.release_files import IMAGES, Contents, bit_groups, write_card, write_sums, write_texts
+from bench.runs.release_ledger import (
+    Entry,
+    Ledger,
+    composition_text,
+    earlier_of_same_people,
+    of_composition,
+    refuse_key_under_another_scale,
+)
 from bench.runs.release_terms import (
     Cause,
     ReleaseRefusedError,
@@ -63,9 +78,10 @@ from bench.runs.release_terms import (
     of_parameters,
 )
 from bench.runs.run_spec import RunSpec
+from bench.runs.second_look import Look, look, private_words, read_back
 from bench.runs.worker import code_of, text_of
-from bench.types import Dataset, Key, Release, State
-from bench.wire.tensor_file import write_tensors
+from bench.types import Dataset, Key, Release, Scheme, State
+from bench.wire.tensor_file import checksum_of, write_tensors
 from bench.wire.text import line
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import plugin_record
@@ -74,6 +90,7 @@ from bench.workbench.owned_rows import Owned, names_and_people, open_owned
 from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
+Form = Literal["safetensors", "png", "dicom"]
 HASHED = 256  # rows at a time
 WHOLE = "paper"
 """The preset whose sizes are the papers'."""
@@ -91,6 +108,10 @@ class Order:
         scheme: A file of a fitted scheme; None fits one.
         accept: The owner's reason to release in spite of every cause; None for none.
         dry: Write nothing, and say what would leave.
+        form: The file format of the rows.
+        passphrase: Encrypts the key file; None leaves it open to its owner.
+        key: An earlier key file to use again; None draws a fresh key.
+        ledger: The folder of the owner's ledger; None for the usual one of this user.
     """
 
     out: Path
@@ -100,6 +121,10 @@ class Order:
     scheme: Path | None = None
     accept: str | None = None
     dry: bool = False
+    form: Form = "safetensors"
+    passphrase: str | None = None
+    key: Path | None = None
+    ledger: Path | None = None
 
     def resolved(self) -> Order:
         """The same with absolute paths, secrets beside the folder by default."""
@@ -108,6 +133,12 @@ class Order:
         return replace(
             self, out=out, key_out=None if self.key_out is None else self.key_out.resolve(), links_out=links.resolve()
         )
+
+    @property
+    def book(self) -> Ledger:
+        """The owner's ledger."""
+        usual = Path(platformdirs.user_data_dir("veil-bench")) / "releases"
+        return Ledger((self.ledger or usual).resolve())
 
     @property
     def key_place(self) -> Path:
@@ -119,7 +150,8 @@ class Order:
 class Publication:
     """Files to publish, by name, release.json, and two secrets.
 
-    `key` is empty if there is no secret, or it is not kept; `noise` says which. `links` is a table.
+    `key` is empty if there is no secret, or it is not kept; `noise` says which. `links` is a table. `entry` is for the
+    ledger, and `composition` says how the release adds to earlier ones of the same people.
     """
 
     files: Mapping[str, State]
@@ -127,13 +159,17 @@ class Publication:
     key: State
     links: str
     noise: bool
+    scheme: str
+    entry: Entry
+    composition: str
 
 
 @dataclass(frozen=True, eq=False)
 class Published:
     """A release, finished or tried: lines for its owner to read.
 
-    `publication` is None if nothing was written; `causes` speak against the release.
+    `publication` is None if nothing was written; `causes` speak against the release. `look` is what was found in the
+    folder after it was written.
     """
 
     publication: Publication | None
@@ -144,6 +180,7 @@ class Published:
     claims: str
     warnings: Sequence[str]
     causes: Sequence[Cause]
+    look: Look | None = None
 
 
 Verdicts: TypeAlias = "Callable[[Owned], Sequence[Cause]]"
@@ -201,8 +238,8 @@ def release(
     if causes:
         told: JsonValue = {"reason": line(order.accept or ""), "in spite of": [cause.text for cause in causes]}
         made = replace(made, about={**made.about, "accepted": told})
-    _write(made, order, shared=bench.record.shareable)
-    return _described(owned, made, order, causes)
+    seen = _write(made, order, owned, shared=bench.record.shareable)
+    return replace(_described(owned, made, order, causes), look=seen)
 
 
 class _Stages:
@@ -256,7 +293,8 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     method = plugin_record(bench.cell.method)
     try:
         scheme = owned.scheme()
-        key = scheme.sample_key(Secret.fresh())
+        learned = checksum_of(scheme.state()) if scheme.state() else "none"
+        key = scheme.sample_key(Secret.fresh()) if order.key is None else _again(order, scheme, learned)
         stage("release")
         release = bench.untouched(method.name, lambda: key.release(bench.private))
         check(release, bench.private)
@@ -289,9 +327,30 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
         files["features.safetensors"] = state
         about["features"] = {**read.model_dump(exclude={"fingerprint", "notes"}), "images": [*images]}
     made = {name: tensors for name, tensors in files.items() if tensors}
-    kept = {} if noise and order.key_out is None else key.state()
+    secret = key.state()
+    kept = {} if noise and order.key_out is None else secret
+    about["secret"] = "kept" if kept else "destroyed" if secret else "none"
     links = _links(owned, where, whole)
-    return Publication(made, about, kept, links, noise), [*of_claim(claim), *_raw_rows(sealed, bench.private)]
+    ledger = order.book
+    marks = None if owned.prepared.marks is None else owned.prepared.marks[owned.rows]
+    entry = ledger.entry(about, claim, owned.prepared.digests[owned.rows], marks, key=secret, scheme=learned)
+    entries = ledger.entries()
+    refuse_key_under_another_scale(entry, entries)
+    before = earlier_of_same_people(entry, entries)
+    publication = Publication(made, about, kept, links, noise, learned, entry, composition_text(entry, before))
+    return publication, [*of_claim(claim), *_raw_rows(sealed, bench.private), *of_composition(entry, before)]
+
+
+def _again(order: Order, scheme: Scheme, learned: str) -> Key:
+    """An earlier key. Raises UsageError if it belongs to another scheme."""
+    assert order.key is not None
+    state, told = opened_key(order.key, order.passphrase)
+    if told.get(SCHEME) != learned:
+        raise UsageError(
+            f"{order.key} is the key of another scheme than this one: use it with the scheme of its release "
+            f"(--scheme), or draw a fresh one"
+        )
+    return scheme.load_key(state)
 
 
 def _raw_rows(sealed: Release, private: Dataset) -> Sequence[Cause]:
@@ -342,7 +401,7 @@ def _published(sealed: Release) -> dict[str, State]:
     return {"release.safetensors": {"samples": sealed.samples, **labels}}
 
 
-def _write(made: Publication, order: Order, *, shared: bool) -> None:
+def _write(made: Publication, order: Order, owned: Owned, *, shared: bool) -> Look | None:
     """Write the secrets, then the rest in one step; nothing after failures."""
     out = order.out
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
@@ -350,20 +409,18 @@ def _write(made: Publication, order: Order, *, shared: bool) -> None:
     secrets: dict[Path, bytes] = {order.links_out: made.links.encode()}
     written = list[Path]()
     try:
-        hashes: dict[str, JsonValue] = {}
-        for name, tensors in made.files.items():
-            hashes[name] = _packed(tensors, building / name)
-        text = json.dumps({**made.about, "sha256": hashes}, indent=1, sort_keys=True, allow_nan=False)
-        write_new(building / ABOUT, f"{text}\n".encode(), mode=0o644)
+        found = _folder(made, order, owned, building)
         if shared:
             building.chmod(0o755)
         if made.key:
-            content = io.BytesIO()
-            write_tensors(content, made.key)
-            secrets[order.key_place] = content.getvalue()
+            release = hashlib.sha256((building / ABOUT).read_bytes()).hexdigest()
+            secrets[order.key_place] = packed_key(
+                made.key, release=release, scheme=made.scheme, passphrase=order.passphrase
+            )
         for path, secret in secrets.items():
             write_new(path, secret, mode=0o600)
             written.append(path)
+        written.append(order.book.write(made.entry))
         building.replace(out)
         sync(out.parent)
     except BaseException:
@@ -372,6 +429,78 @@ def _write(made: Publication, order: Order, *, shared: bool) -> None:
             for path in written:
                 path.unlink()
         raise
+    return found
+
+
+def _folder(
+    made: Publication, order: Order, owned: Owned, folder: Path
+) -> Look | None:  # fmt: skip
+    """Write all files of a release; a look at any rows."""
+    images = order.form in IMAGES
+    rows = made.files.get("release.safetensors")
+    if images and rows is None:
+        raise UsageError(f"--format {order.form} is for released images, and this method publishes a generator")
+    hashes: dict[str, JsonValue] = {}
+    for name, tensors in made.files.items():
+        if not images or name != "release.safetensors":
+            hashes[name] = _packed(tensors, folder / name)
+    about: dict[str, JsonValue] = {**made.about, "sha256": hashes, "format": order.form}
+    found = None
+    if rows is not None:
+        names = (
+            _images(rows["samples"], folder, order.form)
+            if images
+            else [str(row) for row in range(len(rows["samples"]))]
+        )
+        samples, _ = read_back(folder, order.form, names)
+        released = list(row_hashes(samples))
+        contents = Contents(names, rows.get("labels"), bit_groups(released), about, order.form)
+        write_texts(folder, contents)
+        private = owned.bench.private.samples
+        found = look(
+            folder, samples, rows.get("labels"), contents.findings, private,
+            (released, set(row_hashes(private))), private_words(made.links),
+        )  # fmt: skip
+        about["looked_at"] = found.public()
+    text = json.dumps(about, indent=1, sort_keys=True, allow_nan=False)
+    write_new(folder / ABOUT, f"{text}\n".encode(), mode=0o644)
+    if rows is not None:
+        write_card(folder, contents)
+    write_sums(folder)
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        path.chmod(0o644)
+        sync(path)
+    return found
+
+
+def _images(samples: torch.Tensor, folder: Path, form: Form) -> list[str]:
+    """Write rows as image files of 8 bits; their names.
+
+    Raises UsageError for rows that are no images with values from 0 to 1.
+    """
+    if samples.ndim != 4 or samples.shape[1] not in (1, 3):
+        raise UsageError(
+            f"--format {form} is for grey or colour images, and released rows have shape {list(samples.shape[1:])}: "
+            "use --format safetensors"
+        )
+    low, high = float(samples.amin()), float(samples.amax())
+    if low < 0 or high > 1:
+        raise UsageError(
+            f"--format {form} holds values from 0 to 1, and released ones go from {low:.3g} to {high:.3g}: use "
+            "--format safetensors"
+        )
+    (folder / "images").mkdir()
+    names = []
+    for number, row in enumerate(samples):
+        pixels = (row.cpu() * 255).round().to(torch.uint8).permute(1, 2, 0).squeeze(2).numpy()
+        name = f"images/{number:06d}{IMAGES[form][0]}"
+        with writing(folder / name):
+            if form == "png":
+                Image.fromarray(pixels).save(folder / name)
+            else:
+                write_secondary_capture(folder / name, pixels, number=number, made_by=MAKER)
+        names.append(name)
+    return names
 
 
 def _packed(tensors: State, path: Path) -> str:

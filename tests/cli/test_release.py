@@ -33,8 +33,11 @@ def release(
     some = ["--rows", str(some_rows(folder))] if data == "digits" else []
     return main(
         ["release", "--dataset", data, "--results", str(folder / results), "--out", str(folder / out), *some,
-         "--accept", "a test", *arguments]
+         "--accept", "a test", "--ledger", str(folder / "ledger"), *arguments]
     )  # fmt: skip
+
+
+TEXTS = {"README.md", "SHA256SUMS", "datacard.json", "example.py", "groups.csv", "labels.csv", "load.py"}
 
 
 def some_rows(folder: Path) -> Path:
@@ -46,7 +49,7 @@ def some_rows(folder: Path) -> Path:
 
 def listing(folder: Path) -> set[str]:
     """What a release left, beside the tables that the tests wrote."""
-    return {path.name for path in folder.iterdir()} - {"rows.csv", "out-links.csv"}
+    return {path.name for path in folder.iterdir()} - {"rows.csv", "out-links.csv", "ledger", *TEXTS}
 
 
 def about(folder: Path) -> dict:
@@ -113,7 +116,7 @@ def test_the_same_entropy_gives_the_same_bytes(tmp_path: Path, monkeypatch: pyte
     for out in ("a", "b"):
         key = str(tmp_path / f"{out}-key.safetensors")
         assert release(tmp_path, "--method", "dp-simple", "--key-out", key, out=out) == 0
-    for name in ("release.safetensors", "release.json", "scheme.safetensors"):
+    for name in ("release.safetensors", "release.json", "scheme.safetensors", "SHA256SUMS"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert (tmp_path / "a-key.safetensors").read_bytes() == (tmp_path / "b-key.safetensors").read_bytes()
 
@@ -128,15 +131,15 @@ def test_description_tells_receivers_all_and_of_the_private_side_nothing(tmp_pat
     assert (said["findings"], said["exclusive"], said["shape"]) == (list("0123456789"), True, [1, 8, 8])
     shapes = {"raw_shape", "shape"}
     assert set(said) == shapes | {
-        "accepted", "claim", "claims", "exclusive", "findings", "made_by", "method", "rows", "schema", "sha256",
+        "accepted", "claim", "claims", "exclusive", "findings", "format", "looked_at", "made_by", "method", "rows",
+        "schema", "secret", "sha256",
     }  # fmt: skip
-    text = (tmp_path / "out/release.json").read_text()
+    text = "".join((tmp_path / "out" / name).read_text() for name in ("release.json", "README.md", "datacard.json"))
     for secret in (str(tmp_path), bench(tmp_path, "dp-simple").record.fingerprint, "digits"):
         assert secret not in text
     for name, digest in said["sha256"].items():
         assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"release.json", *said["sha256"]}
+    assert listing(tmp_path / "out") == {"release.json", *said["sha256"]}
 
 
 def test_only_the_key_is_closed_to_others_and_it_lies_outside(tmp_path: Path) -> None:
@@ -228,6 +231,7 @@ def test_a_scheme_that_was_fitted_before_is_taken_as_it_is(tmp_path: Path, capsy
 def unaccepted(folder: Path, method: str, *arguments: str, data: str = "digits") -> int:
     """A release without a reason."""
     words = ["--method", method, "--dataset", data, "--results", str(folder / "results"), "--out", str(folder / "out")]
+    words += ["--ledger", str(folder / "ledger")]
     return main(["release", *words, "--rows", str(some_rows(folder)), *arguments])
 
 
@@ -293,8 +297,7 @@ def test_what_learned_nothing_is_not_said_to_have_learned(tmp_path: Path, capsys
 def test_decoder_is_published_in_place_of_rows_with_what_its_features_need(tmp_path: Path) -> None:
     method = "cvae[publish=decoder,epochs=3]"
     assert release(tmp_path, "--method", method, "--features", "eigenspace[components=6]") == 0
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"release.json", "generator.safetensors", "features.safetensors"}
+    assert listing(tmp_path / "out") == {"release.json", "generator.safetensors", "features.safetensors"}
     drawn = rebuilt(tmp_path / "out", method).load_generator(load_file(tmp_path / "out/generator.safetensors"))
     assert drawn.sample(5, 0).samples.shape == (5, *about(tmp_path / "out")["shape"])
 

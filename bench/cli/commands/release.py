@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.console import Console
 from rich.progress import Progress
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 else:
     ReleaseFlags = flags("ReleaseFlags", ("methods", "device", "isolation"), RELEASED - ALL_ROWS)
     ShowFlags = flags("ShowFlags", ("methods", "device", "isolation"), RELEASED)
+Passphrase = Annotated[
+    Path | None,
+    switch("a file whose first line is a passphrase: the key file is encrypted by it", metavar="FILE", group=WHERE),
+]
 REFUSED = 3
 """The exit code of a release that needs its owner's reason."""
 
@@ -69,6 +73,10 @@ def release(
             group=HOW,
         ),
     ] = None,
+    form: Annotated[
+        Literal["safetensors", "png", "dicom"],
+        switch("file format of the rows", name="--format", group=HOW, show_default=True),
+    ] = "safetensors",
     dry_run: Annotated[bool, switch("say what would leave and what would stay, and write nothing", group=HOW)] = False,
     out: Annotated[Path, switch("a new folder to publish", metavar="DIR", group=WHERE)],
     key_out: Annotated[
@@ -87,14 +95,30 @@ def release(
             group=WHERE,
         ),
     ] = None,
+    passphrase: Passphrase = None,
+    key: Annotated[
+        Path | None,
+        switch(
+            "an earlier key to use again, with the scheme of its release (default: a fresh one)",
+            metavar="FILE",
+            group=WHERE,
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        switch("your ledger of releases, which must stay private (default: in your home)", metavar="DIR", group=WHERE),
+    ] = None,
     files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:
     """Release a data set; 3 if it needs the owner's reason."""
+    from bench.runs.owner_key import read_passphrase
     from bench.runs.publication import Order
     from bench.runs.release_terms import ReleaseRefusedError
 
     request = files.request(chosen, "release", attacks="none")
-    order = Order(out, key_out, links_out, rows, scheme, accept, dry_run)
+    order = Order(
+        out, key_out, links_out, rows, scheme, accept, dry_run, form, read_passphrase(passphrase), key, ledger
+    )
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)
         try:
@@ -121,18 +145,29 @@ def _print(published: Published) -> None:
         print(f"  {note}")
     print(f"{'Would publish' if made is None else 'Publish'} {shown(order.out)}")
     if made is not None:
+        if order.form != "safetensors":
+            rows = list(made.files["release.safetensors"]["samples"].shape)
+            print(f"  images/: {rows[0]} {order.form} files of {rows[1:]}, 8 bits a value")
         for name, tensors in made.files.items():
+            if order.form != "safetensors" and name == "release.safetensors":
+                continue
             print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
     if made is None or "release.safetensors" in made.files:
         labels = line(", ".join(published.labels))
         print(f"  labels: {labels or 'none'}")
-    print(f"  {ABOUT}: the method, its claim, and how to read the rest")
+    print(f"  {ABOUT}, README.md, datacard.json, SHA256SUMS: the method, its claim, how to read the rest")
+    if published.look is not None:
+        print("Looked at again:")
+        for found in published.look.lines():
+            print(f"  {found}")
     print(f"Claim: {published.claims}")
     claim = None if made is None else made.about["claim"]
     if isinstance(claim, dict):
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
+    if made is not None and made.composition:
+        print(f"Ledger: {made.composition}")
     for warning in published.warnings:
         print(f"Careful: {warning}")
     for cause in published.causes:
@@ -172,4 +207,59 @@ def show(
     request = files.request(chosen, "show", attacks="none")
     picture = releasing.show(request, files.place(), out, Display(), rows=rows, confidential=confidential)
     print(f"Picture: {picture}")
+    return 0
+
+
+def encode(
+    images: Annotated[Path, switch("a folder of new images, or of release.npy", metavar="IMAGES")],
+    /,
+    *,
+    release: Annotated[Path, switch("the release that the model was trained on", metavar="DIR", group=WHERE)],
+    key: Annotated[Path | None, switch("the key of the release, if it has one", metavar="FILE", group=WHERE)] = None,
+    passphrase: Passphrase = None,
+    out: Annotated[Path, switch("a new file of queries, to send", metavar="FILE.safetensors", group=WHERE)],
+    names_out: Annotated[
+        Path | None, switch("a new file for the image of each query, to keep", metavar="FILE.csv", group=WHERE)
+    ] = None,
+) -> int:
+    """Encode new images as queries to a model of a release."""
+    from bench.runs.owner_key import Release, read_passphrase, write_queries
+
+    opened = Release.open(release, key, read_passphrase(passphrase))
+    samples, names = opened.queries(images)
+    names_out = names_out or out.with_name(f"{out.stem}-names.csv")
+    write_queries(out, samples, names_out, names)
+    print(f"Send {shown(out)}: {len(samples)} queries, each {list(samples.shape[1:])}")
+    if opened.about.get("rows") != "encoded":
+        print("  This release needs no encoding: they are the images as they were read")
+    elif opened.fresh:
+        print("  They carry fresh noise, for the release has no key")
+    if names:
+        print(f"Keep {shown(names_out)}: the image of each query")
+    return 0
+
+
+def decode(
+    predictions: Annotated[
+        Path, switch("a CSV table with one column a finding, numbers from 0 to 1", metavar="PREDICTIONS")
+    ],
+    /,
+    *,
+    release: Annotated[Path, switch("the release that the model was trained on", metavar="DIR", group=WHERE)],
+    key: Annotated[Path | None, switch("the key of the release, if it has one", metavar="FILE", group=WHERE)] = None,
+    passphrase: Passphrase = None,
+    names: Annotated[
+        Path | None, switch("the table that `bench encode` kept, to name each line", metavar="FILE.csv", group=WHERE)
+    ] = None,
+    out: Annotated[Path, switch("a new table of decoded predictions", metavar="FILE.csv", group=WHERE)],
+) -> int:
+    """Decode a model's predictions to the real labels."""
+    from bench.runs.owner_key import Release, read_passphrase, write_predictions
+
+    opened = Release.open(release, key, read_passphrase(passphrase))
+    scores = opened.decoded(predictions)
+    write_predictions(out, scores, opened.about["findings"], names)
+    print(f"{shown(out)}: {len(scores)} predictions of {line(', '.join(opened.about['findings']))}")
+    if opened.about.get("labels") != "encoded":
+        print("  Labels of this release are in no code: the predictions are as they were")
     return 0

@@ -1,0 +1,412 @@
+"""Files of a release for strangers: tables, texts, scripts, hashes.
+
+Nothing here names the data set, a path, a file or a person of the owner.
+"""
+
+from __future__ import annotations
+
+__figures__ = False
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from pydantic import JsonValue
+
+from bench.plugins.spec import UsageError
+from bench.results.run_secret import ABOUT
+
+SUMS = "SHA256SUMS"
+CARD = "datacard.json"
+LABELS, GROUPS = "labels.csv", "groups.csv"
+TAKEN = frozenset({"released", "path", "class", "group"})
+"""Column names that a finding may not have in a table of labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A release as its texts describe it.
+
+    Args:
+        names: The m released rows: numbers, or paths of images.
+        labels: (m, k) float32: 1, 0, NaN; None if none are released.
+        groups: (m,) int64, equal for rows that are equal to the bit.
+        about: The content of release.json.
+        kind: The file that holds the rows, or "png" or "dicom".
+    """
+
+    names: Sequence[str]
+    labels: torch.Tensor | None
+    groups: np.ndarray
+    about: Mapping[str, JsonValue]
+    kind: str
+
+    @property
+    def findings(self) -> list[str]:
+        """Names of the findings."""
+        found = self.about["findings"]
+        assert isinstance(found, list)
+        return [str(name) for name in found]
+
+    @property
+    def distinct(self) -> int:
+        """Number of different rows."""
+        return len(np.unique(self.groups))
+
+    @property
+    def plain(self) -> bool:
+        """If a table can hold the labels: 1, 0 or unknown."""
+        if self.labels is None:
+            return False
+        whole = bool(((self.labels == 0) | (self.labels == 1) | self.labels.isnan()).all())
+        return whole and TAKEN.isdisjoint(name.strip().casefold() for name in self.findings)
+
+
+def write_texts(folder: Path, contents: Contents) -> None:
+    """Write tables, README and scripts of a folder of rows.
+
+    Raises:
+        UsageError: Images whose labels no table can hold.
+    """
+    if contents.kind in IMAGES and contents.labels is not None and not contents.plain:
+        raise UsageError(
+            f"--format {contents.kind} keeps labels in a table of 1, 0 and blank, and these are mixed, or a finding is "
+            f"called {', '.join(sorted(TAKEN))}: use --format safetensors"
+        )
+    files: dict[str, str] = {GROUPS: _table(["released", "group"], zip(contents.names, contents.groups, strict=True))}
+    if contents.plain:
+        assert contents.labels is not None
+        cells = [["" if mark != mark else f"{mark:g}" for mark in row] for row in contents.labels.tolist()]
+        lines = ([name, *row] for name, row in zip(contents.names, cells, strict=True))
+        files[LABELS] = _table(["released", *contents.findings], lines)
+    files["load.py"] = LOADERS[contents.kind]
+    if contents.labels is not None:
+        files["example.py"] = EXAMPLE
+    files["README.md"] = _readme(contents, has_example=contents.labels is not None)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def write_sums(folder: Path) -> Mapping[str, str]:
+    """Write SHA256SUMS over all files of a folder; its content."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    sums = {name: _sha256(folder / name) for name in names}
+    (folder / SUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()), encoding="utf-8")
+    return sums
+
+
+def write_card(folder: Path, contents: Contents) -> None:
+    """Write the data card: Croissant with RAI fields."""
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    objects: list[JsonValue] = [
+        {
+            "@type": "cr:FileObject", "@id": path.name, "name": path.name, "contentUrl": path.name,
+            "encodingFormat": FORMATS.get(path.suffix, "application/octet-stream"),
+            "contentSize": f"{path.stat().st_size} B", "sha256": _sha256(path),
+        }
+        for path in paths
+    ]  # fmt: skip
+    if contents.kind in IMAGES:
+        suffix, media = IMAGES[contents.kind]
+        objects += [
+            {
+                "@type": "cr:FileSet", "@id": "images", "name": "images", "encodingFormat": media,
+                "includes": f"images/*{suffix}",
+            }
+        ]  # fmt: skip
+    sets: list[JsonValue] = []
+    if contents.plain:
+        columns: list[JsonValue] = [
+            {
+                "@type": "cr:Field", "@id": f"labels/{number}", "name": f"labels/{number}", "description": name,
+                "dataType": "sc:Text" if number == 0 else "sc:Float",
+                "source": {"fileObject": {"@id": LABELS}, "extract": {"column": name}},
+            }
+            for number, name in enumerate(["released", *contents.findings])
+        ]  # fmt: skip
+        sets = [{"@type": "cr:RecordSet", "@id": "labels", "name": "labels", "field": columns}]
+    about = contents.about
+    method = about["method"]
+    assert isinstance(method, dict)
+    claim = about["claim"]
+    promised = str(about["claims"]) if claim is None else f"{about['claims']}; {json.dumps(claim, sort_keys=True)}"
+    card: dict[str, JsonValue] = {
+        "@context": json.loads(CONTEXT),
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": "released-rows",
+        "description": f"{len(contents.names)} rows of medical data, released by {method['written']}.",
+        "version": "1.0.0",
+        "distribution": objects,
+        "recordSet": sets,
+        "rai:dataPreprocessingProtocol": [f"Every row is a form of private rows made by {method['written']}."],
+        "rai:dataLimitations": [
+            f"{contents.distinct} of {len(contents.names)} rows are different ones: rows of one group of {GROUPS} "
+            "belong on one side of every split. Several rows may come of one person; the release does not say which."
+        ],
+        "rai:dataUseCases": [_use(about)],
+        "rai:personalSensitiveInformation": [f"Made of images or records of people. Formal guarantee: {promised}."],
+        "rai:dataSocialImpact": ["Do not try to find out who is in the data."],
+    }  # fmt: skip
+    (folder / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def bit_groups(hashes: Sequence[bytes]) -> np.ndarray:
+    """Group numbers (m,) int64 of equal hashes, by appearance."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(each, len(numbers)) for each in hashes], dtype=np.int64)
+
+
+def _use(about: Mapping[str, JsonValue]) -> str:
+    if about.get("rows") == "encoded" or about.get("labels") == "encoded":
+        return (
+            "Train a model on the rows. The owner encodes new images with her key, and decodes the model's predictions."
+        )
+    return "Train a model on the rows. New images reach it as they are."
+
+
+def _readme(contents: Contents, *, has_example: bool) -> str:
+    about = contents.about
+    method, claim, accepted = about["method"], about["claim"], about.get("accepted")
+    assert isinstance(method, dict)
+    shape = " x ".join(map(str, about["shape"])) if isinstance(about["shape"], list) else ""
+    lines = [
+        "# A release of private rows", "",
+        f"{len(contents.names):,} rows, each {shape}, made from private ones by `{method['written']}` "
+        f"({method['source']}).", "",
+        f"- Guarantee: {about['claims']}.",
+    ]  # fmt: skip
+    parameters = method["parameters"]
+    if isinstance(parameters, dict) and parameters:
+        lines.insert(3, "Parameters: " + ", ".join(f"{name} {value}" for name, value in parameters.items()) + ".")
+        lines.insert(4, "")
+    if isinstance(claim, dict):
+        epsilon = claim["epsilon"] if claim["derived"] is None else claim["derived"]
+        lines.append(
+            f"- Differential privacy: epsilon {epsilon if epsilon is not None else 'unbounded'} per {claim['unit']}, "
+            f"delta {claim['delta']:g}. Assumed: {claim['assumptions']}"
+        )
+    if isinstance(accepted, dict) and isinstance(accepted["in spite of"], list):
+        lines += [f"- The owner released it in spite of this: {cause}." for cause in accepted["in spite of"]]
+        lines.append(f"- Her reason: {accepted['reason']}")
+    lines += ["- Do not try to find out who is in the data, and do not join them with other data about people.", ""]
+    lines += ["## Rows", "", _rows(contents), ""]
+    lines += ["## Labels", "", *_coding(contents), ""]
+    lines += [
+        "## Use",
+        "",
+        _use(about),
+        "",
+        "    python load.py      # prints what is here; needs " + NEEDS[contents.kind],
+    ]
+    if has_example:
+        lines += [
+            "    python example.py   # trains a small model, and prints its AUC on rows that it has not seen",
+            "    python example.py queries.safetensors predictions.csv   # predictions for the owner's new images",
+        ]
+    lines += ["", f"`{ABOUT}` has all of this for programs, `{CARD}` in the Croissant format. `sha256sum -c {SUMS}` "
+              "checks the files.", ""]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _rows(contents: Contents) -> str:
+    where = {
+        "safetensors": "`release.safetensors` holds `samples`, float32",
+        "png": "`images/` holds a PNG file each, 8 bits a value",
+        "dicom": "`images/` holds a DICOM file each (Secondary Capture), 8 bits a value",
+    }[contents.kind]
+    twice = len(contents.names) - contents.distinct
+    told = f"{where}. `{GROUPS}` gives equal rows one number. "
+    if twice:
+        return told + (
+            f"**Only {contents.distinct:,} rows are different ones**: {twice:,} are copies of others, to the bit. Keep "
+            "the rows of a group on one side of every split, or cross-validation will say more than is true."
+        )
+    return told + "All rows are different ones. Several may come of one person, and the release does not say which."
+
+
+def _coding(contents: Contents) -> list[str]:
+    if contents.labels is None:
+        return ["None are released."]
+    encoded = contents.about.get("labels") == "encoded"
+    kind = "exactly one a row" if contents.about["exclusive"] else "several may come together"
+    lines = [f"1 is yes, 0 is no, blank (NaN) is unknown; {kind}."]
+    if encoded:
+        lines.append("They are in code: the owner alone knows which 1 means yes, or which class a column stands for.")
+    lines += ["", "| finding | 1 | 0 | unknown | between |", "| --- | --- | --- | --- | --- |"]
+    for name, column in zip(contents.findings, contents.labels.T, strict=True):
+        one, zero, gone = int((column == 1).sum()), int((column == 0).sum()), int(column.isnan().sum())
+        cell = name.replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {cell} | {one} | {zero} | {gone} | {len(column) - one - zero - gone} |")
+    return lines
+
+
+def _table(head: Sequence[str], lines: object) -> str:
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(head)
+    table.writerows(lines)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+IMAGES: Mapping[str, tuple[str, str]] = {"png": (".png", "image/png"), "dicom": (".dcm", "application/dicom")}
+"""Ending and media type of image formats."""
+NEEDS: Mapping[str, str] = {"safetensors": "numpy", "png": "numpy and pillow", "dicom": "numpy and pydicom"}
+FORMATS: Mapping[str, str] = {
+    ".csv": "text/csv", ".json": "application/json", ".md": "text/markdown", ".py": "text/x-python",
+}  # fmt: skip
+_HEAD = '''"""Read this release: rows (m, ...), labels (m, k) or None, groups (m,), findings (k names)."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+KINDS = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "u1", "BOOL": "?"}
+
+
+def tensors(path):
+    """The arrays of a safetensors file."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        body = file.read()
+    return {name: np.frombuffer(body[slice(*told["data_offsets"])], KINDS[told["dtype"]]).reshape(told["shape"])
+            for name, told in header.items() if name != "__metadata__"}
+
+
+def load():
+    about = json.loads((HERE / "release.json").read_text(encoding="utf-8"))
+    groups = list(csv.DictReader(open(HERE / "groups.csv", encoding="utf-8")))
+'''
+_TAIL = """    return rows, labels, np.array([int(line["group"]) for line in groups]), about["findings"]
+
+
+if __name__ == "__main__":
+    rows, labels, groups, findings = load()
+    print(f"rows {rows.shape}, {len(set(groups.tolist()))} different ones; findings: {', '.join(findings) or 'none'}")
+"""
+_LISTED = """    labels = None
+    if (HERE / "labels.csv").exists():
+        lines = csv.DictReader(open(HERE / "labels.csv", encoding="utf-8"))
+        labels = np.array([[float(line[name] or "nan") for name in about["findings"]] for line in lines], "f4")
+"""
+LOADERS: Mapping[str, str] = {
+    "safetensors": _HEAD
+    + """    found = tensors(HERE / "release.safetensors")
+    rows, labels = found["samples"], found.get("labels")
+"""
+    + _TAIL,
+    "png": _HEAD
+    + """    from PIL import Image
+
+    images = [np.asarray(Image.open(HERE / line["released"]), "f4") / 255 for line in groups]
+    rows = np.stack([image[None] if image.ndim == 2 else image.transpose(2, 0, 1) for image in images])
+"""
+    + _LISTED
+    + _TAIL,
+    "dicom": _HEAD
+    + """    import pydicom
+
+    images = [np.asarray(pydicom.dcmread(HERE / line["released"]).pixel_array, "f4") / 255 for line in groups]
+    rows = np.stack([image[None] if image.ndim == 2 else image.transpose(2, 0, 1) for image in images])
+"""
+    + _LISTED
+    + _TAIL,
+}
+EXAMPLE = '''"""Train a small model on this release, and predict new rows: needs numpy.
+
+    python example.py                                       AUC of each finding on rows that were not trained on
+    python example.py queries.safetensors predictions.csv   predictions for rows that the owner sent
+
+A random projection and ridge regression: a starting point, no benchmark.
+"""
+
+import csv
+import sys
+
+import numpy as np
+
+from load import load, tensors
+
+WIDTH, RIDGE = 512, 1.0
+
+
+def auc(truth, scores):
+    order = scores.argsort()
+    ranks = np.empty(len(scores))
+    ranks[order] = np.arange(1, len(scores) + 1)
+    for value in np.unique(scores):
+        ranks[scores == value] = ranks[scores == value].mean()
+    yes, no = int(truth.sum()), int((1 - truth).sum())
+    return (ranks[truth == 1].sum() - yes * (yes + 1) / 2) / (yes * no) if yes and no else float("nan")
+
+
+class Model:
+    def __init__(self, rows, labels):
+        flat = rows.reshape(len(rows), -1).astype("f4")
+        self.mean, self.scale = flat.mean(axis=0), flat.std() + 1e-6
+        draw = np.random.default_rng(0)
+        self.project = draw.standard_normal((flat.shape[1], min(WIDTH, flat.shape[1])), "f4") / flat.shape[1] ** 0.5
+        seen = self.see(rows)
+        self.weights = []
+        for column in labels.T:
+            known = ~np.isnan(column)
+            x, y = seen[known], column[known]
+            gram = x.T @ x + RIDGE * np.eye(x.shape[1])
+            mean = y.mean() if len(y) else 0.5
+            self.weights.append((np.linalg.solve(gram, x.T @ (y - mean)), mean))
+
+    def see(self, rows):
+        flat = rows.reshape(len(rows), -1).astype("f4")
+        return (((flat - self.mean) / self.scale) @ self.project).astype("f8")
+
+    def predict(self, rows):
+        seen = self.see(rows)
+        return np.clip(np.stack([seen @ weight + mean for weight, mean in self.weights], axis=1), 0, 1)
+
+
+rows, labels, groups, findings = load()
+if len(sys.argv) == 3:
+    scores = Model(rows, labels).predict(tensors(sys.argv[1])["samples"])
+    with open(sys.argv[2], "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(findings)
+        table.writerows([f"{score:.6f}" for score in row] for row in scores.tolist())
+    print(f"{len(scores)} predictions: {sys.argv[2]}")
+else:
+    names = np.unique(groups)
+    held = np.isin(groups, np.random.default_rng(0).permutation(names)[: max(1, len(names) // 5)])
+    scores = Model(rows[~held], labels[~held]).predict(rows[held])
+    print(f"trained on {int((~held).sum())} rows, tested on {int(held.sum())} of other groups")
+    for number, name in enumerate(findings):
+        known = ~np.isnan(labels[held][:, number])
+        print(f"  {name}: AUC {auc(labels[held][known, number], scores[known, number]):.3f}")
+'''
+CONTEXT = """{
+ "@language": "en", "@vocab": "https://schema.org/", "citeAs": "cr:citeAs", "column": "cr:column",
+ "conformsTo": "dct:conformsTo", "cr": "http://mlcommons.org/croissant/", "data": {"@id": "cr:data", "@type": "@json"},
+ "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "dct": "http://purl.org/dc/terms/",
+ "equivalentProperty": "cr:equivalentProperty",
+ "examples": {"@id": "cr:examples", "@type": "@json"}, "extract": "cr:extract", "field": "cr:field",
+ "fileObject": "cr:fileObject", "fileProperty": "cr:fileProperty", "fileSet": "cr:fileSet", "format": "cr:format",
+ "includes": "cr:includes", "isLiveDataset": "cr:isLiveDataset", "jsonPath": "cr:jsonPath", "key": "cr:key",
+ "md5": "cr:md5", "parentField": "cr:parentField", "path": "cr:path", "rai": "http://mlcommons.org/croissant/RAI/",
+ "recordSet": "cr:recordSet", "references": "cr:references", "regex": "cr:regex", "repeated": "cr:repeated",
+ "replace": "cr:replace", "samplingRate": "cr:samplingRate", "sc": "https://schema.org/",
+ "separator": "cr:separator", "source": "cr:source",
+ "subField": "cr:subField", "transform": "cr:transform"
+}"""
+"""The standard's own context, and the prefix of the RAI fields."""
