@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -543,3 +544,40 @@ def test_a_table_lists_no_deleted_image(listed: Path) -> None:
         rewrite(listed, "path,Edema", "i/0.png,1", "#recycle/gone.png,1").scan([], 8)
     scan = rewrite(listed, "path,Edema", "i/0.png,1", ".mine/kept.png,1").scan([], 8)
     assert any(note.startswith("1 images in recycle bins") for note in scan.notes)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_hugging_face_image_folder_is_read_as_the_same_table(listed: Path, ending: str) -> None:
+    own = Folder(str(listed)).scan([], 8)
+    lines = (listed / "labels.csv").read_text().replace("path,", "file_name,").splitlines()
+    (listed / "labels.csv").unlink()
+    names, *rows = [line.split(",") for line in lines]
+    objects = [{name: cell or None for name, cell in zip(names, row, strict=True)} for row in rows]
+    text = "\n".join(lines if ending == "csv" else map(json.dumps, objects))
+    (listed / f"metadata.{ending}").write_text(f"{text}\n")
+    scan = Folder(str(listed)).scan([], 8)
+    np.testing.assert_array_equal(scan.labels, own.labels)
+    assert (scan.findings, scan.subjects, scan.paths) == (own.findings, own.subjects, own.paths)
+
+
+def test_labels_of_an_image_folder_are_classes_whatever_their_kind(listed: Path) -> None:
+    (listed / "labels.csv").unlink()
+    rows = [{"file_name": f"i/{number}.png", "label": number % 2 == 1, "age": 40 + number} for number in range(4)]
+    (listed / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    scan = Folder(str(listed)).scan([], 8)
+    assert (scan.findings, scan.exclusive) == (("0", "1"), True)
+    assert scan.labels.argmax(axis=1).tolist() == [0, 1, 0, 1]
+    assert scan.attributes == {"age": ["40", "41", "42", "43"]}
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"label": 1}', '{"file_name": "i/0.png", "objects": {"bbox": []}}'])
+def test_a_line_of_metadata_that_is_no_row_is_named(listed: Path, line: str) -> None:
+    (listed / "labels.csv").unlink()
+    (listed / "metadata.jsonl").write_text(f'{{"file_name": "i/0.png", "label": 1}}\n{line}\n')
+    with pytest.raises(DataError, match="line 2: expected a JSON object of texts and numbers with file_name"):
+        Folder(str(listed)).scan([], 8)
+
+
+def test_another_table_called_metadata_stays_unread_beside_class_folders(classes: Path) -> None:
+    (classes / "metadata.csv").write_text("study,site\n1,a\n")
+    assert Folder(str(classes)).scan([], 8).findings == ("cat", "dog")

@@ -4,14 +4,16 @@ The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV'
 `split` (train, val, test, or blank), and either `class`, a word each for exclusive classes, or one column a finding
 with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
 checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
-figures are given apart. Class sub-folders give exclusive classes and know no people; they are not called train, val and
-test, which are parts, nor patient1 and patient2, which are people. Messages name lines and counts, neither files nor
-cells, because such data may be confidential.
+figures are given apart. Without labels.csv, metadata.csv or metadata.jsonl of a Hugging Face image folder is read:
+`file_name` stands for path and `label` for class. Class sub-folders give exclusive classes and know no people; they are
+not called train, val and test, which are parts, nor patient1 and patient2, which are people. Messages name lines and
+counts, neither files nor cells, because such data may be confidential.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,6 +41,8 @@ _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "
 _PART_FOLDERS = {*_PARTS, "training", "testing", "dev", "evaluation"}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
+_METADATA = ("metadata.csv", "metadata.jsonl")
+"""Tables of an image folder as the library `datasets` of Hugging Face reads it."""
 _LOOKED_AT = 16
 _BINS = "as in a recycle bin or among thumbnails or hidden files"
 _FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few images each more likely people
@@ -61,7 +65,51 @@ def table_of(place: Path) -> Path | None:
     if place.is_file():
         return place
     table = place / "labels.csv"
-    return table if table.exists() or table.is_symlink() else None
+    if table.exists() or table.is_symlink():
+        return table
+    return next((place / name for name in _METADATA if _names_files(place / name)), None)
+
+
+def _names_files(table: Path) -> bool:
+    """If a table's first line names a column of files."""
+    if not table.is_file():
+        return False
+    with table.open("rb") as file:
+        return b"file_name" in file.readline(1 << 16)
+
+
+def _rows(table: Path, obtain: str) -> pd.DataFrame:
+    """The table with this project's columns, as `read_table` gives it."""
+    if table.name not in _METADATA:
+        return read_table(table, ("path",), optional=(*_KNOWN[1:], *_ATTRIBUTES), rest=True, obtain=obtain)
+    names = {"file_name": "path", "label": "class"}
+    cells = _json_lines(table) if table.suffix == ".jsonl" else read_table(table, ("file_name",), rest=True)
+    return cells.rename(columns={old: new for old, new in names.items() if new not in cells.columns})
+
+
+def _json_lines(table: Path) -> pd.DataFrame:
+    """A JSON object a line, with values as cells of text."""
+    found: dict[int, dict[str, str]] = {}
+    with table.open(encoding="utf-8-sig") as lines:
+        for number, text in enumerate(lines, start=1):
+            if not text.strip():
+                continue
+            try:
+                row = json.loads(text)
+            except (ValueError, RecursionError):
+                row = None
+            plain = isinstance(row, dict) and all(isinstance(each, str | int | float | None) for each in row.values())
+            if not plain or not isinstance(row.get("file_name"), str):
+                raise DataError(
+                    f"{table}: line {number}: expected a JSON object of texts and numbers with file_name. Correct it"
+                )
+            found[number] = {name: _cell(value) for name, value in row.items()}
+    return pd.DataFrame.from_dict(found, orient="index", dtype=str).fillna("")
+
+
+def _cell(value: str | float | None) -> str:
+    """A value of JSON as a CSV table would hold it."""
+    return "" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
@@ -243,7 +291,7 @@ class Folder(Source):
         )
 
     def _listed(self, table: Path) -> Scan:
-        rows = read_table(table, ("path",), optional=(*_KNOWN[1:], *_ATTRIBUTES), rest=True, obtain=self.obtain)
+        rows = _rows(table, self.obtain)
         if "" in rows.columns:
             raise DataError(f"{table}: column {list(rows.columns).index('') + 1} has no name. Name it or remove it")
         attributes = {column: name for column in rows.columns if (name := _attribute(column)) is not None}
