@@ -3,7 +3,8 @@
 A verb's module is imported only if the verb is used.
 
 Exit codes: 0 done; 1 something failed (a job, a check, a file); 2 wrong usage, or data that are missing; 3 a release
-that needs its owner's reason. A signal gives 128 and its number: 130 (Ctrl-C), 143 (TERM), 129 (HUP).
+that needs its owner's reason, or a risk that is not shown to be small enough. A signal gives 128 and its number: 130
+(Ctrl-C), 143 (TERM), 129 (HUP).
 """
 
 from __future__ import annotations
@@ -123,6 +124,14 @@ VERBS: dict[str, Verb] = {
             "bench decode predictions.csv --release public --names queries-names.csv --out decoded.csv",
         ),
         "release:decode",
+    ),
+    "report": Verb(
+        "Attack a release on its owner's data, and write a report of the risk for its people.",
+        (
+            "bench report public --dataset folder:scans --preset standard --keys 33",
+            "bench report public --dataset nih --declare declaration.yaml --max-risk 0.09",
+        ),
+        "report:report",
     ),
     "clean": Verb(
         "List artefacts and caches that can be computed again, with sizes; remove them with --yes.",

@@ -32,7 +32,7 @@ GROUPS: Mapping[Group, Collection[str]] = {
     HOW: ("device", "isolation", "jobs", "timeout", "memory", "overwrite", "keep_releases", "skip_absent"),
 }
 """The heading of options on a help page; of others it is `ROWS`."""
-SCORED = frozenset({"keys", "eve"})
+SCORED = frozenset({"keys", "eve", "this_release"})
 """Options of `Choice` that only attacks read."""
 
 

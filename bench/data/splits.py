@@ -78,7 +78,7 @@ class Splits:
 def split(
     prepared: Prepared, public: Prepared | None, *, seed: int, limit: int | None, public_limit: int | None,
     aside: bool = True, official: bool = False, seen: bool = True, budget: Budget | None = None,
-    recorded: RecordedRows | None = None,
+    recorded: RecordedRows | None = None, everybody: bool = False,
 ) -> Splits:  # fmt: skip
     """Cut 60/20/20 into private, control and test, and set the public part.
 
@@ -97,6 +97,7 @@ def split(
         budget: By which rows that do not fit are read where they are used; None loads all.
         recorded: Releases whose raw rows are the private ones; the others are cut into control and test rows. If they
             have no links, all of these rows are private, whatever the limit.
+        everybody: `recorded` may hold everybody, so that control and test rows are none, nor people set aside.
 
     Raises:
         DataError: If the two share their origin or differ in shape, a part would be empty, or the set has no official
@@ -113,7 +114,7 @@ def split(
     )
     chosen = derive(seed, "split", "groups")
     if recorded is not None:
-        rows, notes = _around(prepared, recorded, shares, chosen)
+        rows, notes = _around(prepared, recorded, shares, chosen, everybody=everybody)
         limit = len(recorded.members) if limit is None else min(limit, len(recorded.members))
     else:
         rows, notes = _official(prepared, shares, chosen) if official else (cut(prepared.groups, shares, chosen), ())
@@ -132,7 +133,10 @@ def split(
     for part, cap in caps.items():
         groups = (public if part == "public" and public is not None else prepared).groups
         rows[part] = draw(groups, rows[part], cap, derive(seed, "split", "draw", part))
-    _check_filled(prepared, rows, caps, removed, meant_empty=() if public is not None or aside else ("public",))
+    meant_empty = {"public": public is None and (everybody or not aside), "control": everybody, "test": everybody}
+    _check_filled(
+        prepared, rows, caps, removed, meant_empty=tuple(name for name, empty in meant_empty.items() if empty)
+    )
     of = {part: public or prepared if part == "public" else prepared for part in caps}
     parts: dict[str, Any] = {part: of[part].dataset(rows[part], seen=seen, budget=budget) for part in caps}
     return Splits(
@@ -204,13 +208,13 @@ def _official(
 
 
 def _around(
-    prepared: Prepared, recorded: RecordedRows, shares: Mapping[str, float], seed: int
+    prepared: Prepared, recorded: RecordedRows, shares: Mapping[str, float], seed: int, *, everybody: bool
 ) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """Rows by part around a release's raw rows, and notes."""
     members = recorded.members
     known = np.isin(prepared.groups, prepared.groups[members])
     rest = np.flatnonzero(~known)
-    if not len(rest):
+    if not len(rest) and not everybody:
         raise DataError(
             f"the release was made of images of everybody in {prepared.name}, {len(members)} of {len(prepared)} rows: "
             f"control and test rows must be of other people, so add images that were not released"

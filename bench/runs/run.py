@@ -72,6 +72,7 @@ class Summary:
     Args:
         kept: Counts by their condition the records that were not computed now.
         unopened: Data that did not open, and why; they have no records but those of earlier runs.
+        reasons: The same in words, as the terminal has them.
         refused: Jobs that the engine did not take, and why; they have no new records either.
         planned: Number of records if all goes well.
         stopped: The signal or Ctrl-C that ended the run early.
@@ -81,6 +82,7 @@ class Summary:
     computed: int = 0
     kept: Counter[Condition] = field(default_factory=Counter)
     unopened: dict[str, Code] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     planned: int = 0
     stopped: KeyboardInterrupt | None = None
@@ -96,6 +98,7 @@ class Summary:
         self.computed += other.computed
         self.kept += other.kept
         self.unopened |= other.unopened
+        self.reasons |= other.reasons
         self.refused |= other.refused
         self.planned += other.planned
         self.stopped = self.stopped or other.stopped
@@ -307,6 +310,7 @@ class _Graph:
         else:
             assert outcome.code is not None
             self.summary.unopened[str(choice.dataset)] = outcome.code
+            self.summary.reasons[str(choice.dataset)] = outcome.reason or outcome.code
             if outcome.code in ABSENT:
                 self.results.forget_log(_data_log(choice))  # the terminal has said it all
         for cell in cells:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 __figures__ = False
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
@@ -18,6 +20,8 @@ from bench.contract.preset import PRESETS, Preset
 from bench.plugins.spec import Count, Value, defaults, option, options
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
+    from torch import Tensor
+
     from bench.plugins.configured import Configured
     from bench.results.records import DatasetRecord
     from bench.types import Attack, Extractor, Method, Source
@@ -49,6 +53,10 @@ class Choice:
             (`known-pairs[k=5]`).
         rows_of: A method whose releases another tool made: the private rows are those that these were made of. None
             draws them.
+        this_release: The releases of `rows_of` are themselves judged, as those of the method under its first keys;
+            further keys are drawn. Control and test rows may then be none.
+        scheme: A safetensors file of a fitted scheme, which stands for the fit of the method; records hold its hash.
+            References keep their own.
         balance: True withholds a random surplus of labels, so that each finding is as often yes as no (Syfer).
             None stands for the default: True for images, False for features.
     """
@@ -108,12 +116,24 @@ class Choice:
         str, "take as private rows what a release by another tool was made of: imported[path=FOLDER]",
         default=None, metavar="METHOD", group="methods", draws=True, later=True,
     )  # fmt: skip
+    this_release: bool = option(
+        bool, "judge the release of --rows-of itself, which --method made, before others under fresh keys",
+        default=False, draws=True, later=True,
+    )  # fmt: skip
+    scheme: str | None = option(
+        str, "a fitted scheme of the method, as a release holds it (default: fitted on the public rows)", default=None,
+        metavar="FILE.safetensors", confidential=True, later=True,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if self.balance is (self.features is None):  # written or not, the usual is one choice
             object.__setattr__(self, "balance", None)
         if self.extractor is not None:
             self.check_public(self.extractor)
+        if self.this_release and self.rows_of is None:
+            from bench.plugins.spec import UsageError
+
+            raise UsageError("this-release judges the release of --rows-of: name it, as in imported[path=FOLDER]")
         if (beside := self.beside) is not None and beside.plugin.draws_people:
             from bench.plugins.spec import UsageError
 
@@ -135,7 +155,7 @@ class Choice:
     def sizes(self) -> Preset:
         """The preset, with as many keys as were asked for."""
         preset = PRESETS[self.preset]
-        if self.rows_of is not None:
+        if self.rows_of is not None and not self.this_release:
             there = max(1, self.rows_of.plugin.releases or 0)
             preset = replace(preset, keys=there, utility_keys=min(there, preset.utility_keys))
         return preset if self.keys is None else replace(preset, keys=self.keys)
@@ -254,10 +274,10 @@ class Choice:
 
     @classmethod
     def written(cls, values: Mapping[str, Any]) -> Self:
-        """The choice that a user wrote, in which `weights` is a file.
+        """The choice that a user wrote; `weights` and `scheme` are files.
 
         Raises:
-            UsageError: A wrong name or value, or extractors and weights that do not go together.
+            UsageError: A wrong name or value, extractors and weights that do not go together, or no scheme.
             DataError: The file of weights is not there.
         """
         from bench.plugins.configured import configure
@@ -265,7 +285,11 @@ class Choice:
 
         if values.get("features") and values.get("scored_in"):
             raise UsageError("features already decides what rows are scored in: leave scored_in out")
-        file, chosen = values.get("weights"), cls.read({**values, "weights": None})
+        scheme = values.get("scheme")
+        if scheme is not None:
+            scheme = str(Path(str(scheme)).expanduser().resolve())  # plans are read again from other folders
+            scheme_hash(scheme)
+        file, chosen = values.get("weights"), cls.read({**values, "weights": None, "scheme": scheme})
         reader = chosen.extractor
         if reader is None:
             if file is not None:
@@ -297,7 +321,11 @@ class Choice:
         """Every option as a record shows it; capitals stand for confidential values."""
         return {
             name: _plain(getattr(self, name), lambda made: made.shown_but("weights")) for name in options(type(self))
-        }
+        } | self._fitted()
+
+    def _fitted(self) -> dict[str, Value]:
+        """The hash of a given scheme, in place of its file."""
+        return {} if self.scheme is None else {"scheme": scheme_hash(self.scheme)}
 
     def keyed(self) -> dict[str, Value]:
         """The options that content keys hold beside the data's fingerprint."""
@@ -305,16 +333,61 @@ class Choice:
             name: _plain(getattr(self, name), str) for name, known in options(type(self)).items() if not known.covered
         }
         kept = result.pop("rows_of")
+        later = {name for name in ("this_release", "scheme") if not result[name]}
+        result = {name: value for name, value in result.items() if name not in later} | self._fitted()
         return {**result, "balance": self.balanced, **({} if kept is None else {"rows_of": self._placeless("rows_of")})}
 
     def identity(self) -> dict[str, Value]:
         """The options that distinguish it from other choices; defaults left out."""
-        whole = {**self.values(), **{name: self._placeless(name) for name in ("features", "scored_in", "rows_of")}}
+        placeless = {name: self._placeless(name) for name in ("features", "scored_in", "rows_of")}
+        whole = {**self.values(), **placeless, **self._fitted()}
         usual = defaults(type(self))
         return {name: value for name, value in whole.items() if value != usual[name]}
 
     def _placeless(self, name: str) -> Value:
         return _plain(getattr(self, name), lambda chosen: chosen.placeless)
+
+
+def given_scheme(path: str) -> Mapping[str, Tensor]:
+    """The tensors of a fitted scheme's file.
+
+    Raises:
+        UsageError: It holds none.
+    """
+    from bench.plugins.spec import UsageError
+    from bench.wire.tensor_file import TensorsError, unpack_tensors
+
+    try:
+        return unpack_tensors(Path(path), Path(path).stat().st_size)
+    except FileNotFoundError:
+        raise UsageError(f"--scheme {path}: there is no such file: name the scheme.safetensors of a fit") from None
+    except (TensorsError, OSError) as error:
+        raise UsageError(f"--scheme {path} must be a safetensors file of a fitted scheme: {error}") from None
+
+
+def scheme_hash(path: str) -> str:
+    """SHA-256 of a fitted scheme's tensors.
+
+    A choice that was read from a record has this in place of a file.
+
+    Raises:
+        UsageError: The file holds none.
+    """
+    if re.fullmatch("[0-9a-f]{64}", path):
+        return path
+    try:
+        found = Path(path).stat()
+    except OSError:
+        given_scheme(path)  # which says so
+        raise
+    return _scheme_hash(path, found.st_mtime_ns, found.st_size)
+
+
+@cache
+def _scheme_hash(path: str, changed: int, size: int) -> str:
+    from bench.wire.tensor_file import checksum_of
+
+    return checksum_of(given_scheme(path))
 
 
 def _plain(value: Any, show: Any) -> Value:

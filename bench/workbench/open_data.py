@@ -70,12 +70,13 @@ def _opened(
         )
     stage("split")
     seed = derive(choice.seed, "data")
-    limit = min((cap for cap in (preset.private, choice.limit) if cap is not None), default=None)
+    usual = None if choice.this_release else preset.private  # a release is judged whole
+    limit = min((cap for cap in (usual, choice.limit) if cap is not None), default=None)
     splits = split(
         private, public, seed=seed, limit=limit, public_limit=preset.public, aside=aside,
         official=choice.splits == "official",
         seen=choice.features is None or choice.features.plugin.side is None, budget=place.budget,
-        recorded=_recorded(choice, place, private),
+        recorded=_recorded(choice, place, private), everybody=choice.this_release,
     )  # fmt: skip
     splits, dropped = scorable(splits, seed, balanced=choice.balanced)
     notes = [*private.notes, *splits.notes, *dropped, *_sides(choice, private)]

@@ -22,16 +22,15 @@ from bench.data.scorable import balance, of_equal_classes
 from bench.data.splits import Splits
 from bench.determinism import exact
 from bench.features.feature_space import digest, open_space, read_splits
-from bench.isolation import RemoteMethod
 from bench.plugins.spec import UsageError, parameters
 from bench.results.records import DatasetRecord
 from bench.results.store import Artefact
 from bench.sandbox import Isolation
 from bench.seeds import derive
 from bench.types import Scheme, State
-from bench.wire.tensor_file import TensorsError, checksum_of, unpack_tensors
+from bench.wire.tensor_file import checksum_of
 from bench.workbench.cell import Cell
-from bench.workbench.choice import NO_PUBLIC
+from bench.workbench.choice import NO_PUBLIC, given_scheme
 from bench.workbench.inputs import cell_secret
 from bench.workbench.open_data import _prepared, prepared_rows
 from bench.workbench.place import Place
@@ -78,17 +77,7 @@ class Owned:
         """
         if self.given is None:
             return self.bench.scheme()
-        if isinstance(self.bench.method, RemoteMethod):
-            self.bench.method.own = None
-        tensors = {name: tensor.to(self.bench.device) for name, tensor in self.given.tensors.items()}
-        try:
-            return self.bench.method.load(tensors)
-        except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
-            raise UsageError(
-                f"--scheme holds no scheme of {self.bench.cell.method.shown} for rows of shape "
-                f"{self.bench.record.shape}: give the scheme.safetensors of a release by the same method and "
-                f"parameters ({type(error).__name__})"
-            ) from error
+        return self.bench.loaded(self.given.tensors)
 
 
 def open_owned(
@@ -110,7 +99,7 @@ def open_owned(
     device, choice = exact(cell.device), cell.choice
     prepared = prepared_rows(choice, place)
     kept = np.arange(len(prepared)) if rows is None else _listed(rows, cell, place, prepared)
-    given = None if scheme is None else _given(scheme)
+    given = None if scheme is None else Artefact(given_scheme(str(scheme)), {})
     public, known = _public(cell, place, prepared, kept, learns=given is None, chosen=rows is not None)
     unseen = choice.features is not None and choice.features.plugin.side is not None
     none = np.zeros(0, dtype=np.int64)
@@ -170,16 +159,6 @@ def _listed(table: Path, cell: Cell, place: Place, prepared: Prepared) -> np.nda
     from bench.data.release_folder import named_rows  # imports pandas, which few jobs need
 
     return np.sort(named_rows(table, prepared, place.source(cell.choice.dataset), place.roots))
-
-
-def _given(path: Path) -> Artefact:
-    try:
-        tensors = unpack_tensors(path, path.stat().st_size)
-    except FileNotFoundError:
-        raise UsageError(f"--scheme {path}: there is no such file: name the scheme.safetensors of a fit") from None
-    except (TensorsError, OSError) as error:
-        raise UsageError(f"--scheme {path} must be a safetensors file of a fitted scheme: {error}") from None
-    return Artefact(tensors, {})
 
 
 def _public(

@@ -36,9 +36,9 @@ from bench.isolation import (
     tenant,
 )
 from bench.plugins.code_digest import plugin_digest
-from bench.plugins.configured import to_fit
+from bench.plugins.configured import Configured, to_fit
 from bench.plugins.profile_spec import read_profile
-from bench.plugins.spec import parameters
+from bench.plugins.spec import UsageError, parameters
 from bench.plugins.third_party import StandIn, is_outside
 from bench.progress import stage
 from bench.randomness import Secret
@@ -63,6 +63,7 @@ from bench.types import (
     rows_at,
 )
 from bench.workbench.cell import Cell
+from bench.workbench.choice import given_scheme
 from bench.workbench.inputs import cell_secret, fit_inputs, release_inputs
 from bench.workbench.open_data import open_data
 from bench.workbench.place import Place
@@ -86,6 +87,14 @@ def drop_releases(cell: Cell, data: DatasetRecord, results: Results, keys: int, 
     if is_outside("methods", cell.method.spec):
         for number in range(simulated_keys(cell.choice.sizes)):
             results.store.drop("releases", release_inputs(cell, data, number, commitment, apart=apart, simulated=True))
+
+
+def is_reference(method: Configured[Method]) -> bool:
+    """True for a method that is there to check attacks.
+
+    A release, or a scheme, that a user names is none of its own.
+    """
+    return vars(type(method.plugin)).get("role") is not None
 
 
 def simulated_keys(preset: Preset) -> int:
@@ -118,7 +127,8 @@ class Workbench:
     `withheld` says what became of labels where the method asks for equal classes; empty where nothing did.
     `candidates` are the raw images that Eve holds; None if she holds the private rows themselves. `places` (n,) int64
     on the CPU are the private rows' numbers in the prepared data set; empty if unknown. `recorded` are their releases
-    if another tool made them; None if the method's keys do.
+    if another tool made them; None if the method's keys do. `judged` are releases that the method made elsewhere, and
+    that stand in the place of those under its first keys; None for none.
     """
 
     cell: Cell
@@ -139,6 +149,7 @@ class Workbench:
     candidates: Candidates | None = None
     places: torch.Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
     recorded: RecordedRows | None = None
+    judged: RecordedRows | None = None
 
     @classmethod
     def open(cls, cell: Cell, place: Place, isolation: Isolation = "none") -> Self:
@@ -162,6 +173,7 @@ class Workbench:
             else replace(splits.candidates, rows=splits.candidates.rows.to(device)),
             places=torch.from_numpy(splits.rows["private"]),
             recorded=splits.recorded if cell.method.plugin.releases is not None else None,
+            judged=splits.recorded if cell.choice.this_release and not is_reference(cell.method) else None,
         )  # fmt: skip
         if not isinstance(bench.eve, KnownPairs):
             return bench
@@ -276,6 +288,8 @@ class Workbench:
     def fitted(self) -> tuple[Scheme, float]:
         """The scheme, and the wall seconds of its fit over all parts."""
         stage("fit")
+        if self.cell.choice.scheme is not None and not is_reference(self.cell.method):
+            return self.loaded(given_scheme(self.cell.choice.scheme)), 0.0
         inputs = fit_inputs(self.cell, self.record, apart=self.apart)
 
         def fit() -> Artefact:
@@ -294,6 +308,22 @@ class Workbench:
             self.method.own = cast("list[str] | None", artefact.notes.get("own"))
         scheme = self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
         return scheme, float(cast(float, artefact.notes["seconds"]))
+
+    def loaded(self, given: State) -> Scheme:
+        """The scheme of a file that a user named.
+
+        Raises:
+            UsageError: It is none of this method.
+        """
+        if isinstance(self.method, RemoteMethod):
+            self.method.own = None
+        try:
+            return self.method.load({name: tensor.to(self.device) for name, tensor in given.items()})
+        except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise UsageError(
+                f"--scheme holds no scheme of {self.cell.method.shown} for rows of shape {self.record.shape}: give the "
+                f"scheme.safetensors of a release by the same method and parameters ({type(error).__name__})"
+            ) from error
 
     def for_eve(self, scheme: AnyScheme, candidates: Dataset | None = None) -> AnyScheme:
         """The scheme as Eve knows it.
@@ -409,7 +439,12 @@ class Workbench:
         """The data owner's key of that number, for this method and parameters.
 
         Under one secret, two amounts of noise would be multiples of each other, and cancel between their releases.
+
+        Raises:
+            NotApplicable: The release under it was made elsewhere, and its key is not here.
         """
+        if self._made_elsewhere(number, whole=True) is not None and self.judged is not None:
+            raise NotApplicable("the key of the judged release is with its owner, and encodes nothing here")
         return scheme.sample_key(self.secret("key", number))
 
     def sealed(self, scheme: Scheme, number: int, drawn: Dataset | None = None, *, simulated: bool = False) -> Sealed:
@@ -423,8 +458,8 @@ class Workbench:
 
         def make() -> Artefact:
             start = time.perf_counter()
-            if self.recorded is not None:
-                release = self._recorded_release(self.recorded, scheme, number)
+            if (elsewhere := self._made_elsewhere(number, whole=drawn is None and not simulated)) is not None:
+                release = self._recorded_release(elsewhere, scheme, number)
             else:
                 key = scheme.sample_key(self.secret(f"{name}key", number))
                 release = self.untouched(self.method.name, lambda: key.release(rows))
@@ -466,6 +501,12 @@ class Workbench:
         generator = scheme.load_generator(published) if published else None
         release = Release(found["samples"], found.get("labels"), None, generator=generator)
         return Sealed(release, found.get("links"), found.get("primary"))
+
+    def _made_elsewhere(self, number: int, *, whole: bool) -> RecordedRows | None:
+        """The folder with a key's release; None if the key makes it."""
+        if self.judged is not None and whole and number < len(self.judged.releases):
+            return self.judged
+        return self.recorded
 
     def _recorded_release(self, recorded: RecordedRows, scheme: Scheme, number: int) -> Release:
         """A release that another tool made of the private rows."""

@@ -7,10 +7,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from made.cells import choice
 from made.commands import request
 from PIL import Image
+from safetensors.torch import save_file
 
 from bench.plugins.spec import UsageError, flag_of, options, words
 from bench.runs.request import run_spec
@@ -22,11 +24,12 @@ OTHER = {
     "max_pixels": 1000, "preset": "first-look", "seed": 3,
     "limit": 90, "keys": 33, "features": "eigenspace[components=8]", "scored_in": "pixels", "weights": "w.safetensors",
     "balance": False, "splits": "official", "eve": "superset", "rows_of": "imported[path=FOLDER]",
+    "this_release": True, "scheme": "s.safetensors",
 }  # fmt: skip
 """For every option a value that is not its default."""
 
 
-DRAWN = {"preset", "seed", "limit", "keys", "rows_of"}
+DRAWN = {"preset", "seed", "limit", "keys", "rows_of", "this_release"}
 
 
 def asked(*arguments: str) -> Choice:
@@ -38,9 +41,13 @@ def asked(*arguments: str) -> Choice:
 def written(name: str, folder: Path) -> list[str]:
     """The words that give one option its other value, with what it cannot do without."""
     value = placed(name, folder)
+    if name == "scheme":
+        return ["--scheme", str(folder / "s.safetensors")]
     if name == "weights":
         return ["--features", f"{folder}/reader.py:Reader", "--weights", str(folder / "w.safetensors")]
     flag = flag_of(name, options(Choice)[name])
+    if name == "this_release":
+        return [*written("rows_of", folder), flag]
     if isinstance(value, bool):
         return [flag if value else flag.replace("--", "--no-")]
     return [flag, str(value)]
@@ -58,6 +65,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "release").mkdir()
     Image.new("L", (8, 8)).save(tmp_path / "release/a.png")
     (tmp_path / "w.safetensors").write_bytes(b"weights")
+    save_file({"mean": torch.zeros(3)}, tmp_path / "s.safetensors")
     (tmp_path / "reader.py").write_text(READER)
     return tmp_path
 
@@ -90,6 +98,7 @@ def test_a_record_gives_back_the_command_for_every_option(name: str, folder: Pat
     assert getattr(made, name) != getattr(choice(preset="quick", dataset="digits"), name)
     # Paths are no part of a record: they are filled in to repeat the command.
     told = [word.replace("WEIGHTS", str(folder / "w.safetensors")) for word in words(Choice, made.shown())]
+    told = [word.replace("SCHEME", str(folder / "s.safetensors")) for word in told]
     told = [word.replace("reader.py", f"{folder}/reader.py") for word in told]
     told = [word.replace("PATH", str(folder / "release")) for word in told]
     assert asked(*told) == made
@@ -103,7 +112,7 @@ def test_a_plan_gives_back_every_option(name: str, folder: Path) -> None:
     assert Choice.read(yaml.safe_load(yaml.safe_dump(made.values()))) == made
 
 
-@pytest.mark.parametrize("name", [name for name in OTHER if name != "weights"])
+@pytest.mark.parametrize("name", [name for name in OTHER if name not in ("weights", "scheme", "this_release")])
 def test_a_configuration_file_gives_every_option_as_the_command_line_does(name: str, folder: Path) -> None:
     known, value = options(Choice)[name], placed(name, folder)
     (folder / "run.yaml").write_text(yaml.safe_dump({known.many or name: [value] if known.many else value}))

@@ -30,7 +30,7 @@ from bench.runs.display import Display
 from bench.runs.publication import Published
 from bench.wire.text import line, shown
 
-ALL_ROWS = frozenset({"preset", "limit", "splits", "rows_of", "scored_in"})
+ALL_ROWS = frozenset({"preset", "limit", "splits", "rows_of", "scored_in", "scheme"})
 """Options that size or draw a measurement: a release is of all rows, or of those that the owner lists."""
 if TYPE_CHECKING:
     ReleaseFlags = Flags

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made.cells import cell, place
+from safetensors.torch import load_file
+
+from bench.cli import main
+from bench.types import NotApplicable
+from bench.workbench.workbench import Workbench
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a release of 160 digits, `out`, and its table of links, `out-links.csv`."""
+    folder = tmp_path_factory.mktemp("released")
+    (folder / "some.csv").write_text("row\n" + "".join(f"{row}\n" for row in range(0, 1600, 10)))
+    words = ["release", "--method", "dp-simple[scale=0.5]", "--dataset", "digits", "--rows", str(folder / "some.csv")]
+    words += ["--results", str(folder / "results"), "--out", str(folder / "out")]
+    assert main([*words, "--accept", "a test"]) == 0
+    return folder
+
+
+def opened(released: Path, tmp_path: Path, method: str, path: Path | None = None, **more: object) -> Workbench:
+    source = f"imported[path={path or released / 'out'},links={released / 'out-links.csv'}]"
+    chosen = cell(method, rows_of=source, this_release=True, keys=3, **more)
+    return Workbench.open(chosen, place(tmp_path))
+
+
+def test_the_first_key_judges_the_rows_of_the_folder_and_others_are_fresh(released: Path, tmp_path: Path) -> None:
+    bench = opened(released, tmp_path, "dp-simple[scale=0.5]")
+    folder = load_file(released / "out/release.safetensors")["samples"]
+    scheme = bench.scheme()
+    first, second = (bench.sealed(scheme, number) for number in (0, 1))
+    known = {row.numpy().tobytes() for row in folder}
+    assert {row.numpy().tobytes() for row in first.release.samples} == known
+    assert not {row.numpy().tobytes() for row in second.release.samples} & known
+    assert first.links is not None
+    raw = bench.private.samples[first.links[:, 0]].flatten(1)
+    near = torch.nn.functional.cosine_similarity(raw, first.release.samples[first.links[:, 1]].flatten(1))
+    assert (
+        float(near.mean()) > 8 / 28 / 160**0.5
+    )  # 8 deviations of chance: links lead to the rows that were made of them
+    with pytest.raises(NotApplicable, match="with its owner"):
+        bench.key(scheme, 0)
+    bench.key(scheme, 1)
+
+
+def test_reference_methods_are_judged_by_their_own_releases(released: Path, tmp_path: Path) -> None:
+    bench = opened(released, tmp_path, "identity")
+    made = bench.sealed(bench.scheme(), 0).release.samples
+    raw = {row.numpy().tobytes() for row in bench.private.samples}
+    assert {row.numpy().tobytes() for row in made} == raw
+
+
+def test_a_release_of_everybody_can_be_judged(tmp_path: Path) -> None:
+    """No one is left for control and test rows, and pairs are scored all the same."""
+    count = 1797
+    folder = tmp_path / "all"
+    folder.mkdir()
+    np.save(folder / "release.npy", np.random.default_rng(0).normal(size=(count, 1, 28, 28)).astype(np.float32))
+    links = "released,row\n" + "".join(f"{row},{row}\n" for row in range(count))
+    (folder / "links.csv").write_text(links)
+    chosen = cell("blur", rows_of=f"imported[path={folder}]", this_release=True, public="none")
+    bench = Workbench.open(chosen, place(tmp_path))
+    assert {part: bench.record.rows[part] for part in ("private", "control", "test")} == {
+        "private": count, "control": 0, "test": 0,
+    }  # fmt: skip
+    assert len(bench.sealed(bench.scheme(), 0).release.samples) == count
+
+
+def test_a_report_is_made_of_a_release_and_its_data(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "report", str(released / "out"), "--dataset", "digits", "--preset", "smoke", "--keys", "8", "--isolation",
+        "none", "--attack", "nearest-neighbour", "--attack", "dcr", "--eve", "same-image", "--eve", "other-study",
+        "--results", str(released / "report-results"), "--max-risk", "0.09",
+    ]  # fmt: skip
+    assert main(words) == 3
+    printed = capsys.readouterr().out
+    assert "maximum risk, same-image: above. The risk of the person found most surely is above 0.09" in printed
+    assert "not measured: profile other-study: " in printed
+    assert "people with several images" in printed
+    report = json.loads((released / "out-report/report.json").read_text())
+    assert {each["subject"] for each in report["measured"]} == {"this release", "twin"}
+    assert {each["attack"] for each in report["tried"]} == {"nearest-neighbour", "dcr"}
+    assert report["rows"] == 160
+    form = (released / "out-report/declaration.yaml").read_text()
+    (released / "filled.yaml").write_text(form.replace("recipient: ''", "recipient: 'a laboratory'"))
+    assert main([*words, "--declare", str(released / "filled.yaml")]) == 3  # nothing is measured again
+    assert "a laboratory" in (released / "out-report-2/report.html").read_text()
+    assert "a laboratory" not in (released / "out-report/report.html").read_text()
+
+
+def test_what_is_no_release_is_refused(released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "links.csv").write_text("released,row\n0,0\n")
+    assert main(["report", str(tmp_path), "--links", str(tmp_path / "links.csv")]) == 2
+    assert "a folder that `bench release` wrote" in capsys.readouterr().err
+    assert main(["report", str(released / "out"), "--links", str(tmp_path / "none.csv")]) == 2
+    assert "`bench release --links-out` writes it" in capsys.readouterr().err
+    inside = str(released / "out" / "report")
+    assert main(["report", str(released / "out"), "--out", inside]) == 2
+    assert "must lie outside" in capsys.readouterr().err
+    assert main(["run", "--method", "identity", "--this-release"]) == 2
+    assert "name it, as in imported[path=FOLDER]" in capsys.readouterr().err

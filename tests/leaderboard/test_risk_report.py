@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from made.board_records import auc, claim, dataset, record, score, word
+
+from bench.plugins.spec import UsageError
+from bench.results.records import Record, ScoreRecord
+from leaderboard import bounds
+from leaderboard.board import Row, rows
+from leaderboard.risk_report import Conclusion, Declaration, Release, RiskReport, page, pdf, risk_report, write
+
+RELEASE = Release("ab" * 32, "dp-simple", "veil-bench 0", "2026-01-02T03:04:05+00:00")
+
+
+def people(value: float, low: float, high: float) -> ScoreRecord:
+    return score(value, low, high, null=0.01, null_low=0.0, null_high=0.03)
+
+
+def attack(worst: ScoreRecord, mean: ScoreRecord, name: str = "nearest-neighbour", **more: object) -> Record:
+    figures = {"person-risk": worst, "people-found": mean, "reid-auc": auc(0.52)}
+    return record("dp-simple", name, figures, this_release=True, **more)
+
+
+def reported(*records: Record, declared: Declaration | None = None, twin: tuple[Record, ...] = (word(),)) -> RiskReport:
+    very = rows(records)
+    made: Row | None = rows(twin)[0] if twin else None
+    return risk_report(RELEASE, very, made, declared or Declaration())
+
+
+def maximum(report: RiskReport) -> Conclusion:
+    return next(each for each in report.concluded if each.quantity == "maximum risk")
+
+
+def complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every attack that a bound needs had run, converged and held its controls."""
+    made = bounds.Bound("reid-auc", "image", 0.55, 0.01, 10, 33, "same-image")
+    monkeypatch.setattr("leaderboard.risk_report.bound", lambda certified, attacks: made)
+
+
+SMALL = people(0.0, 0.0, 0.05), people(0.01, 0.0, 0.02)
+
+
+def test_a_risk_is_below_only_if_its_upper_limit_with_chance_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    found = reported(attack(*SMALL))
+    assert (maximum(found).word, maximum(found).limit) == ("below", pytest.approx(0.06))  # .05 and chance of .01
+    assert found.passes(0.09)
+    assert not found.passes(0.06)
+    higher = reported(attack(people(0.0, 0.0, 0.085), SMALL[1]))
+    assert maximum(higher).word == "not shown below"
+    assert "--keys" in " ".join(maximum(higher).why)
+    assert not higher.passes(0.09)
+
+
+def test_attacks_that_did_not_run_leave_a_small_figure_unshown() -> None:
+    found = maximum(reported(attack(*SMALL)))
+    assert found.word == "not shown below"
+    assert "did not run" in " ".join(found.why)
+
+
+def test_one_attack_that_surely_names_people_is_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    found = reported(attack(*SMALL), attack(people(0.9, 0.4, 1.0), people(0.3, 0.2, 0.4), "needle"))
+    assert [each.word for each in found.concluded] == ["above", "above"]
+    assert not found.passes(0.99)
+
+
+def test_a_figure_without_an_upper_end_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    found = maximum(reported(attack(score(0.0), SMALL[1])))
+    assert (found.word, found.limit) == ("not shown below", None)
+
+
+def test_a_method_that_broke_a_promise_or_was_not_checked_is_not_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    assert maximum(reported(attack(*SMALL), twin=(word("dp-simple", "labels"),))).word == "not shown below"
+    assert "no twin" in " ".join(maximum(reported(attack(*SMALL), twin=())).why)
+
+
+def test_nothing_measured_passes_no_threshold() -> None:
+    found = reported(record("dp-simple", "none", {}, eve="public-only", this_release=True))
+    assert found.concluded == []
+    assert not found.passes(1.0)
+    assert "no risk\nis shown to be small" in page(found)
+
+
+def test_another_image_of_the_person_asks_for_linkability(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = dataset("synth-cxr under other-study", fingerprint="other")
+    found = reported(attack(*SMALL), attack(*SMALL, dataset=data, eve="other-study"))
+    assert {(each.question, each.eve) for each in found.measured if each.metric == "person-risk"} == {
+        ("singling out", "same-image"),
+        ("linkability", "other-study"),
+    }
+    assert len(found.concluded) == 4
+
+
+def test_a_claim_for_an_image_says_what_it_is_for_a_person() -> None:
+    found = reported(attack(*SMALL, claim=claim(3.0)))
+    assert found.claim is not None
+    assert "300 rows of 100 people" in found.claim.composition
+    assert found.claim.shown.startswith("not audited")
+
+
+def test_blocks_never_mix_and_nothing_is_called_anonymous(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    declared = Declaration(recipient="<b>Lab</b>", signed_by=["data protection officer"])
+    found = page(reported(attack(*SMALL), declared=declared))
+    assert "anonym" not in found.lower()
+    assert "<b>Lab</b>" not in found
+    parts = [found.index(f'id="{name}"') for name in ("summary", "measured", "declared", "concluded")]
+    assert parts == sorted(parts)
+    assert found.index("data protection officer") > parts[2]
+
+
+def test_files_are_the_owners_alone(tmp_path: Path) -> None:
+    files = write(reported(attack(*SMALL)), tmp_path / "report")
+    assert stat.S_IMODE((tmp_path / "report").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert json.loads((tmp_path / "report/report.json").read_text())["concluded"][0]["threshold"] == 0.09
+
+
+def test_a_report_is_printed_as_pdf() -> None:
+    found = pdf(page(reported(attack(*SMALL))))
+    if found is None:
+        pytest.skip("WeasyPrint or Pango is missing: no PDF was made")
+    assert found.startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("threshold: 0", "threshold: .*greater than 0, got 0"),
+        ("treshold: 0.1", "treshold is not known; there are recipient"),
+        ("release_date: tomorrow", "expected a date such as"),
+        ("- a", "must hold a mapping"),
+        ("a: 1\na: 2", "occurs twice"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "d.yaml").write_text(text)
+    with pytest.raises(UsageError, match=reason):
+        Declaration.read(tmp_path / "d.yaml")
+
+
+def test_the_form_to_fill_in_is_read_again(tmp_path: Path) -> None:
+    declared = Declaration(purpose="it's: 'ours' # not yours", threshold=0.2)
+    (tmp_path / "d.yaml").write_text(declared.template())
+    assert Declaration.read(tmp_path / "d.yaml") == declared
+    (tmp_path / "dated.yaml").write_text("release_date: 2026-11-27\n")
+    assert Declaration.read(tmp_path / "dated.yaml").release_date == "2026-11-27"
