@@ -14,10 +14,14 @@ is guessed from brightness, for one mapping has to hold for all images of a set.
 
 from __future__ import annotations
 
+import re
 import struct
+import sys
 import warnings
 import zlib
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,11 +66,99 @@ def is_dicom(path: Path) -> bool:
         return file.read(_MARK.stop)[_MARK] == b"DICM"
 
 
+_PLUGINS = ("openjpeg", "libjpeg", "rle")  # of pylibjpeg, which imports them all
+_DECODERS = (*_PLUGINS, "pylibjpeg", "gdcm", "jpeg_ls")
+
+
+def block_broken_decoders() -> None:
+    """Hide decoder packages whose import fails, so that pydicom works.
+
+    It expects ImportError alone of them; one that is built for another numpy raises something else.
+    """
+    for name in _DECODERS:
+        if name not in sys.modules and find_spec(name) is not None:
+            try:
+                import_module(name)
+            except Exception:  # a package of strangers, half installed, raises anything
+                sys.modules[name] = None  # type: ignore[assignment]  # importing it is an ImportError from now on
+    if any(sys.modules.get(name, name) is None for name in _PLUGINS):
+        sys.modules["pylibjpeg"] = None  # type: ignore[assignment]
+
+
+def broken_decoders() -> tuple[str, ...]:
+    """Decoder packages whose import fails."""
+    return tuple(name for name in _DECODERS if sys.modules.get(name, name) is None)
+
+
+@dataclass(frozen=True)
+class SelfDescription:
+    """Elements by which a DICOM file warns of what it holds.
+
+    Args:
+        image: False for objects without an image: reports, key objects, presentation states, documents, directories.
+        burned_in: `BurnedInAnnotation` in capitals, "" if the file does not say.
+        captured: A screen, film or document that was captured (secondary capture), or a scanned one.
+        overlays: If overlays lie beside the pixels (60xx,3000); they are not shown.
+        identified: If the file does not say that the patient's identity was removed (0012,0062).
+    """
+
+    image: bool
+    burned_in: str
+    captured: bool
+    overlays: bool
+    identified: bool
+
+
+UNSETTLED = "which has to be settled before a release"
+"""Words of notes that `bench release` refuses."""
+_NO_IMAGE = re.compile(
+    r"1\.2\.840\.10008\.("
+    r"1\.3\.10|5\.1\.4\.1\.1\.(88|11|104|9|66|67|68|200|201|481\.(3|5|8))(\.[0-9.]+)?|5\.1\.4\.(38|39|43|44|45)\.[0-9.]+)"
+)  # directories; SR and KO, PR, documents, waveforms, registrations, surfaces, implementation plans
+_CAPTURED = re.compile(r"1\.2\.840\.10008\.5\.1\.4\.1\.1\.7(\.[1-4])?")
+_SCANNED = frozenset({"DV", "DI", "DF", "WSD", "SD", "SI", "DRW", "SYN"})  # conversion types (PS3.3, C.8.6.1)
+_SAYING = (  # SOP class, conversion type, identity removed, burned-in annotation, overlays
+    0x00080016, 0x00080064, 0x00120062, 0x00280301, *(group << 16 | 0x3000 for group in range(0x6000, 0x6020, 2)),
+)  # fmt: skip
+_LATER = 1024  # bytes from which on values are left in the file
+
+
+def self_description(path: Path) -> SelfDescription | None:
+    """The description that a DICOM file gives of itself.
+
+    None for what is no readable DICOM file; decoding says why.
+    """
+    try:
+        if not is_dicom(path):
+            return None
+        block_broken_decoders()
+        from pydicom import dcmread
+        from pydicom.filereader import read_file_meta_info
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check_packed(path, read_file_meta_info(path))
+            file = dcmread(path, specific_tags=list(_SAYING), defer_size=_LATER, stop_before_pixels=True)
+            kind = str(file.get("SOPClassUID", "") or file.file_meta.get("MediaStorageSOPClassUID", ""))
+            return SelfDescription(
+                _NO_IMAGE.fullmatch(kind) is None,
+                str(file.get("BurnedInAnnotation", "") or "").strip().upper(),
+                _CAPTURED.fullmatch(kind) is not None or str(file.get("ConversionType", "")) in _SCANNED,
+                any((group, 0x3000) in file for group in range(0x6000, 0x6020, 2)),
+                str(file.get("PatientIdentityRemoved", "") or "").strip().upper() != "YES",
+            )
+    except (OSError, DataError):
+        return None
+    except _damage():
+        return None
+
+
 def header_of(path: Path) -> tuple[int, int, int]:
     """Width, height and stored bits of a DICOM image.
 
     Damage raises whatever pydicom raises over it.
     """
+    block_broken_decoders()
     from pydicom import dcmread
 
     header = dcmread(path, stop_before_pixels=True)
@@ -79,14 +171,11 @@ def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
     `bits` of a stored value count if no window says what to show; None: as many as are stored. Raises RefusedError
     for colours, several frames, larger values or unknown packing, DataError for damage.
     """
+    block_broken_decoders()
     from pydicom import dcmread  # only if there are such files: it takes a third of a second
-    from pydicom.errors import BytesLengthException, InvalidDicomError
+    from pydicom.errors import InvalidDicomError
     from pydicom.filereader import read_file_meta_info
 
-    damage = (
-        AttributeError, KeyError, TypeError, ValueError, IndexError, EOFError, ArithmeticError, RuntimeError,
-        zlib.error, BytesLengthException, struct.error, MemoryError,
-    )  # fmt: skip
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of values that the standard would write otherwise
@@ -97,11 +186,22 @@ def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
                 if name in file and file[name].is_empty:  # an element without a value says as much as none
                     del file[name]
             _check(file, pixels)
-            return _shown(file, _stored(file), bits)
+            stored, notes = _stored(file)
+            return _shown(file, stored, bits, notes)
     except InvalidDicomError as error:
         raise DataError("not a readable DICOM file") from error
-    except damage as error:
+    except _damage() as error:
         raise DataError(f"a damaged DICOM file ({type(error).__name__})") from error
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """The errors by pydicom over damage."""
+    from pydicom.errors import BytesLengthException, InvalidDicomError
+
+    return (
+        AttributeError, KeyError, TypeError, ValueError, IndexError, EOFError, ArithmeticError, RuntimeError,
+        zlib.error, BytesLengthException, struct.error, MemoryError, InvalidDicomError,
+    )  # fmt: skip
 
 
 def _open_groups(file: FileDataset) -> None:
@@ -146,10 +246,11 @@ def _check(file: FileDataset, pixels: int) -> None:
         raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
     if not 0 < int(file.BitsStored) <= int(file.BitsAllocated):
         raise RefusedError(f"DICOM: {int(file.BitsStored)} bits stored of {int(file.BitsAllocated)} allocated")
-    if int(file.get("HighBit", file.BitsStored - 1)) != file.BitsStored - 1:  # pydicom would read others below them
+    high = int(file.get("HighBit", file.BitsStored - 1))
+    if not int(file.BitsStored) <= high + 1 <= int(file.BitsAllocated):
         raise RefusedError(
-            f"DICOM: expected the {int(file.BitsStored)} stored bits to be the lowest, found {int(file.HighBit)} as "
-            f"the highest: convert the file"
+            f"DICOM: {int(file.BitsStored)} stored bits do not end at bit {high} of {int(file.BitsAllocated)} "
+            f"allocated ones"
         )
 
 
@@ -159,48 +260,114 @@ def _check_pixels(file: FileDataset, declared: int) -> None:
     if not file.file_meta.TransferSyntaxUID.is_compressed:
         check_declared(declared * int(file.BitsAllocated) // 8, held=len(content), noun=noun, ratio=1)
         return
+    check_declared(declared, held=len(content), noun=noun)
+    stream, stated = _stream(_frame(file)), (int(file.Rows), int(file.Columns))
+    if stream is not None and stream.sides != stated:  # a decoder makes room for what the stream says
+        raise RefusedError(f"DICOM: rows and columns are {stated}, and {stream.sides} in the packed pixels")
+
+
+def _frame(file: FileDataset) -> bytes:
     from pydicom.encaps import generate_frames
 
-    check_declared(declared, held=len(content), noun=noun)
-    frame = next(generate_frames(content, number_of_frames=1))
-    sides, stated = _packed_sides(frame), (int(file.Rows), int(file.Columns))
-    if sides not in (None, stated):  # a decoder makes room for what the stream says
-        raise RefusedError(f"DICOM: rows and columns are {stated}, and {sides} in the packed pixels")
+    return next(generate_frames(file.PixelData, number_of_frames=1))
 
 
-def _packed_sides(frame: bytes) -> tuple[int, int] | None:
-    """Rows and columns of a JPEG or JPEG 2000 stream, or None."""
-    if (at := frame.find(_SIZES)) >= 0:  # T.800, A.5.1
+@dataclass(frozen=True)
+class _Stream:
+    """The sides of a packed stream, and its bits a value."""
+
+    sides: tuple[int, int]
+    bits: int
+
+
+def _stream(frame: bytes) -> _Stream | None:
+    """The header of a JPEG, JPEG-LS or JPEG 2000 stream, or None."""
+    if frame[:2] == _SIZES[:2] or frame[4:8] == b"jP  ":  # T.800, A.5.1 and I.5.1
+        at = frame.index(_SIZES)
         right, bottom, left, top = struct.unpack_from(">4I", frame, at + len(_SIZES) + 4)
-        return bottom - top, right - left
+        return _Stream((bottom - top, right - left), frame[at + _PRECISION] % 128 + 1)
     at = 2
     while frame[:2] == b"\xff\xd8" and len(frame) >= at + 9 and frame[at] == 0xFF:
         if frame[at + 1] in _FRAMES:  # T.81, B.2.2; T.87, C.2.2
-            rows, columns = struct.unpack_from(">2H", frame, at + 5)
-            return rows, columns
+            bits, rows, columns = struct.unpack_from(">B2H", frame, at + 4)
+            return _Stream((rows, columns), bits)
         at += 1 if frame[at + 1] == 0xFF else 2 + int.from_bytes(frame[at + 2 : at + 4])
     return None
 
 
-def _stored(file: FileDataset) -> np.ndarray:
-    bits, syntax = int(file.BitsStored), file.file_meta.TransferSyntaxUID
-    if not syntax.is_compressed:
-        order = "<" if syntax.is_little_endian else ">"
-        beyond = np.frombuffer(file.PixelData, dtype=f"{order}u{file.BitsAllocated // 8}") >> bits
-        signs = 2 ** (int(file.BitsAllocated) - bits) - 1 if file.PixelRepresentation else 0
-        if ((beyond != 0) & (beyond != signs)).any():  # pydicom would cut them off, and light would be dark
-            raise RefusedError(f"DICOM: a value needs more than the {bits} bits that the file states")
+def _stored(file: FileDataset) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Stored values (h, w) int64, whatever the transfer syntax, and notes.
+
+    Of each value's bits those from `HighBit` down count, `BitsStored` of them, or as many as a packed stream has if
+    they are fewer (`BitsStored` and `HighBit` of `file` are set to these). Other bits are cut off if an overlay says
+    that it lies there (PS3.3, C.9.2), or if they repeat the sign.
+
+    Raises RefusedError for other bits that are set, and if no decoder unpacks the pixels.
+    """
+    stream = _stream(_frame(file)) if file.file_meta.TransferSyntaxUID.is_compressed else None
+    width, bits = int(file.BitsAllocated), int(file.BitsStored)
+    high = int(file.get("HighBit", bits - 1))
+    if stream is not None:
+        width = stream.bits
+        if high != bits - 1:
+            raise RefusedError(f"DICOM: packed values whose highest bit is {high} of {bits} stored: convert the file")
+    words = _words(file) & (2**width - 1)
+    notes: tuple[str, ...] = ()
+    if width < bits:
+        notes = (f"the packed pixels have {width} bits a value, not the {bits} that the file states",)
+        bits, high = width, width - 1
+    low = high - bits + 1
+    beyond = (words >> (high + 1), words & (2**low - 1))
+    signs = 2 ** (width - high - 1) - 1 if file.PixelRepresentation else 0
+    if (((beyond[0] != 0) & (beyond[0] != signs)) | (beyond[1] != 0)).any():
+        others = (2**width - 1) & ~((2 ** (high + 1) - 1) & ~(2**low - 1))
+        for place in _overlay_bits(file):
+            others &= ~(1 << place)
+        if (words & others).any():  # pydicom would cut them off, and light would be dark
+            raise RefusedError(
+                f"DICOM: a value needs more than the {bits} bits that the file states, and no overlay is said to lie "
+                f"in the others"
+            )
+        notes = (*notes, "an overlay in unused bits of the values, which may hold text, is cut off")
+    values = words >> low & (2**bits - 1)
+    if file.PixelRepresentation:
+        values -= (values >> (bits - 1)) << bits
+    file.BitsStored, file.HighBit = bits, bits - 1
+    return values, notes
+
+
+def _overlay_bits(file: FileDataset) -> list[int]:
+    """Places of overlays among the bits of the values (60xx,0102)."""
+    places = (file.get((group, 0x0102)) for group in range(0x6000, 0x6020, 2) if (group, 0x3000) not in file)
+    return [int(place.value) for place in places if place is not None and not place.is_empty]
+
+
+def _words(file: FileDataset) -> np.ndarray:
+    """The container of each value, (h, w) int64."""
+    from pydicom.pixels.utils import pixel_array
+
+    rows, columns, wide = int(file.Rows), int(file.Columns), int(file.BitsAllocated) // 8
+    if not file.file_meta.TransferSyntaxUID.is_compressed:
+        held = file.PixelData[: rows * columns * wide]  # the rest is padding
+        order = "<" if file.file_meta.TransferSyntaxUID.is_little_endian else ">"
+        if wide == 1 and order == ">" and file["PixelData"].VR == "OW":  # bytes of a word are swapped
+            whole = file.PixelData[: rows * columns + rows * columns % 2]
+            held = np.frombuffer(whole, dtype="<u2").byteswap().tobytes()[: rows * columns]
+        return np.frombuffer(held, dtype=f"{order}u{wide}").astype(np.int64).reshape(rows, columns)
     try:
-        return np.asarray(file.pixel_array)
+        found = pixel_array(file, raw=True, index=0, correct_unused_bits=False)
     except (RuntimeError, NotImplementedError) as error:  # no decoder for how it is packed, or a damaged stream
         packed = file.file_meta.TransferSyntaxUID.name
+        broken = ", ".join(broken_decoders())
+        cause = f"{broken} is here and cannot be imported: install it again" if broken else "the file is damaged"
         raise RefusedError(
             f"DICOM: pixels packed as {packed} could not be unpacked: `pip install 'pylibjpeg[all]'` brings more "
-            f"decoders, or the file is damaged"
+            f"decoders, or {cause}"
         ) from error
+    return np.asarray(found).astype(np.int64).reshape(rows, columns)
 
 
-def _shown(file: FileDataset, stored: np.ndarray, stated: int | None) -> Grey:
+def _shown(file: FileDataset, stored: np.ndarray, stated: int | None, notes: tuple[str, ...]) -> Grey:
     values = _meant(file, stored)
     how, share = _viewed(file, values)
     if share is None:
@@ -217,7 +384,7 @@ def _shown(file: FileDataset, stored: np.ndarray, stated: int | None) -> Grey:
     shown, padding = 255 - grey if inverted else grey, _padding(file, stored)
     if padding.any():
         shown, end = np.where(padding, np.uint8(0), shown), f"{end}, padding black"
-    return Grey(Image.fromarray(shown), (f"DICOM: {how}{end}",))
+    return Grey(Image.fromarray(shown), (f"DICOM: {how}{end}", *(f"DICOM: {note}" for note in notes)))
 
 
 def _range(file: FileDataset, stored: np.ndarray, stated: int | None) -> tuple[str, int, int]:

@@ -387,7 +387,7 @@ def _listings(folders: set[Path]) -> Iterator[tuple[Path, frozenset[str] | None]
             yield folder, frozenset()
 
 
-def of_row(words: Sequence[str], rows: np.ndarray) -> list[str]:
+def of_row(words: Sequence[str], rows: Iterable[bool]) -> list[str]:
     """The words of the selected rows."""
     return [word for word, here in zip(words, rows, strict=True) if here]
 

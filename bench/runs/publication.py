@@ -75,6 +75,7 @@ from bench.runs.release_terms import (
     check_reason,
     distinct,
     of_claim,
+    of_notes,
     of_parameters,
 )
 from bench.runs.run_spec import RunSpec
@@ -224,7 +225,7 @@ def release(
         with closing(owned.bench) as bench:
             progress.restricted = not bench.record.shareable
             refuse_shared_people(cell.choice, where)
-            causes = distinct([*verdicts(owned), *of_parameters(cell.method.plugin)])
+            causes = distinct([*verdicts(owned), *of_parameters(cell.method.plugin), *of_notes(bench.record.notes)])
             with quiet(bench, where.results, "release") as log:
                 if order.dry or (causes and order.accept is None and cell.method.plugin.needs_public):
                     made = None  # no training for a release that will not be

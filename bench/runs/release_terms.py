@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.data.dicom import UNSETTLED
 from bench.plugins.spec import defaults, parameters
 from bench.results.records import ClaimRecord
 from bench.types import Method
@@ -71,6 +72,13 @@ def of_parameters(method: Method) -> Iterator[Cause]:
             and value < paper
         ):
             yield Cause(f"trained for less than in the paper: {name} is {value:,}, the paper's {paper:,}")
+
+
+def of_notes(notes: Sequence[str]) -> Iterator[Cause]:
+    """Causes in the notes on a data set, as that images say they show text."""
+    for note in notes:
+        if UNSETTLED in note:
+            yield Cause("images say of themselves that text is part of their pixels", note)
 
 
 def of_claim(claim: ClaimRecord | None) -> Iterator[Cause]:

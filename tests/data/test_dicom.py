@@ -1,15 +1,18 @@
 import contextlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made.data_files import dicom
 from PIL import Image
-from pydicom import dcmread
+from pydicom import dcmread, dcmwrite
 from pydicom.dataset import Dataset
 
 from bench.contract.source import DataError
-from bench.data.dicom import RefusedError
+from bench.data.dicom import RefusedError, SelfDescription, read_dicom, self_description
 from bench.data.picture import Picture, Reading, decode
 
 TWELVE = np.arange(4096, dtype=np.uint16).reshape(64, 64)
@@ -130,7 +133,8 @@ def test_eight_bits_are_as_they_are_and_may_become_three_channels(tmp_path: Path
     [
         ({"PhotometricInterpretation": "PALETTE COLOR"}, "expected grey values"),
         ({"NumberOfFrames": 2}, "several frames"),
-        ({"HighBit": 15}, "expected the 12 stored bits to be the lowest, found 15"),
+        ({"HighBit": 15}, "more than the 12 bits"),
+        ({"HighBit": 16}, "12 stored bits do not end at bit 16 of 16"),
         ({"BitsStored": 10, "HighBit": 9}, "more than the 10 bits"),
         ({"WindowCenter": 10, "WindowWidth": 0}, "a window of width 0"),
         ({"Rows": 20000, "Columns": 20000}, "--max-pixels"),
@@ -310,3 +314,129 @@ def test_bytes_changed_at_random_are_never_worse_than_an_error(tmp_path: Path) -
         (tmp_path / "b.dcm").write_bytes(changed)
         with contextlib.suppress(DataError):
             read(tmp_path / "b.dcm")
+
+
+def packed(path: Path, pixels: np.ndarray, file: Dataset) -> Path:
+    """Save `file` with its pixels as a JPEG 2000 stream of `pixels`' own bits."""
+    from pydicom.encaps import encapsulate
+    from pydicom.uid import JPEG2000Lossless
+
+    Image.fromarray(pixels).save(path, "JPEG2000", irreversible=False, no_jp2=True)
+    file.PixelData = encapsulate([path.read_bytes()])
+    file["PixelData"].VR = "OB"
+    file.file_meta.TransferSyntaxUID = JPEG2000Lossless
+    file.save_as(path)
+    return path
+
+
+def with_overlay(path: Path, values: np.ndarray, place: int, **more: object) -> Dataset:
+    """A file that says that an overlay lies in one bit of its values."""
+    file = dcmread(dicom(path, values, **more))
+    for element, vr, value in ((0x10, "US", 64), (0x11, "US", 64), (0x100, "US", 16), (0x102, "US", place)):
+        file.add_new((0x6000, element), vr, value)
+    file.save_as(path)
+    return file
+
+
+def test_overlays_in_unused_bits_are_cut_off_whatever_the_transfer_syntax(tmp_path: Path) -> None:
+    from pydicom.uid import DeflatedExplicitVRLittleEndian, RLELossless
+
+    marked = TWELVE | np.where(np.arange(64) % 7 == 0, 1 << 13, 0).astype(np.uint16)
+    plain = read(dicom(tmp_path / "plain.dcm", TWELVE)).pixels
+    file = with_overlay(tmp_path / "raw.dcm", marked, 13)
+    file.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
+    file.save_as(tmp_path / "deflated.dcm")
+    file = with_overlay(tmp_path / "raw.dcm", marked, 13)
+    file.compress(RLELossless)
+    file.save_as(tmp_path / "rle.dcm")
+    packed(tmp_path / "j2k.dcm", marked, with_overlay(tmp_path / "raw.dcm", marked, 13))
+    with_overlay(tmp_path / "high.dcm", TWELVE << 4 | 2, 1, HighBit=15)
+    for name in ("raw", "deflated", "rle", "j2k", "high"):
+        found = read(tmp_path / f"{name}.dcm")
+        np.testing.assert_array_equal(found.pixels, plain, err_msg=name)
+        assert any("an overlay in unused bits" in note for note in found.notes), name
+
+
+def test_unused_bits_that_no_overlay_claims_are_refused_whatever_the_transfer_syntax(tmp_path: Path) -> None:
+    marked = TWELVE | np.uint16(1 << 12)
+    with_overlay(tmp_path / "raw.dcm", marked, 13)
+    packed(tmp_path / "j2k.dcm", marked, with_overlay(tmp_path / "other.dcm", marked, 13))
+    for name in ("raw", "j2k"):
+        with pytest.raises(RefusedError, match=r"more than the 12 bits .*no overlay is said to lie in the others"):
+            read(tmp_path / f"{name}.dcm")
+
+
+def test_a_stream_of_fewer_bits_than_the_file_states_is_shown_by_its_own(tmp_path: Path) -> None:
+    values = (TWELVE // 16).astype(np.uint8)
+    found = read(packed(tmp_path / "a.dcm", values, dcmread(dicom(tmp_path / "b.dcm", TWELVE))))
+    np.testing.assert_array_equal(found.pixels[0], values)
+    assert "DICOM: the packed pixels have 8 bits a value, not the 12 that the file states" in found.notes
+
+
+def test_stored_values_may_be_the_higher_bits_and_signed(tmp_path: Path) -> None:
+    signed = TWELVE.astype(np.int16) - 2048
+    plain = read(dicom(tmp_path / "a.dcm", signed)).pixels
+    np.testing.assert_array_equal(read(dicom(tmp_path / "b.dcm", signed << 4, HighBit=15)).pixels, plain)
+    unsigned = (signed.astype(np.uint16) & 0xFFF).view(np.int16)  # no sign beyond the twelve bits
+    np.testing.assert_array_equal(read(dicom(tmp_path / "c.dcm", unsigned)).pixels, plain)
+
+
+@pytest.mark.parametrize("beyond", [b"\xff\xff", b"\xff\xff\xff"])
+def test_padding_behind_the_pixels_is_passed_over(tmp_path: Path, beyond: bytes) -> None:
+    plain = read(dicom(tmp_path / "a.dcm", TWELVE)).pixels
+    longer = dicom(tmp_path / "b.dcm", TWELVE, PixelData=TWELVE.tobytes() + beyond)
+    np.testing.assert_array_equal(read(longer).pixels, plain)
+
+
+@pytest.mark.parametrize("kind", ["OB", "OW"])
+def test_big_endian_words_of_eight_bits_are_turned(tmp_path: Path, kind: str) -> None:
+    from pydicom.uid import ExplicitVRBigEndian
+
+    values = np.arange(63, dtype=np.uint8).reshape(7, 9) * 4
+    held = values.tobytes() + b"\0"
+    file = Dataset()
+    file.update(dcmread(dicom(tmp_path / "a.dcm", values, bits=8)))
+    file.file_meta = dcmread(tmp_path / "a.dcm").file_meta
+    file.PixelData = held if kind == "OB" else np.frombuffer(held, "<u2").byteswap().tobytes()
+    file["PixelData"].VR = kind
+    file.file_meta.TransferSyntaxUID = ExplicitVRBigEndian
+    dcmwrite(tmp_path / "b.dcm", file, implicit_vr=False, little_endian=False, enforce_file_format=True)
+    found = read_dicom(tmp_path / "b.dcm", 100)
+    np.testing.assert_array_equal(np.asarray(found.image), values)
+
+
+@pytest.mark.parametrize("error", ["ValueError", "ImportError"])
+def test_a_decoder_that_does_not_import_leaves_the_others(tmp_path: Path, error: str) -> None:
+    for name in ("openjpeg", "libjpeg"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise {error}('built for another numpy')")
+    packed(tmp_path / "a.dcm", (TWELVE // 16).astype(np.uint8), dcmread(dicom(tmp_path / "b.dcm", TWELVE)))
+    script = (
+        "from pathlib import Path; from bench.data.dicom import broken_decoders, read_dicom\n"
+        f"read_dicom(Path({str(tmp_path / 'a.dcm')!r}), 10000); print(broken_decoders())"
+    )
+    path = os.pathsep.join((str(tmp_path), *sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "('openjpeg', 'libjpeg'" in done.stdout
+
+
+def test_a_file_is_asked_what_it_says_of_itself(tmp_path: Path) -> None:
+    plain = self_description(dicom(tmp_path / "a.dcm", TWELVE, BurnedInAnnotation="NO"))
+    assert plain == SelfDescription(image=True, burned_in="NO", captured=True, overlays=False, identified=True)
+    digital = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.1.1", "PatientIdentityRemoved": "YES"}
+    told = self_description(dicom(tmp_path / "b.dcm", TWELVE, BurnedInAnnotation="YES", **digital))
+    assert told == SelfDescription(image=True, burned_in="YES", captured=False, overlays=False, identified=False)
+    for kind in ("88.11", "88.59", "11.1", "104.1", "9.1.1", "66.1", "88.67"):
+        found = self_description(dicom(tmp_path / "c.dcm", TWELVE, SOPClassUID=f"1.2.840.10008.5.1.4.1.1.{kind}"))
+        assert found is not None
+        assert not found.image, kind
+    for kind in ("1", "1.2", "2.1", "7", "66.4", "6.1", "12.1", "128"):
+        found = self_description(dicom(tmp_path / "c.dcm", TWELVE, SOPClassUID=f"1.2.840.10008.5.1.4.1.1.{kind}"))
+        assert found is not None
+        assert found.image == (kind != "66.4"), kind
+    (tmp_path / "d.dcm").write_bytes(b"x" * 200)
+    assert self_description(tmp_path / "d.dcm") is None

@@ -187,7 +187,7 @@ def test_images_of_any_ending_that_can_be_read_count_and_dicom_without_one(class
         "c.png",
         "x.jfif",
     ]
-    assert scan.notes[1:] == ("2 files that are no images of a class are left out",)
+    assert "2 files that are no images of a class are left out" in scan.notes
 
 
 def test_absent_folder_names_the_places_looked_at(tmp_path: Path) -> None:
@@ -581,3 +581,36 @@ def test_a_line_of_metadata_that_is_no_row_is_named(listed: Path, line: str) -> 
 def test_another_table_called_metadata_stays_unread_beside_class_folders(classes: Path) -> None:
     (classes / "metadata.csv").write_text("study,site\n1,a\n")
     assert Folder(str(classes)).scan([], 8).findings == ("cat", "dog")
+
+
+def test_what_dicom_files_say_of_themselves_is_counted_and_no_report_is_a_corrupt_image(tmp_path: Path) -> None:
+    values = np.arange(64, dtype=np.uint16).reshape(8, 8) * 64
+    for row in range(4):
+        dicom(tmp_path / f"set/{'ab'[row % 2]}/{row}.dcm", values + row, BurnedInAnnotation="NO")
+    dicom(tmp_path / "set/a/5.dcm", values + 5, BurnedInAnnotation="YES", PatientIdentityRemoved="YES")
+    dicom(tmp_path / "set/b/6.dcm", values + 6)
+    dicom(tmp_path / "set/b/SR", values, SOPClassUID="1.2.840.10008.5.1.4.1.1.88.33")
+    found = prepare(Folder(str(tmp_path / "set")), roots=[], cache=tmp_path / "c")
+    assert len(found) == 6
+    for note in (
+        "1 of 7 files are DICOM objects without an image, such as reports, and are left out",
+        "1 of 7 images are scanned films or captured screens that do not say whether they show text",
+        "5 of 7 images do not say that the patient's identity was removed from the file",
+    ):
+        assert note in found.notes
+    assert any("1 of 7 images say that text is part of their pixels, which has to be settled" in n for n in found.notes)
+    clean = prepare(Folder(str(tmp_path / "set"), burned_in="leave-out"), roots=[], cache=tmp_path / "c")
+    assert len(clean) == 5
+    kept = prepare(Folder(str(tmp_path / "set"), burned_in="keep"), roots=[], cache=tmp_path / "c")
+    assert len(kept) == 6
+    assert not any("settled" in note for each in (clean, kept) for note in each.notes)
+    with pytest.raises(ValueError, match="burned_in must be"):
+        Folder("x", burned_in="no")  # type: ignore[arg-type]
+
+
+def test_a_class_of_reports_alone_is_refused(tmp_path: Path) -> None:
+    values = np.zeros((8, 8), np.uint16)
+    for name, kind in (("a/0", "1.1"), ("b/0", "1.1"), ("c/0", "88.11")):
+        dicom(tmp_path / f"{name}.dcm", values, SOPClassUID=f"1.2.840.10008.5.1.4.1.1.{kind}")
+    with pytest.raises(DataError, match="1 classes have no image left: 1 of 3 files are DICOM objects without an"):
+        Folder(str(tmp_path)).scan([], 8)

@@ -18,21 +18,39 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_tables import MARKS, read_table
+from bench.data.dicom import UNSETTLED, self_description
 from bench.data.picture import coloured
-from bench.data.raw_files import ENDINGS, Tree, absent, has_system_name, is_image, stamp_files, stamp_folder, walk
+from bench.data.raw_files import (
+    ENDINGS,
+    Tree,
+    absent,
+    attributes_of,
+    has_system_name,
+    is_image,
+    of_row,
+    stamp_files,
+    stamp_folder,
+    walk,
+)
 from bench.data.subjects import NOTHING, UNKNOWN, person, spelling, unreadable
-from bench.validation import within
+from bench.validation import one_of, within
 
 _TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
+BurnedIn = Literal["ask", "keep", "leave-out"]
+_BURNED = {
+    "ask": f", {UNSETTLED}: clean them, leave them out by [burned_in=leave-out], or, after a look, [burned_in=keep]",
+    "keep": ", and were looked at, as is stated",
+    "leave-out": ", and are left out",
+}  # fmt: skip
 _LETTER = r"[^\W\d_]"
 _PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
 _PEOPLE = re.compile(r"(patient|person|subject|pat|case)s?[ _.-]*(id|no)?[ _.-]*[0-9]+", re.IGNORECASE)
@@ -162,6 +180,8 @@ class Folder(Source):
         exclusive: Whether the label columns of the CSV are classes, exactly one a row; for sub-folders, that they are
             classes and not people, regardless of their names, their number and their images.
         share: Whether pixels may leave this machine, as in figures on pages.
+        burned_in: What becomes of DICOM images that say that text is part of their pixels (BurnedInAnnotation YES):
+            "ask" notes their number, and a release is refused; "leave-out"; "keep" if somebody has looked at them.
     """
 
     path: str
@@ -169,6 +189,7 @@ class Folder(Source):
     bits: int | None = None
     exclusive: bool = False
     share: bool = False
+    burned_in: BurnedIn = "ask"
 
     name: ClassVar[str] = "folder"
     title: ClassVar[str] = "Your own images"
@@ -192,12 +213,14 @@ class Folder(Source):
         if self.channels not in (1, 3):
             raise ValueError(f"channels must be 1 (grey) or 3 (colour), got {self.channels}")
         within(8, 16, bits=self.bits)
+        one_of(get_args(BurnedIn), burned_in=self.burned_in)
 
     def scan(self, roots: Sequence[Path], size: int | None) -> Scan:
         """See `Source.scan`."""
         place = self._place(roots)
         table = table_of(place)
         contents = self._classes(place) if table is None else self._listed(table)
+        contents = self._described(contents)
         notes = (*contents.notes, *self._greyed(contents.paths or ()))
         origin = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
         return Scan(
@@ -358,6 +381,46 @@ class Folder(Source):
             ),
             attributes={name: list(rows[column]) for column, name in attributes.items()},
             parts=None if parts is None else list(parts),
+        )
+
+    def _described(self, contents: Scan) -> Scan:
+        """The images among the files, by what DICOM files say of themselves.
+
+        Raises DataError if a class would have none.
+        """
+        paths = contents.paths or ()
+        told = [self_description(path) for path in paths]
+        kept = np.array([each is None or each.image for each in told], dtype=bool)
+        marked = np.array([each is not None and each.image and each.burned_in == "YES" for each in told], dtype=bool)
+        if self.burned_in == "leave-out":
+            kept &= ~marked
+        dicom = [each for each, here in zip(told, kept, strict=True) if each is not None and here]
+        others = sum(each is not None and not each.image for each in told)
+        text = f"say that text is part of their pixels{_BURNED[self.burned_in]}"
+        counts = (
+            (others, f"of {len(paths)} files are DICOM objects without an image, such as reports, and are left out"),
+            (int(marked.sum()), f"of {len(paths)} images {text}"),
+            (sum(each.captured and not each.burned_in for each in dicom),
+             f"of {len(paths)} images are scanned films or captured screens that do not say whether they show text"),
+            (sum(each.overlays for each in dicom), f"of {len(paths)} images hold overlays, which are not shown"),
+            (sum(each.identified for each in dicom),
+             f"of {len(paths)} images do not say that the patient's identity was removed from the file"),
+        )  # fmt: skip
+        notes = tuple(f"{count} {what}" for count, what in counts if count)
+        if (
+            contents.exclusive
+            and (gone := (contents.labels[kept].sum(axis=0) == 0) & (contents.labels.sum(axis=0) > 0)).any()
+        ):
+            raise DataError(f"{self.name}: {int(gone.sum())} classes have no image left: {'; '.join(notes)}")
+        rows = kept.tolist()
+        return replace(
+            contents,
+            labels=contents.labels[kept],
+            subjects=None if contents.subjects is None else of_row(contents.subjects, rows),
+            paths=[path for path, here in zip(paths, rows, strict=True) if here],
+            notes=(*contents.notes, *notes),
+            attributes=attributes_of(contents.attributes, kept),
+            parts=None if contents.parts is None else of_row(contents.parts, rows),
         )
 
     def _greyed(self, paths: Sequence[Path]) -> Iterator[str]:
