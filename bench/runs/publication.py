@@ -49,7 +49,7 @@ from bench.data.secondary_capture import write_secondary_capture
 from bench.disk.atomic_file import make_folder, sync, write_new
 from bench.disk.disk_errors import writing
 from bench.isolation import RemoteKey
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import UsageError, parameters
 from bench.progress import forward_progress, stage
 from bench.randomness import Secret
 from bench.results import log_file
@@ -69,6 +69,7 @@ from bench.runs.release_ledger import (
     of_composition,
     refuse_key_under_another_scale,
 )
+from bench.runs.release_people import people_behind, row_hashes
 from bench.runs.release_terms import (
     Cause,
     ReleaseRefusedError,
@@ -92,7 +93,6 @@ from bench.workbench.place import Place
 from bench.workbench.workbench import Workbench
 
 Form = Literal["safetensors", "png", "dicom"]
-HASHED = 256  # rows at a time
 WHOLE = "paper"
 """The preset whose sizes are the papers'."""
 
@@ -152,7 +152,8 @@ class Publication:
     """Files to publish, by name, release.json, and two secrets.
 
     `key` is empty if there is no secret, or it is not kept; `noise` says which. `links` is a table. `entry` is for the
-    ledger, and `composition` says how the release adds to earlier ones of the same people.
+    ledger, and `composition` says how the release adds to earlier ones of the same people. `people` are lines on the
+    people behind the claim.
     """
 
     files: Mapping[str, State]
@@ -163,6 +164,7 @@ class Publication:
     scheme: str
     entry: Entry
     composition: str
+    people: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,12 +311,15 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     own = _own(key)
     claim = claim_record(scheme.claim())
     noise = claim is not None and "decode" not in own
+    k = parameters(bench.cell.method.plugin).get("k") if "k-anonymity" in bench.method.claims else None
+    behind = people_behind(release, bench.private, k=k if isinstance(k, int) else None, claim=claim)
     about: dict[str, JsonValue] = {
         "schema": 2,
         "made_by": f"{MAKER} {version('veil-bench')}",
         "method": method.model_dump(exclude={"role"}),
         "claims": bench.method.claims,
         "claim": None if claim is None else claim.model_dump(),
+        **({} if behind.about is None else {"people": dict(behind.about)}),
         "findings": [*bench.private.findings],
         "exclusive": bench.private.exclusive,
         **({"labels": "encoded"} if sealed.labels is not None and "decode" in own else {}),
@@ -338,8 +343,10 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     entries = ledger.entries()
     refuse_key_under_another_scale(entry, entries)
     before = earlier_of_same_people(entry, entries)
-    publication = Publication(made, about, kept, links, noise, learned, entry, composition_text(entry, before))
-    return publication, [*of_claim(claim), *_raw_rows(sealed, bench.private), *of_composition(entry, before)]
+    composition = composition_text(entry, before)
+    publication = Publication(made, about, kept, links, noise, learned, entry, composition, behind.lines)
+    causes = [*of_claim(claim), *behind.causes, *_raw_rows(sealed, bench.private), *of_composition(entry, before)]
+    return publication, causes
 
 
 def _again(order: Order, scheme: Scheme, learned: str) -> Key:
@@ -564,16 +571,6 @@ def _labels(findings: Sequence[str], labels: torch.Tensor | None, *, encoded: bo
             text = f"{yes} yes, {no} no"
         lines.append(f"{name} ({text}" + (f", {unknown} unknown)" if unknown else ")"))
     return lines
-
-
-def row_hashes(samples: torch.Tensor) -> Iterator[bytes]:
-    """A hash of each row; images as 8-bit files hold them."""
-    for part in torch.split(samples, HASHED):
-        rows = part.detach().cpu().contiguous()
-        if rows.ndim == 4:
-            rows = (rows.clamp(-1, 2) * 255).round().to(torch.int16)
-        for row in rows.flatten(1).numpy():
-            yield hashlib.blake2b(row.tobytes(), digest_size=16).digest()
 
 
 def _few(private: Dataset) -> list[str]:

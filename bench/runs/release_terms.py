@@ -75,7 +75,7 @@ def of_parameters(method: Method) -> Iterator[Cause]:
 
 
 def of_notes(notes: Sequence[str]) -> Iterator[Cause]:
-    """Causes in the notes on a data set, as that images say they show text."""
+    """Causes in the notes on a data set."""
     for note in notes:
         if UNSETTLED in note:
             yield Cause("images say of themselves that text is part of their pixels", note)

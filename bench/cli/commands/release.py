@@ -166,6 +166,8 @@ def _print(published: Published) -> None:
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
+    for text in () if made is None else made.people:
+        print(f"  {text}")
     if made is not None and made.composition:
         print(f"Ledger: {made.composition}")
     for warning in published.warnings:
