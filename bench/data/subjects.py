@@ -159,7 +159,12 @@ MOST_GROUPS = 32
 AGES = (18, 40, 60, 80)
 BANDS = ("0-17", "18-39", "40-59", "60-79", "80 and over")
 OLDEST = 120
-_AGE = re.compile(r"([0-9]{1,3})(?:\.[0-9]*)? ?([ymwd]?)(?:ears?)?")
+_AGE = re.compile(
+    r"([0-9]{1,3}|[0-9]{4,5}(?= ?d))(?:[.,][0-9]*)? ?"
+    r"(?:([ymwd])|(y)(?:ea)?rs?|(m)o(?:nth)?s?|(w)(?:ee)?ks?|(d)ays?)?(?: old)?"
+)
+_A_YEAR = {"y": 1, "m": 12, "w": 52.18, "d": 365.25}
+"""Units of ages in a year."""
 _TOP = re.compile(r"(?:>=?|≥) ?([0-9]{1,3})|([0-9]{1,3}) ?\+")
 _SEXES = {"f": "female", "female": "female", "w": "female", "m": "male", "male": "male"}
 
@@ -201,6 +206,26 @@ def read_groups(words: Mapping[str, Sequence[str]]) -> Attributes | None:
     return Attributes(tuple(groups), tuple(groups.values()), torch.tensor(columns, dtype=torch.int64).T.contiguous())
 
 
+def contradictions(subjects: Sequence[str], words: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Notes that count people of several sexes or at several sites.
+
+    >>> [note[:26] for note in contradictions(["1", "01", "2"], {"sex": ["F", "male", "m"]})]
+    ['1 people have several sexe']
+    """
+    for name, text in (("sex", "have several sexes"), ("site", "stand at several sites")):
+        if name not in words:
+            continue
+        several: dict[Hashable, set[str]] = {}
+        for subject, word in zip(subjects, words[name], strict=True):
+            several.setdefault(person(subject), set()).add(_group(name, word, {}).casefold())
+        several.pop(None, None)
+        if count := sum(len(groups - {""}) > 1 for groups in several.values()):
+            yield (
+                f"{count} people {text}: if two sites gave one number to different people, write the site before the "
+                f"number"
+            )
+
+
 def unreadable(name: str, column: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Rows whose word is no value of the attribute, with the reason."""
     for row, word in enumerate(column):
@@ -232,5 +257,5 @@ def _band(word: str) -> str:
             "expected an age as a number of years, or as DICOM writes it (058Y, 011M), or 90+, found something else: "
             "correct it, or leave it blank"
         )
-    years = int(age[1]) if age[2] in ("", "y") else 0
+    years = int(int(age[1]) / _A_YEAR[next(filter(None, age.groups()[1:]), "y")])
     return BANDS[bisect_right(AGES, years)] if years <= OLDEST else ""

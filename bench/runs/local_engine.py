@@ -9,12 +9,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.forkserver import ensure_running
+from multiprocessing.util import get_temp_dir
 
 import psutil
 from pydantic import TypeAdapter, ValidationError
@@ -36,6 +38,35 @@ _WALK_SECONDS = 10.0  # pages that are shared at first become a process's own, a
 _LINGER_SECONDS = 5.0
 _LEAVE_SECONDS = 1.0
 _LAST_LOOKS = 32  # at what a pipe may still hold
+
+
+_LONGEST_SOCKET = 107  # bytes of the name of a socket (unix(7))
+_IN_FOLDER = len("/pymp-12345678/listener-12345678")
+_SHORT = ("/tmp", "/var/tmp")
+
+
+def shorten_socket_path() -> None:
+    """Make the folder of multiprocessing's sockets, whose names may not be long.
+
+    It lies in TMPDIR; if that is too long, in /tmp.
+
+    Raises:
+        OSError: Neither will do; the text says how long TMPDIR may be.
+    """
+    usual = tempfile.gettempdir()
+    most = _LONGEST_SOCKET - _IN_FOLDER
+    if len(os.fsencode(usual)) <= most:
+        return
+    short = next((place for place in _SHORT if os.access(place, os.W_OK | os.X_OK)), None)
+    if short is None:
+        raise OSError(
+            f"TMPDIR is {len(os.fsencode(usual))} bytes long, and sockets in it need at most {most}: set a shorter one"
+        )
+    tempfile.tempdir = short
+    try:
+        get_temp_dir()  # is kept for this process and those that it starts, and removed at its end
+    finally:
+        tempfile.tempdir = usual
 
 
 class LocalEngine(Engine):
@@ -62,6 +93,7 @@ class LocalEngine(Engine):
             # Or else the server looks for modules in the working folder first: a bench.py there would end every worker.
             os.environ.setdefault("PYTHONSAFEPATH", "1")
             self._context.set_forkserver_preload(PRELOADED)
+            shorten_socket_path()
         self._waiting: deque[Future] = deque()
         self._running: list[JobProcess] = []
         self._kept: list[JobProcess] = []  # with their job done, and ready for the next

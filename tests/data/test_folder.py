@@ -229,6 +229,8 @@ def test_senseless_parameters_are_refused(path: str, channels: int) -> None:
         ("path,Edema\n.\\i\\0.png,1\n", "not found: write / between folders"),
         ("path,Edema,Patient ID\ni/0.png,1,1\n", "the column Patient ID seems to name people. Call it subject"),
         ("path,Edema,subject_id\ni/0.png,1,1\n", "the column subject_id seems to name people"),
+        ("path,Edema,pid\ni/0.png,1,1\n", "the column pid seems to name people"),
+        ("path,Edema,MRN\ni/0.png,1,1\n", "the column MRN seems to name people"),
         ("path,Edema\nI/0.PNG,1\n", "not found, but one whose name differs in capitals"),
         ("path,class\ni/0.png,none\n", "a word for nothing, such as none or unknown: name the class"),
         ("path,Edema\ngone/../i/0.png,1\n", "line 2: the image was not found"),

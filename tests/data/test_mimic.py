@@ -196,8 +196,21 @@ def test_views_and_where_the_table_of_patients_lies_beside_sex_and_age(top: Path
     rows: Rows = (("subject_id", "gender", "anchor_age"), ("10000032", "F", "52"), ("9", "M", "30"))
     write_table(top / "patients.csv.gz", rows)
     scan = MIMIC().scan([top], 64)
-    assert dict(scan.attributes) == {"view": ["PA", "AP", "AP"], "sex": ["F", "F", ""], "age": ["52", "52", ""]}
+    assert dict(scan.attributes) == {"view": ["PA", "AP", "AP"], "sex": ["F", "F", ""]}
     assert MIMIC().stamp([top]) != before
+
+
+def test_age_is_that_at_the_image_and_unknown_without_its_date(top: Path) -> None:
+    dated = (*METADATA[0], "StudyDate")
+    years = ("21600615", "21450101", "")
+    metadata = (dated, *((*row, years[number % 3]) for number, row in enumerate(METADATA[1:])))
+    write_table(top / "mimic-cxr-2.0.0-metadata.csv.gz", metadata)
+    people = sorted({row[1] for row in METADATA[1:]})
+    rows: Rows = (("subject_id", "gender", "anchor_age", "anchor_year"), *((who, "F", "55", "2150") for who in people))
+    write_table(top / "patients.csv.gz", rows)
+    ages = dict(MIMIC().scan([top], 64).attributes)["age"]
+    assert set(ages) <= {"65", "50", ""}
+    assert {"65", "50"} & set(ages)
 
 
 def changed(rows: Rows, row: int, column: int, value: str) -> Rows:

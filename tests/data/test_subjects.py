@@ -12,7 +12,7 @@ from bench.data.prepare import prepare, verify
 from bench.data.prepared import load
 from bench.data.sets.synth_cxr import SynthCXR
 from bench.data.splits import split
-from bench.data.subjects import BANDS, MOST_GROUPS, people, person, read_groups
+from bench.data.subjects import BANDS, MOST_GROUPS, contradictions, people, person, read_groups
 from bench.isolation.rpc_codec import pack
 
 
@@ -112,6 +112,32 @@ def test_ages_become_bands_and_impossible_ages_are_unknown() -> None:
     assert groups("age", ["0", "17", "18", "058Y", "79", "80", "411", "011M", "nan", " 40 "]) == [
         BANDS[0], BANDS[0], BANDS[1], BANDS[2], BANDS[3], BANDS[4], None, BANDS[0], None, BANDS[2],
     ]  # fmt: skip
+
+
+def test_ages_count_in_the_units_of_their_words() -> None:
+    words = [
+        "045Y",
+        "6M",
+        "3W",
+        "216M",
+        "940W",
+        "07000D",
+        "18 months",
+        "20 years",
+        "41 yrs",
+        "2 weeks old",
+        "52.5",
+        "61,5",
+    ]
+    assert groups("age", words) == [BANDS[number] for number in (2, 0, 0, 1, 1, 1, 0, 1, 2, 0, 2, 3)]
+
+
+def test_people_of_several_sexes_or_sites_are_counted_without_a_name() -> None:
+    words = {"sex": ["F", "m", "f", "", "M"], "site": ["A", "B", "a", "A", "A"], "view": ["1", "2", "3", "4", "5"]}
+    sexes, sites = contradictions(["7", "07", "8", "8", "nan"], words)
+    assert sexes.startswith("1 people have several sexes: ")
+    assert sites.startswith("1 people stand at several sites: ")
+    assert not list(contradictions(["1", "2"], {"sex": ["F", "M"]}))
 
 
 def test_words_that_differ_in_form_alone_are_one_group() -> None:

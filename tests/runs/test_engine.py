@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from bench.plugins.spec import UsageError
@@ -63,3 +68,20 @@ def test_what_the_engine_is_asked_for_must_hold_what_jobs_may_hold() -> None:
     assert EngineOptions({}).memory(needs, ["cpu"]) == 17.0
     with pytest.raises(UsageError, match=r"mem: .* 17\.0 GiB, .* got '16G'"):
         EngineOptions({"mem": "16G"}).memory(needs, ["cpu"])
+
+
+def test_a_long_folder_for_temporary_files_leaves_room_for_sockets(tmp_path: Path) -> None:
+    script = (
+        "import tempfile; from multiprocessing.util import get_temp_dir; from bench.runs.local_engine import "
+        "shorten_socket_path; shorten_socket_path(); print(len(get_temp_dir()), tempfile.gettempdir())"
+    )
+    for length, shortened in ((60, False), (120, True)):
+        place = tmp_path / ("t" * max(1, length - len(str(tmp_path))))
+        place.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(place)}, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        used, usual = done.stdout.split()
+        assert usual == str(place)
+        assert (int(used) < len(str(place))) == shortened

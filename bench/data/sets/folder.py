@@ -41,7 +41,7 @@ from bench.data.raw_files import (
     stamp_folder,
     walk,
 )
-from bench.data.subjects import NOTHING, UNKNOWN, person, spelling, unreadable
+from bench.data.subjects import NOTHING, UNKNOWN, contradictions, person, spelling, unreadable
 from bench.validation import one_of, within
 
 _TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
@@ -52,7 +52,11 @@ _BURNED = {
     "leave-out": ", and are left out",
 }  # fmt: skip
 _LETTER = r"[^\W\d_]"
-_PERSON = re.compile(r"(patient|person|subject)s?[ _.-]*(id|ids|number|no)?", re.IGNORECASE)
+_PERSON = re.compile(
+    r"(patient|person|subject)s?[ _.-]*(ids?|number|num|no|nr|key|code|name)?|"
+    r"(pat|pt|case|client|p)[ _.-]*(ids?|number|num|no|nr|key|code|name)|mrn|nhs[ _.-]*(number|no)",
+    re.IGNORECASE,
+)
 _PEOPLE = re.compile(r"(patient|person|subject|pat|case)s?[ _.-]*(id|no)?[ _.-]*[0-9]+", re.IGNORECASE)
 _KNOWN = ("path", "subject", "class", "split")
 _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test", "": ""}
@@ -368,6 +372,7 @@ class Folder(Source):
                 f"Correct or remove them."
             )
         known = "subject" in rows.columns
+        named = {name: list(rows[column]) for column, name in attributes.items()}
         return Scan(
             labels=marks.to_numpy(dtype=np.float32),
             subjects=list(rows["subject"]) if known else None,
@@ -377,9 +382,10 @@ class Folder(Source):
             notes=(
                 *(() if known else (UNKNOWN,)),
                 *(() if parts is None else ("the column split is read by --splits official alone",)),
+                *(contradictions(list(rows["subject"]), named) if known else ()),
                 *self._unlisted(table.parent, paths, seen),
             ),
-            attributes={name: list(rows[column]) for column, name in attributes.items()},
+            attributes=named,
             parts=None if parts is None else list(parts),
         )
 

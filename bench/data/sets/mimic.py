@@ -10,6 +10,7 @@ the tables, never a file or a person.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ import pandas as pd
 from bench.contract.source import DataError, Official, Scan
 from bench.data.csv_tables import VIEWS, read_marks, read_table, refuse, tasks_of
 from bench.data.raw_files import FileSource, physionet
+from bench.data.subjects import AGES
 from bench.validation import one_of
 
 _VERSIONS = ("2.1.0", "2.0.0")
@@ -33,6 +35,7 @@ _FOLDERS = tuple(
 _PARTS = ("train", "validate", "test")
 _ROWS, _PEOPLE = 377_110, 65_379
 _TABLES = ("chexpert", "metadata", "split")
+_OLDEST = 89  # all older people are of 91 years in MIMIC-IV
 _PATIENTS = ("patients.csv.gz", "patients.csv")
 """MIMIC-IV's table of the same patients, with sex and age; used if present."""
 
@@ -84,8 +87,9 @@ class MIMIC(FileSource):
         tables = self._tables(top)
         chexpert = read_table(tables["chexpert"], ("subject_id", "study_id", *self._findings), obtain=self.obtain)
         metadata = read_table(
-            tables["metadata"], ("dicom_id", "subject_id", "study_id", "ViewPosition"), obtain=self.obtain
-        )
+            tables["metadata"], ("dicom_id", "subject_id", "study_id", "ViewPosition"), optional=("StudyDate",),
+            obtain=self.obtain,
+        )  # fmt: skip
         split = read_table(tables["split"], ("dicom_id", "subject_id", "split"), obtain=self.obtain)
         self._check(tables, chexpert, metadata, split)
         for task in self._findings:
@@ -122,7 +126,7 @@ class MIMIC(FileSource):
             folder=top,
             version=self._version(top),
             notes=tuple(notes),
-            attributes={"view": list(known["ViewPosition"][here]), **self._sex_and_age(top, known["subject_id"][here])},
+            attributes={"view": list(known["ViewPosition"][here]), **self._sex_and_age(top, known[here])},
             parts=list(known["part"][here]),
             official=(
                 Official("listed images", len(metadata), (_ROWS,)),
@@ -143,14 +147,22 @@ class MIMIC(FileSource):
             hint = f"Found {other}: this version is not known here (known: {', '.join(_VERSIONS)}). " if other else kind
             raise DataError(f"{error}\n{hint.strip()}") from None
 
-    def _sex_and_age(self, top: Path, subjects: pd.Series[str]) -> dict[str, list[str]]:
-        """Sex and age of each row's patient, from MIMIC-IV's table if present."""
+    def _sex_and_age(self, top: Path, rows: pd.DataFrame) -> dict[str, list[str]]:
+        """Sex and age at the image, from MIMIC-IV's table if present.
+
+        `anchor_age` is the age in `anchor_year`, 91 for all above 89 (there and for the image, if the image was taken
+        at most nine years before). The age is unknown without `anchor_year` and `StudyDate`.
+        """
         path = next((top / name for name in _PATIENTS if (top / name).exists()), None)
         if path is None:
             return {}
-        patients = read_table(path, ("subject_id", "gender", "anchor_age"), obtain=self.obtain)
-        by_row = patients.drop_duplicates("subject_id").set_index("subject_id").reindex(subjects).fillna("")
-        return {"sex": list(by_row["gender"]), "age": list(by_row["anchor_age"])}
+        columns = ("subject_id", "gender", "anchor_age")
+        patients = read_table(path, columns, optional=("anchor_year",), obtain=self.obtain)
+        by_row = patients.drop_duplicates("subject_id").set_index("subject_id").reindex(rows["subject_id"]).fillna("")
+        if "anchor_year" not in by_row or "StudyDate" not in rows:
+            return {"sex": list(by_row["gender"])}
+        anchors = zip(by_row["anchor_age"], by_row["anchor_year"], rows["StudyDate"], strict=True)
+        return {"sex": list(by_row["gender"]), "age": [_age(*words) for words in anchors]}
 
     def _tables(self, top: Path) -> dict[str, Path]:
         tables = {}
@@ -205,3 +217,17 @@ class MIMIC(FileSource):
                 f"{tables['split'].name}: expected every patient on one side of the official split, found "
                 f"{both} on several, first at line {line}. Download the table again. {self.obtain}"
             )
+
+
+def _age(anchor_age: str, anchor_year: str, study_date: str) -> str:
+    """The age in the year of a study, "" for unknown.
+
+    >>> _age("55", "2150", "21600615"), _age("91", "2150", "21490101"), _age("91", "2150", "21300101")
+    ('65', '90+', '')
+    """
+    if not (anchor_age.isdecimal() and anchor_year.isdecimal() and re.fullmatch("[0-9]{4}.*", study_date)):
+        return ""
+    later = int(study_date[:4]) - int(anchor_year)
+    if int(anchor_age) > _OLDEST:
+        return f"{_OLDEST + 1}+" if later >= AGES[-1] - _OLDEST else ""
+    return str(int(anchor_age) + later) if int(anchor_age) + later >= 0 else ""
