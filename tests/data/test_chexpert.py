@@ -119,3 +119,25 @@ def test_the_test_images_are_frontal_by_their_names_where_no_column_tells_the_vi
     assert scan.attributes["view"][-1] == ""
     assert "2 of 8 images left out: not AP/PA" in scan.notes
     assert len(CheXpert(TASKS, views="PA").scan([top], 64).labels) == 1
+
+
+@pytest.mark.parametrize("root", ["", "chexpertchestxrays-u20210408/CheXpert-v1.0 batch 1 (validate & csv)"])
+def test_patients_are_found_in_the_batches_of_the_download(top: Path, tmp_path: Path, root: str) -> None:
+    batches = tmp_path / "new/chexpertchestxrays-u20210408"
+    first, second, third = (
+        batches / f"CheXpert-v1.0 batch {part}" for part in ("1 (validate & csv)", "2 (train 1)", "3 (train 2)")
+    )
+    first.mkdir(parents=True)
+    for name in ("train.csv", "valid.csv", "valid"):
+        (top / name).rename(first / name)
+    second.mkdir()
+    (top / "train/patient00001").rename(second / "patient00001")
+    before = CheXpert(TASKS).stamp([tmp_path / "new" / root])
+    few = CheXpert(TASKS).scan([tmp_path / "new" / root], 8)
+    assert few.notes[0] == "1 of 4 listed images are not on this machine"
+    third.mkdir()
+    (top / "train/patient00002").rename(third / "patient00002")
+    whole = CheXpert(TASKS).scan([tmp_path / "new" / root], 8)
+    assert len(whole.labels) == 4
+    assert all(path.is_file() for path in whole.paths or ())
+    assert CheXpert(TASKS).stamp([tmp_path / "new" / root]) != before

@@ -147,7 +147,7 @@ def test_images_that_are_not_here_are_counted_in_a_note(top: Path) -> None:
     next(top.rglob("ba.jpg")).unlink()
     scan = MIMIC().scan([top], 64)
     assert len(scan.labels) == 2
-    assert scan.notes[-1] == "1 of 3 listed images are not on this machine"
+    assert scan.notes[0] == "1 of 3 listed images are not on this machine"
 
 
 def test_patient_on_two_sides_is_refused_by_line_not_by_number(top: Path) -> None:

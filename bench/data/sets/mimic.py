@@ -116,7 +116,7 @@ class MIMIC(FileSource):
             "uncertain (-1) and blank labels are unknown",
         ]
         if not here.all():
-            notes.append(f"{int((~here).sum())} of {len(known)} listed images are not on this machine")
+            notes.insert(0, f"{int((~here).sum())} of {len(known)} listed images are not on this machine")
         return Scan(
             labels=known[list(self._findings)].to_numpy(dtype=np.float32)[here],
             subjects=list(known["subject_id"][here]),
