@@ -336,7 +336,7 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     secret = key.state()
     kept = {} if noise and order.key_out is None else secret
     about["secret"] = "kept" if kept else "destroyed" if secret else "none"
-    links = _links(owned, where, whole)
+    links = _links(owned, where, whole, order.form)
     ledger = order.book
     marks = None if owned.prepared.marks is None else owned.prepared.marks[owned.rows]
     entry = ledger.entry(about, claim, owned.prepared.digests[owned.rows], marks, key=secret, scheme=learned)
@@ -377,7 +377,7 @@ def _own(key: Key) -> Collection[str]:
     return [name for name in ("decode", "query") if getattr(type(key), name) is not getattr(Key, name)]
 
 
-def _links(owned: Owned, where: Place, sealed: Sealed) -> str:
+def _links(owned: Owned, where: Place, sealed: Sealed, form: Form) -> str:
     """The table of links, or of raw rows where there are none."""
     told = names_and_people(owned, where)
     digests = owned.prepared.digests
@@ -395,11 +395,16 @@ def _links(owned: Owned, where: Place, sealed: Sealed) -> str:
     table.writerow(["released", "row", "digest", *told, *([] if primary is None else ["primary"])])
     table.writerows(
         sorted(
-            (released, *named[raw], *([] if primary is None else [primary[number]]))
+            (_name(released, form), *named[raw], *([] if primary is None else [primary[number]]))
             for number, (raw, released) in enumerate(sealed.links.tolist())
         )
     )
     return file.getvalue()
+
+
+def _name(row: int, form: Form) -> int | str:
+    """A released row as tables call it: its number, or its image."""
+    return f"images/{row:06d}{IMAGES[form][0]}" if form in IMAGES else row
 
 
 def _published(sealed: Release) -> dict[str, State]:
@@ -501,7 +506,7 @@ def _images(samples: torch.Tensor, folder: Path, form: Form) -> list[str]:
     names = []
     for number, row in enumerate(samples):
         pixels = (row.cpu() * 255).round().to(torch.uint8).permute(1, 2, 0).squeeze(2).numpy()
-        name = f"images/{number:06d}{IMAGES[form][0]}"
+        name = str(_name(number, form))
         with writing(folder / name):
             if form == "png":
                 Image.fromarray(pixels).save(folder / name)

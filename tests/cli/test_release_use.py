@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -238,3 +240,28 @@ def test_the_same_key_serves_new_rows_and_no_other_scale(tmp_path: Path, capsys)
     assert release(tmp_path, "mosaic[epsilon=2]", *noise, out="d") == 2
     assert "the same key under another scale" in capsys.readouterr().err
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("form", ["safetensors", "png", "dicom"])
+def test_the_release_can_be_scored_by_its_links(form: str, tmp_path: Path, capsys) -> None:
+    images(tmp_path)
+    table = tmp_path / "rows.csv"
+    table.write_text("row\n" + "".join(f"{number}\n" for number in range(40)))
+    assert release(tmp_path, "mosaic", "--rows", str(table), "--format", form) == 0
+    data = f"folder:{tmp_path / 'my scans é'}"
+    written = f"imported[path={tmp_path / 'out'},links={tmp_path / 'out-links.csv'}]"
+    assert main(["check", written, "--dataset", data, "--size", "8"]) == 0
+    assert "40 raw rows, and 20 others" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_full_disk_leaves_nothing_and_is_told(tmp_path: Path, monkeypatch, capsys) -> None:
+    images(tmp_path)
+
+    def fill(*given: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
+
+    monkeypatch.setattr("bench.runs.publication.write_card", fill)
+    assert release(tmp_path, "mosaic") == 2
+    assert "cannot write" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == {"my scans é", "results", "ledger"}
+    assert not list((tmp_path / "ledger").glob("*.json"))
