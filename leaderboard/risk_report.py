@@ -253,6 +253,7 @@ class RiskReport(Part):
         rows, people: In the release; people are None where it is unknown who is who.
         data: What the data set's record says of it.
         measured, tried, untried, claim: What was measured.
+        earlier: Sentences on earlier releases of the same people.
         declared: What the owner declares.
         concluded: What follows.
     """
@@ -268,6 +269,7 @@ class RiskReport(Part):
     measured: list[Measured]
     tried: list[Tried]
     untried: list[str]
+    earlier: list[str]
     claim: Claim | None
     declared: Declaration
     concluded: list[Conclusion]
@@ -296,7 +298,9 @@ class Release:
     created: str
 
 
-def risk_report(release: Release, very: Sequence[Row], twin: Row | None, declared: Declaration) -> RiskReport:
+def risk_report(
+    release: Release, very: Sequence[Row], twin: Row | None, declared: Declaration, earlier: Sequence[str] = ()
+) -> RiskReport:  # fmt: skip
     """The report from rows of a board.
 
     Args:
@@ -304,6 +308,7 @@ def risk_report(release: Release, very: Sequence[Row], twin: Row | None, declare
         very: The row of the very release under each profile of Eve.
         twin: The row of the same configuration on a part of the people; None if it was not run.
         declared: The owner's.
+        earlier: Sentences on earlier releases of the same people.
     """
     data = next((row.data for row in very if row.data is not None), None)
     rows: list[tuple[Subject, Row]] = [("this release", row) for row in very]
@@ -316,7 +321,7 @@ def risk_report(release: Release, very: Sequence[Row], twin: Row | None, declare
         data=[] if data is None else list(data.notes),
         measured=[figure for subject, row in rows for figure in _figures(subject, row)],
         tried=[tried for subject, row in rows for tried in _tried(subject, row)],
-        untried=list(_untried(very, twin)),
+        untried=list(_untried(very, twin)), earlier=list(earlier),
         claim=next((_claim(row.claim, row, data) for _, row in rows[::-1] if row.claim is not None), None),
         declared=declared,
         concluded=[conclusion for row in very for conclusion in _conclusions(row, declared.threshold, unrated)],

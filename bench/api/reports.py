@@ -21,6 +21,8 @@ from bench.results.run_secret import MAKER
 from bench.workbench.place import Place
 
 if TYPE_CHECKING:  # imported where it is used, for a list of plug-ins needs no pages
+    from pydantic import JsonValue
+
     from bench.types import Attack
     from leaderboard.board import Row
     from leaderboard.risk_report import Declaration, RiskReport
@@ -46,6 +48,7 @@ class Asked:
         options: Data and machine, by their names in a configuration file.
         declared: The owner's declaration.
         out: The folder of the report.
+        ledger: The owner's ledger of releases; None for the usual one.
     """
 
     folder: Path
@@ -54,6 +57,7 @@ class Asked:
     options: Mapping[str, object]
     declared: Declaration
     out: Path
+    ledger: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,14 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     Raises:
         UsageError: The folder is no release of this project, or an option that cannot be taken.
     """
+    from bench.runs.release_files import changed
     from leaderboard.board import rows
     from leaderboard.risk_report import Release, risk_report, write
 
     told, digest = _about(asked.folder)
+    if different := changed(asked.folder):
+        names = ", ".join(different[:5])
+        raise UsageError(f"{asked.folder} is not as it was released: put back {names}, or release again")
     method = _method(told)
     results = [*_runs(asked, method, place, observer)]
     left_out = {name: found for name, found in results if isinstance(found, str)}
@@ -91,7 +99,7 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     made = Release(
         digest, very[0].label, f"{MAKER} {version('veil-bench')}", datetime.now(UTC).isoformat(timespec="seconds")
     )  # fmt: skip
-    found = risk_report(made, very, twin, asked.declared)
+    found = risk_report(made, very, twin, asked.declared, _earlier(asked, told))
     found = found.model_copy(
         update={"untried": [*(f"{name}: {why}" for name, why in left_out.items()), *found.untried]}
     )
@@ -113,6 +121,23 @@ def _about(folder: Path) -> tuple[Mapping[str, object], str]:
     if not isinstance(told, dict) or not isinstance(told.get("method"), dict):
         raise UsageError(f"{path} names no method: it must be as `bench release` wrote it")
     return told, hashlib.sha256(content).hexdigest()
+
+
+def _earlier(asked: Asked, told: Mapping[str, object]) -> list[str]:
+    """Sentences on the releases of the same people before this one."""
+    from bench.runs.publication import Order
+    from bench.runs.release_ledger import composition_text, configuration, earlier_of_same_people
+    from bench.workbench.choice import scheme_hash
+
+    fitted = asked.folder / "scheme.safetensors"
+    scheme = scheme_hash(str(fitted)) if fitted.is_file() else "none"
+    wanted = configuration(cast("Mapping[str, JsonValue]", told), scheme)
+    entries = Order(asked.folder, ledger=asked.ledger).book.entries()
+    mine = [entry for entry in entries if entry.configuration == wanted]
+    if not mine:
+        return ["The ledger of releases does not have this one: whether others are of the same people is unknown."]
+    before = earlier_of_same_people(mine[-1], [entry for entry in entries if entry.created < mine[-1].created])
+    return [composition_text(mine[-1], before) or "The ledger has no earlier release of these people."]
 
 
 def _method(told: Mapping[str, object]) -> PluginSpec:

@@ -101,6 +101,20 @@ def write_sums(folder: Path) -> Mapping[str, str]:
     return sums
 
 
+def changed(folder: Path) -> list[str]:
+    """Files that are other than SHA256SUMS says, missing, or new.
+
+    None are where there is no such list.
+    """
+    if not (folder / SUMS).is_file():
+        return []
+    lines = (line.partition("  ") for line in (folder / SUMS).read_text(encoding="utf-8").splitlines())
+    listed = {name: digest for digest, _, name in lines}
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {SUMS}
+    same = {name for name in there & listed.keys() if _sha256(folder / name) == listed[name]}
+    return sorted((there | listed.keys()) - same)
+
+
 def write_card(folder: Path, contents: Contents) -> None:
     """Write the data card: Croissant with RAI fields."""
     paths = sorted(path for path in folder.iterdir() if path.is_file())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "some.csv").write_text("row\n" + "".join(f"{row}\n" for row in range(0, 1600, 10)))
     words = ["release", "--method", "dp-simple[scale=0.5]", "--dataset", "digits", "--rows", str(folder / "some.csv")]
     words += ["--results", str(folder / "results"), "--out", str(folder / "out")]
-    assert main([*words, "--accept", "a test"]) == 0
+    assert main([*words, "--accept", "a test", "--ledger", str(folder / "ledger")]) == 0
     return folder
 
 
@@ -77,7 +78,7 @@ def test_a_report_is_made_of_a_release_and_its_data(released: Path, capsys: pyte
     words = [
         "report", str(released / "out"), "--dataset", "digits", "--preset", "smoke", "--keys", "8", "--isolation",
         "none", "--attack", "nearest-neighbour", "--attack", "dcr", "--eve", "same-image", "--eve", "other-study",
-        "--results", str(released / "report-results"), "--max-risk", "0.09",
+        "--results", str(released / "report-results"), "--max-risk", "0.09", "--ledger", str(released / "ledger"),
     ]  # fmt: skip
     assert main(words) == 3
     printed = capsys.readouterr().out
@@ -88,11 +89,23 @@ def test_a_report_is_made_of_a_release_and_its_data(released: Path, capsys: pyte
     assert {each["subject"] for each in report["measured"]} == {"this release", "twin"}
     assert {each["attack"] for each in report["tried"]} == {"nearest-neighbour", "dcr"}
     assert report["rows"] == 160
+    assert report["earlier"] == ["The ledger has no earlier release of these people."]
     form = (released / "out-report/declaration.yaml").read_text()
     (released / "filled.yaml").write_text(form.replace("recipient: ''", "recipient: 'a laboratory'"))
     assert main([*words, "--declare", str(released / "filled.yaml")]) == 3  # nothing is measured again
     assert "a laboratory" in (released / "out-report-2/report.html").read_text()
     assert "a laboratory" not in (released / "out-report/report.html").read_text()
+
+
+def test_a_folder_that_changed_since_its_release_is_refused(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(released / "out", tmp_path / "out")
+    (tmp_path / "out/README.md").write_text("other words")
+    (tmp_path / "out/note.txt").write_text("more")
+    words = ["report", str(tmp_path / "out"), "--links", str(released / "out-links.csv"), "--dataset", "digits"]
+    assert main(words) == 2
+    assert "not as it was released: put back README.md, note.txt, or" in capsys.readouterr().err
 
 
 def test_what_is_no_release_is_refused(released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

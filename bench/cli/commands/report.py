@@ -57,6 +57,9 @@ def report(
             group=WHAT,
         ),
     ] = (),
+    ledger: Annotated[
+        Path | None, switch("your ledger of releases (default: in your home)", metavar="DIR", group=WHERE)
+    ] = None,
     chosen: Annotated[ReportFlags | None, SPREAD] = None,
     files: Annotated[Files, SPREAD] = USUAL_FILES,
 ) -> int:  # fmt: skip
@@ -80,7 +83,7 @@ def report(
         declared = declared.model_copy(update={"threshold": max_risk})
     place = files.place()
     given = files.request(chosen, "report").options
-    asked = reports.Asked(folder, beside, eve or reports.PROFILES, given, declared, target)
+    asked = reports.Asked(folder, beside, eve or reports.PROFILES, given, declared, target, ledger)
     done = reports.report(asked, place, running.Observer(Display(figures=interim)))
     for each in done.report.concluded:
         print(f"{each.quantity}, {each.eve}: {each.word}. {each.sentence}")
