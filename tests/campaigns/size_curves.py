@@ -127,7 +127,7 @@ def plot(rows: Sequence[Row], target: Path) -> None:
                 axes.errorbar(list(own), value, yerr=spread, marker="os^Dv"[place % 5], color=colours[method],
                               label=method, capsize=3)  # fmt: skip
             axes.set(xscale="log", xlabel="released rows", ylabel=metric.name, title=attack)
-            axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+            axes.set_xticks(sizes, [f"{n:,}" for n in sizes], rotation=35)
             axes.minorticks_off()
             if metric.name != "reid-auc":
                 axes.set_yscale("log")
