@@ -24,7 +24,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from bench.data.yaml_text import YamlError, read_yaml
 from bench.disk.atomic_file import make_folder, write_atomically
@@ -45,6 +45,7 @@ Subject = Literal["this release", "twin"]
 Word = Literal["below", "not shown below", "above"]
 Quantity = Literal["maximum risk", "average risk"]
 USUAL_THRESHOLD = 0.09
+USUAL_BASIS = "0.09: EMA Policy 0070 and Health Canada, Public Release of Clinical Information"
 MAXIMUM, AVERAGE = "person-risk", "people-found"
 OTHER = "other-study"
 FIGURES: Mapping[str, Question] = {
@@ -83,10 +84,30 @@ class Declaration(Part):
     other_data: str = ""
     protections: str = ""
     threshold: Annotated[float, Field(gt=0, le=1)] = USUAL_THRESHOLD
-    threshold_basis: str = "0.09: EMA Policy 0070 and Health Canada, Public Release of Clinical Information"
+    threshold_basis: str = USUAL_BASIS
     release_date: str = ""
     review_date: str = ""
     signed_by: list[str] = Field(default=["prepared by", "approved by"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _basis_is_of_the_threshold(cls, told: object) -> object:
+        """Another threshold has no basis until the owner names one."""
+        if isinstance(told, dict) and told.get("threshold", USUAL_THRESHOLD) != USUAL_THRESHOLD:
+            basis = told.get("threshold_basis", USUAL_BASIS)
+            return {**told, "threshold_basis": "" if basis == USUAL_BASIS else basis}
+        return told
+
+    def under(self, threshold: float) -> Declaration:
+        """The same with the threshold of a command.
+
+        Raises UsageError if the owner declared another.
+        """
+        if "threshold" in self.model_fields_set and self.threshold != threshold:
+            raise UsageError(
+                f"the threshold is {self.threshold:g} by the declaration and {threshold:g} by --max-risk: state one"
+            )
+        return type(self).model_validate({**self.model_dump(), "threshold": threshold})
 
     @field_validator("release_date", "review_date", mode="before")
     @classmethod
@@ -442,6 +463,8 @@ def _conclusions(row: Row, threshold: float, unrated: str) -> Iterator[Conclusio
     shown = bound([record for record in attacks if record.evaluator in certified], attacks)
     gaps = [] if not isinstance(shown, str) else [shown]
     gaps += [unrated] if unrated else []
+    broken = [record for record in attacks if record.status in ("failed", "timed-out")]
+    gaps += [f"{short(record.evaluator)} {record.status.replace('-', ' ')}" for record in broken]
     luck = max((score.null or 0 for record in attacks if (score := record.scores.get(AVERAGE))), default=0.0)
     kinds: Mapping[Quantity, tuple[str, float]] = {"maximum risk": (MAXIMUM, luck), "average risk": (AVERAGE, 0.0)}
     for quantity, (metric, added) in kinds.items():

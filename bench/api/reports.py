@@ -78,6 +78,7 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     Raises:
         UsageError: The folder is no release of this project, or an option that cannot be taken.
     """
+    from bench.data.release_folder import check_release
     from bench.runs.release_files import changed
     from leaderboard.board import rows
     from leaderboard.risk_report import Release, risk_report, write
@@ -86,6 +87,11 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     if different := changed(asked.folder):
         names = ", ".join(different[:5])
         raise UsageError(f"{asked.folder} is not as it was released: put back {names}, or release again")
+    if not check_release(asked.links, asked.folder):
+        raise UsageError(
+            f"{asked.links} names no release: give the table that `bench release` wrote beside "
+            f"{asked.folder}, as it was written"
+        )
     method = _method(told)
     results = [*_runs(asked, method, place, observer)]
     left_out = {name: found for name, found in results if isinstance(found, str)}

@@ -12,7 +12,7 @@
 `released` is the path of an image below the folder, or the number of a row of an array, from 0. `raw` is the path of a
 raw image below its data set's folder, or its name alone where no other image has it; `row` is the number of a row of
 the prepared data set, from 0. `digest` (hex) is checked against the raw row's content. `primary` is 1 for the raw row
-that a mixed row was made for.
+that a mixed row was made for. `release_sha256`, in tables of `bench release`, is checked against release.json.
 
 In release.json `"labels": "raw"` says that released rows have the labels of their raw rows, `"folders"` that images lie
 in a sub-folder a class, and `"encoded"` that labels mean nothing without the key; `"rows": "encoded"` says that new
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 __figures__ = False  # `bench.workbench.inputs.RECORDED` covers it, for releases by other tools alone
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "labels": ("raw", "folders", "encoded"), "rows": ("encoded",), "links": ("names",), "members": PARTS,
 }  # fmt: skip
 """What release.json may say under a name, if it says anything."""
+RELEASE = "release_sha256"
+"""The column by which a table of links is bound to one release: the SHA-256 (hex) of its release.json."""
 _SHOWN = 20
 
 
@@ -270,6 +273,24 @@ def _only_members(table: Path) -> bool:
     return "released" not in _cells(table, (), ("released", "raw", "row"), rest=True).columns
 
 
+def check_release(table: Path, folder: Path) -> bool:
+    """True if a table of links names this release, False if none.
+
+    Raises DataError if it names another one: its links would lead to other people, and hide every leak.
+    """
+    cells = _cells(table, (), (RELEASE,), rest=False)
+    if RELEASE not in cells.columns:
+        return False
+    about = folder / ABOUT
+    own = hashlib.sha256(about.read_bytes()).hexdigest() if about.is_file() else ""
+    if set(cells[RELEASE]) != {own}:
+        raise DataError(
+            f"{_called(table)} is of another release than the folder: {RELEASE} is the SHA-256 of its {ABOUT}. Name "
+            "the table that `bench release` wrote beside this folder"
+        )
+    return True
+
+
 def _check_raw(links: np.ndarray | None, primary: np.ndarray | None) -> None:
     if links is None:
         raise DataError(f'imported: "labels": "raw" in {ABOUT} takes labels by links, and there are none: add {LINKS}')
@@ -281,6 +302,7 @@ def _check_raw(links: np.ndarray | None, primary: np.ndarray | None) -> None:
 
 
 def _links(table: Path, rows: Rows, raw: _Raw) -> tuple[np.ndarray, np.ndarray | None]:
+    check_release(table, rows.place)
     cells = _table(table, ("released",), ("raw", "row", "primary", "digest"))
     if ("raw" in cells.columns) == ("row" in cells.columns):
         raise DataError(f"{_called(table)}: expected one of the columns raw and row beside released. {LAYOUT}")
@@ -323,6 +345,7 @@ def _members(recorded: Recorded, releases: Sequence[Linked], raw: _Raw) -> np.nd
     if given is not None and _only_members(given):
         table = given
     if table is not None:
+        check_release(table, recorded.folder)
         cells = _table(table, (), ("raw", "row", "digest"))
         if ("raw" in cells.columns) == ("row" in cells.columns):
             raise DataError(f"{_called(table)}: expected one of the columns raw and row. {LAYOUT}")

@@ -45,6 +45,7 @@ from PIL import Image
 from pydantic import JsonValue
 
 from bench.contract.seal import Sealed, check, seal
+from bench.data.release_folder import RELEASE
 from bench.data.secondary_capture import write_secondary_capture
 from bench.disk.atomic_file import make_folder, sync, write_new
 from bench.disk.disk_errors import writing
@@ -402,6 +403,16 @@ def _links(owned: Owned, where: Place, sealed: Sealed, form: Form) -> str:
     return file.getvalue()
 
 
+def _bound(links: str, release: str) -> str:
+    """The table of links with the hash of its release."""
+    head, *lines = csv.reader(io.StringIO(links))
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow([*head, RELEASE])
+    table.writerows([*each, release] for each in lines)
+    return file.getvalue()
+
+
 def _name(row: int, form: Form) -> int | str:
     """A released row as tables call it: its number, or its image."""
     return f"images/{row:06d}{IMAGES[form][0]}" if form in IMAGES else row
@@ -419,14 +430,15 @@ def _write(made: Publication, order: Order, owned: Owned, *, shared: bool) -> Lo
     out = order.out
     building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
     assert order.links_out is not None
-    secrets: dict[Path, bytes] = {order.links_out: made.links.encode()}
+    secrets: dict[Path, bytes] = {}
     written = list[Path]()
     try:
         found = _folder(made, order, owned, building)
         if shared:
             building.chmod(0o755)
+        release = hashlib.sha256((building / ABOUT).read_bytes()).hexdigest()
+        secrets[order.links_out] = _bound(made.links, release).encode()
         if made.key:
-            release = hashlib.sha256((building / ABOUT).read_bytes()).hexdigest()
             secrets[order.key_place] = packed_key(
                 made.key, release=release, scheme=made.scheme, passphrase=order.passphrase
             )
@@ -472,7 +484,7 @@ def _folder(
         private = owned.bench.private.samples
         found = look(
             folder, samples, rows.get("labels"), contents.findings, private,
-            (released, set(row_hashes(private))), private_words(made.links),
+            (released, set(row_hashes(private))), private_words(made.links), json.dumps(about, ensure_ascii=False),
         )  # fmt: skip
         about["looked_at"] = found.public()
     text = json.dumps(about, indent=1, sort_keys=True, allow_nan=False)

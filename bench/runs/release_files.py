@@ -25,6 +25,7 @@ from bench.results.run_secret import ABOUT
 SUMS = "SHA256SUMS"
 CARD = "datacard.json"
 LABELS, GROUPS = "labels.csv", "groups.csv"
+NO_CLAIM = "no differential privacy"
 TAKEN = frozenset({"released", "path", "class", "group"})
 """Column names that a finding may not have in a table of labels."""
 
@@ -102,17 +103,19 @@ def write_sums(folder: Path) -> Mapping[str, str]:
 
 
 def changed(folder: Path) -> list[str]:
-    """Files that are other than SHA256SUMS says, missing, or new.
+    """Files other than SHA256SUMS and release.json say, missing, or new.
 
-    None are where there is no such list.
+    The list itself, if it is gone.
     """
     if not (folder / SUMS).is_file():
-        return []
+        return [SUMS]
     lines = (line.partition("  ") for line in (folder / SUMS).read_text(encoding="utf-8").splitlines())
     listed = {name: digest for digest, _, name in lines}
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {SUMS}
-    same = {name for name in there & listed.keys() if _sha256(folder / name) == listed[name]}
-    return sorted((there | listed.keys()) - same)
+    about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    known = {**listed, **about.get("sha256", {})}  # a list that was made anew does not make changed rows the released
+    same = {name for name in there & listed.keys() if _sha256(folder / name) == listed[name] == known[name]}
+    return sorted((there | known.keys()) - same)
 
 
 def write_card(folder: Path, contents: Contents) -> None:
@@ -149,7 +152,7 @@ def write_card(folder: Path, contents: Contents) -> None:
     method = about["method"]
     assert isinstance(method, dict)
     claim = about["claim"]
-    promised = str(about["claims"]) if claim is None else f"{about['claims']}; {json.dumps(claim, sort_keys=True)}"
+    promised = f"{about['claims']}; {NO_CLAIM if claim is None else json.dumps(claim, sort_keys=True)} here"
     card: dict[str, JsonValue] = {
         "@context": json.loads(CONTEXT),
         "@type": "sc:Dataset",
@@ -206,6 +209,8 @@ def _readme(contents: Contents, *, has_example: bool) -> str:
             f"- Differential privacy: epsilon {epsilon if epsilon is not None else 'unbounded'} per {claim['unit']}, "
             f"delta {claim['delta']:g}. Assumed: {claim['assumptions']}"
         )
+    elif NO_CLAIM not in str(about["claims"]):
+        lines.append(f"- {NO_CLAIM.capitalize()} is claimed with these parameters.")
     if isinstance(accepted, dict) and isinstance(accepted["in spite of"], list):
         lines += [f"- The owner released it in spite of this: {cause}." for cause in accepted["in spite of"]]
         lines.append(f"- Her reason: {accepted['reason']}")
@@ -350,9 +355,11 @@ A random projection and ridge regression: a starting point, no benchmark.
 
 import csv
 import sys
+from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent))  # which Python leaves out under -P
 from load import load, tensors
 
 WIDTH, RIDGE = 512, 1.0

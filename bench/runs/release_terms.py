@@ -21,7 +21,7 @@ from bench.types import Method
 LARGEST_EPSILON = 10.0
 """Above it a bound of differential privacy says next to nothing: e^10 is 22,026."""
 SMALLEST_K = 5
-LONGEST_REASON = 500
+SHORTEST_REASON, LONGEST_REASON = 5, 500
 _LENGTHS = re.compile(r"(^|_)(steps|epochs|iterations)$")
 """Parameters that say how long a method trains."""
 _PAPER = "paper"
@@ -106,6 +106,12 @@ def distinct(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def check_reason(reason: str | None) -> None:
-    """Raise ValueError for a blank or endless reason."""
-    if reason is not None and not 1 <= len(reason.strip()) <= LONGEST_REASON:
-        raise ValueError(f"--accept needs the reason in 1 to {LONGEST_REASON} letters, got {len(reason.strip())}")
+    """Raise ValueError for an endless reason, or one without words."""
+    if reason is None:
+        return
+    letters = sum(sign.isalpha() for sign in reason)
+    if letters < SHORTEST_REASON or len(reason.strip()) > LONGEST_REASON:
+        raise ValueError(
+            f"--accept needs the reason in words, {SHORTEST_REASON} to {LONGEST_REASON} letters, got {letters}: it is "
+            "published with the release"
+        )

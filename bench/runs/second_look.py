@@ -10,8 +10,10 @@ __figures__ = False
 
 import csv
 import io
+import itertools
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from pydantic import JsonValue
 from safetensors.torch import load_file
 
 from bench.data.secondary_capture import read_secondary_capture, text_of
+from bench.results.run_secret import ABOUT
 from bench.runs.release_files import IMAGES, bit_groups
 
 LOOKED_AT = 200
@@ -31,6 +34,8 @@ LOOKED_AT = 200
 BLOCK = 256
 SHORTEST = 5
 """Letters of a word that may name a person or a file; shorter ones stand in any text."""
+SHORTEST_CODE = 3
+"""The same of a word with letters and other signs, such as P-61."""
 _WORD = re.compile(r"[\w.^-]+")
 
 
@@ -89,9 +94,9 @@ def private_words(links: str) -> frozenset[str]:
     """Names of files and people in a table of links."""
     found: set[str] = set()
     for line in csv.DictReader(io.StringIO(links)):
-        for column in ("file", "person"):
-            name = line.get(column) or ""
-            found |= {name, Path(name).name, Path(name).stem}
+        file = Path(line.get("file") or "")
+        folders = {part for part in file.parts[:-1] if re.search(r"[\d\s]", part)}  # others are classes, or "images"
+        found |= {line.get("person") or "", file.as_posix(), file.name, file.stem, *folders}
     return frozenset(found)
 
 
@@ -106,7 +111,7 @@ def read_back(folder: Path, kind: str, names: Sequence[str]) -> tuple[torch.Tens
 
 def look(
     folder: Path, samples: torch.Tensor, labels: torch.Tensor | None, findings: Sequence[str], raw: torch.Tensor,
-    hashes: tuple[Sequence[bytes], AbstractSet[bytes]], private_words: AbstractSet[str],
+    hashes: tuple[Sequence[bytes], AbstractSet[bytes]], private_words: AbstractSet[str], about: str = "",
 ) -> Look:  # fmt: skip
     """Look at a folder again.
 
@@ -118,6 +123,7 @@ def look(
         raw: (n, ...) private rows.
         hashes: Of released rows, in order, and of raw rows.
         private_words: Names of files and people.
+        about: The text of release.json so far.
     """
     alike = samples.shape[1:] == raw.shape[1:]
     marks: dict[str, dict[str, int]] = {}
@@ -135,7 +141,7 @@ def look(
         rows=len(samples), distinct=int(bit_groups(released).max()) + 1, labels=marks,
         bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         raw=sum(each in originals for each in released) if alike else None, nearest=nearest, between=between,
-        words=_words(folder, private_words),
+        words=_words(folder, private_words, about),
     )  # fmt: skip
 
 
@@ -160,15 +166,34 @@ def _nearest(rows: torch.Tensor, raw: torch.Tensor, *, apart: torch.Tensor | Non
     return (best / flat.shape[1]).sqrt()
 
 
-def _words(folder: Path, private_words: AbstractSet[str]) -> dict[str, int]:
+def _words(folder: Path, private_words: AbstractSet[str], about: str) -> dict[str, int]:
     """Counts of private words in texts, by file."""
-    wanted = {word.casefold() for word in private_words if len(word) >= SHORTEST}
+    wanted: dict[int, set[tuple[str, ...]]] = {}
+    for word in private_words:
+        if _telling(word):
+            parts = _parts(word)
+            wanted.setdefault(len(parts), set()).add(parts)
     found = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        said = [word.strip(".").casefold() for word in _WORD.findall(_text(path))]
-        if count := sum(word in wanted for word in said):
-            found[path.relative_to(folder).as_posix()] = count
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    texts = ((path.relative_to(folder).as_posix(), _text(path)) for path in paths)
+    for file, text in itertools.chain([(ABOUT, about)], texts):
+        said = _parts(text)
+        runs = ((said[at : at + size], names) for size, names in wanted.items() for at in range(len(said) - size + 1))
+        if count := sum(run in names for run, names in runs):
+            found[file] = count
     return found
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """The words of a text or a name, in order."""
+    found = (word.strip(".-").casefold() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
+    return tuple(word for word in found if word)
+
+
+def _telling(word: str) -> bool:
+    """If a name stands in no text by chance."""
+    letters = sum(sign.isalpha() for sign in word)
+    return bool(_parts(word)) and (len(word) >= SHORTEST or (len(word) >= SHORTEST_CODE and 0 < letters < len(word)))
 
 
 def _text(path: Path) -> str:

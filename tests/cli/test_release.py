@@ -258,7 +258,8 @@ def test_an_accepted_reason_stands_in_the_release_with_what_it_overrules(tmp_pat
     accepted = about(tmp_path / "out")["accepted"]
     assert accepted["reason"] == "only for our own students"
     assert accepted["in spite of"][1] == "k is 2, and below 5 too few rows share a form"
-    assert unaccepted(tmp_path, "k-same", "--accept", " ") == 2
+    for empty in (" ", "x", "-- 12 --", "\u200b" * 9):
+        assert unaccepted(tmp_path, "k-same", "--accept", empty) == 2
 
 
 def test_a_trial_writes_nothing_and_says_what_would_leave(tmp_path: Path, capsys) -> None:

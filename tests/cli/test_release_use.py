@@ -97,6 +97,26 @@ def test_no_name_of_a_file_or_person_is_in_any_text(tmp_path: Path, capsys) -> N
             assert not any(word in path.read_bytes() for word in ("Müller".encode(), b"patient 0", b"my scans"))
 
 
+def test_a_name_in_the_owner_s_own_words_is_found(tmp_path: Path, capsys) -> None:
+    """Names hold blanks, and codes are short."""
+    folder = tmp_path / "my scans é"
+    images(tmp_path)
+    table = (folder / "labels.csv").read_text(encoding="utf-8").replace("Müller-0001", "Müller, Jörg")
+    (folder / "labels.csv").write_text(table.replace("Müller-0003", "P-3").replace("Müller, Jörg", '"Müller, Jörg"'))
+    reason = ("--accept", "as agreed with Müller, Jörg and with P-3")
+    assert release(tmp_path, "mosaic", *reason, accept=False) == 0
+    assert "names of files or people stand in the text of release.json (2), README.md (2)" in capsys.readouterr().out
+
+
+def test_a_method_that_could_claim_privacy_and_does_not_says_so(tmp_path: Path, capsys) -> None:
+    images(tmp_path)
+    assert release(tmp_path, "mosaic") == 0
+    assert "no differential privacy is claimed with these parameters" in capsys.readouterr().out
+    assert "- No differential privacy is claimed with these parameters." in (tmp_path / "out/README.md").read_text()
+    assert release(tmp_path, "k-same[k=5]", out="b") == 0
+    assert "is claimed with these" not in (tmp_path / "b/README.md").read_text()
+
+
 def test_a_data_card_is_valid_croissant(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant")
     images(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 from made.cells import cell, place
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from bench.cli import main
+from bench.runs.release_files import write_sums
 from bench.types import NotApplicable
 from bench.workbench.workbench import Workbench
 
@@ -106,6 +108,41 @@ def test_a_folder_that_changed_since_its_release_is_refused(
     words = ["report", str(tmp_path / "out"), "--links", str(released / "out-links.csv"), "--dataset", "digits"]
     assert main(words) == 2
     assert "not as it was released: put back README.md, note.txt, or" in capsys.readouterr().err
+
+
+def test_a_new_list_of_hashes_does_not_make_changed_rows_the_released_ones(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(released / "out", tmp_path / "out")
+    words = ["report", str(tmp_path / "out"), "--links", str(released / "out-links.csv"), "--dataset", "digits"]
+    (tmp_path / "out/SHA256SUMS").unlink()
+    assert main(words) == 2
+    assert "not as it was released: put back SHA256SUMS" in capsys.readouterr().err
+    rows = load_file(tmp_path / "out/release.safetensors")
+    save_file({**rows, "samples": rows["samples"] + 1}, tmp_path / "out/release.safetensors")
+    write_sums(tmp_path / "out")
+    assert main(words) == 2
+    assert "not as it was released: put back release.safetensors" in capsys.readouterr().err
+
+
+def test_the_links_of_another_release_are_refused(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They lead to other people: every attack would seem to fail."""
+    links = (released / "out-links.csv").read_text()
+    own = hashlib.sha256((released / "out/release.json").read_bytes()).hexdigest()
+    assert links.count(own) == 160
+    (tmp_path / "other.csv").write_text(links.replace(own, "0" * 64))
+    words = ["report", str(released / "out"), "--dataset", "digits", "--links", str(tmp_path / "other.csv")]
+    assert main(words) == 2
+    assert "of another release than the folder" in capsys.readouterr().err
+    (tmp_path / "other.csv").write_text(links.replace(f",{own}", "").replace(",release_sha256", ""))
+    assert main(words) == 2
+    assert "names no release: give the table" in capsys.readouterr().err
+    source = f"imported[path={released / 'out'},links={tmp_path / 'other.csv'}]"
+    (tmp_path / "other.csv").write_text(links.replace(own, "0" * 64))
+    assert main(["check", source, "--dataset", "digits"]) != 0
+    assert "of another release than the folder" in "".join(capsys.readouterr())
 
 
 def test_what_is_no_release_is_refused(released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,22 @@ def test_a_figure_without_an_upper_end_shows_nothing(monkeypatch: pytest.MonkeyP
     assert (found.word, found.limit) == ("not shown below", None)
 
 
+def test_an_attack_that_failed_leaves_a_risk_unshown(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    failing = record("dp-simple", "their-own", {}, status="failed", this_release=True)
+    found = maximum(reported(attack(*SMALL), failing))
+    assert (found.word, found.why) == ("not shown below", ["their-own failed"])
+
+
+def test_another_threshold_has_no_basis_until_one_is_declared() -> None:
+    assert "EMA" in Declaration().threshold_basis
+    assert Declaration(threshold=0.2).threshold_basis == ""
+    assert Declaration().under(0.2).threshold_basis == ""
+    assert Declaration(threshold=0.2, threshold_basis="our board").under(0.2).threshold_basis == "our board"
+    with pytest.raises(UsageError, match=r"0\.05 by the declaration and 0\.09 by --max-risk: state one"):
+        Declaration(threshold=0.05).under(0.09)
+
+
 def test_a_method_that_broke_a_promise_or_was_not_checked_is_not_below(monkeypatch: pytest.MonkeyPatch) -> None:
     complete(monkeypatch)
     assert maximum(reported(attack(*SMALL), twin=(word("dp-simple", "labels"),))).word == "not shown below"

@@ -28,6 +28,7 @@ from bench.plugins.spec import Count
 from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
 from bench.runs.publication import Published
+from bench.runs.release_files import NO_CLAIM
 from bench.wire.text import line, shown
 
 ALL_ROWS = frozenset({"preset", "limit", "splits", "rows_of", "scored_in", "scheme"})
@@ -166,6 +167,8 @@ def _print(published: Published) -> None:
         stated, derived = ("none" if claim[part] is None else f"{claim[part]:g}" for part in ("epsilon", "derived"))
         print(f"  epsilon per {claim['unit']}: {stated} stated, {derived} derived; delta {claim['delta']:g}")
         print(f"  assumed: {claim['assumptions']}")
+    elif made is not None and NO_CLAIM not in published.claims:
+        print(f"  {NO_CLAIM} is claimed with these parameters")
     for text in () if made is None else made.people:
         print(f"  {text}")
     if made is not None and made.composition:
@@ -174,6 +177,10 @@ def _print(published: Published) -> None:
         print(f"Careful: {warning}")
     for cause in published.causes:
         print(f"Accepted by you: {line(str(cause))}" if order.accept else f"Against it: {line(str(cause))}")
+    if made is None:
+        print(
+            "A trial releases nothing: rows that equal raw ones, people behind a claim and the ledger are not checked"
+        )
     stay = "Would stay" if made is None else "Keep secret"
     if made is None:
         print(f"{stay}: the raw rows, names of files and people, groups of people; and, as files of yours,")
@@ -182,7 +189,7 @@ def _print(published: Published) -> None:
     elif not made.key:
         print("No key file: this method has no secret")
     if made is None or made.key:
-        print(f"{stay} {shown(order.key_place)}")
+        print(f"{stay} {shown(order.key_place)}" + (" (if the method has a secret)" if made is None else ""))
         print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     assert order.links_out is not None
     print(f"{stay} {shown(order.links_out)}")

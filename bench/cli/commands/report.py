@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from bench.api import reports, running
 from bench.cli.figure_tables import interim
 from bench.cli.parameters import CHOICE, SPREAD, USUAL_FILES, WHAT, WHERE, Files, Flags, flags, read, switch
+from bench.disk.atomic_file import write_atomically
 from bench.plugins.spec import UsageError
 from bench.runs.display import Display
 from bench.wire.text import shown
@@ -80,7 +81,7 @@ def report(
         raise UsageError(f"a report is confidential, and must lie outside {shown(folder)}, which is published")
     declared = Declaration() if declare is None else Declaration.read(declare)
     if max_risk is not None:
-        declared = declared.model_copy(update={"threshold": max_risk})
+        declared = declared.under(max_risk)
     place = files.place()
     given = files.request(chosen, "report").options
     asked = reports.Asked(folder, beside, eve or reports.PROFILES, given, declared, target, ledger)
@@ -95,7 +96,7 @@ def report(
         print(f"Report: {shown(path)}")
     if declare is None:
         form = target / "declaration.yaml"
-        form.write_text(declared.template())
+        write_atomically(form, declared.template().encode(), mode=0o600)
         print(f"Nothing was declared: fill in {shown(form)}, and repeat the command with --declare")
     if done.failed:
         print(f"{done.failed} measurements failed: `bench status` says which")
