@@ -159,6 +159,8 @@ class Release:
         Args:
             images: A folder of image files, release.npy or release.safetensors of raw rows.
         """
+        if not images.is_dir():
+            raise UsageError(f"{images} is no folder: name one with the new images, or with release.npy of raw rows")
         rows = Rows.found(images)
         read = self.about.get("features")
         shape = tuple(read["images"] if read is not None else self.about["raw_shape"])

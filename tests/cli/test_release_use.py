@@ -117,6 +117,14 @@ def test_a_method_that_could_claim_privacy_and_does_not_says_so(tmp_path: Path, 
     assert "is claimed with these" not in (tmp_path / "b/README.md").read_text()
 
 
+def test_images_to_encode_must_be_a_folder(tmp_path: Path, capsys) -> None:
+    images(tmp_path)
+    assert release(tmp_path, "mosaic") == 0
+    words = ["encode", str(tmp_path / "none"), "--release", str(tmp_path / "out"), "--out", str(tmp_path / "q")]
+    assert main(words) == 2
+    assert "none is no folder: name one with the new images" in capsys.readouterr().err
+
+
 def test_a_data_card_is_valid_croissant(tmp_path: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant")
     images(tmp_path)
