@@ -61,7 +61,16 @@ from bench.results.run_secret import ABOUT, MAKER, outside_releases
 from bench.rows.grouping import FEWEST, person_groups
 from bench.runs.owner_key import SCHEME, opened_key, packed_key
 from bench.runs.plan import cells
-from bench.runs.release_files import IMAGES, Contents, bit_groups, write_card, write_sums, write_texts
+from bench.runs.release_files import (
+    IMAGES,
+    IMAGES_HASH,
+    Contents,
+    bit_groups,
+    images_hash,
+    write_card,
+    write_sums,
+    write_texts,
+)
 from bench.runs.release_ledger import (
     Entry,
     Ledger,
@@ -477,6 +486,8 @@ def _folder(
             if images
             else [str(row) for row in range(len(rows["samples"]))]
         )
+        if images:
+            about[IMAGES_HASH] = images_hash(folder)
         samples, _ = read_back(folder, order.form, names)
         released = list(row_hashes(samples))
         contents = Contents(names, rows.get("labels"), bit_groups(released), about, order.form)

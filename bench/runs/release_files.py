@@ -25,6 +25,7 @@ from bench.results.run_secret import ABOUT
 SUMS = "SHA256SUMS"
 CARD = "datacard.json"
 LABELS, GROUPS = "labels.csv", "groups.csv"
+IMAGES_HASH = "images sha256"
 NO_CLAIM = "no differential privacy"
 TAKEN = frozenset({"released", "path", "class", "group"})
 """Column names that a finding may not have in a table of labels."""
@@ -102,6 +103,13 @@ def write_sums(folder: Path) -> Mapping[str, str]:
     return sums
 
 
+def images_hash(folder: Path) -> str:
+    """SHA-256 (hex) over names and contents of all released images."""
+    paths = sorted(path for path in (folder / "images").rglob("*") if path.is_file())
+    lines = "".join(f"{_sha256(path)}  {path.name}\n" for path in paths)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
 def changed(folder: Path) -> list[str]:
     """Files other than SHA256SUMS and release.json say, missing, or new.
 
@@ -114,6 +122,8 @@ def changed(folder: Path) -> list[str]:
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {SUMS}
     about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     known = {**listed, **about.get("sha256", {})}  # a list that was made anew does not make changed rows the released
+    if IMAGES_HASH in about and about[IMAGES_HASH] != images_hash(folder):
+        known["images"] = about[IMAGES_HASH]
     same = {name for name in there & listed.keys() if _sha256(folder / name) == listed[name] == known[name]}
     return sorted((there | known.keys()) - same)
 

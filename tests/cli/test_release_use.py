@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 
 from bench.cli import main
 from bench.randomness import Secret
+from bench.runs.release_files import changed, write_sums
 
 
 def images(folder: Path, count: int = 60, side: int = 8) -> str:
@@ -86,6 +87,17 @@ def test_hashes_cover_every_file(tmp_path: Path) -> None:
     sums = {line[66:]: line[:64] for line in lines}
     files = {path.relative_to(tmp_path / "out").as_posix(): path for path in (tmp_path / "out").rglob("*.*")}
     assert sums == {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+
+
+def test_a_new_list_of_hashes_does_not_make_other_images_the_released_ones(tmp_path: Path) -> None:
+    images(tmp_path)
+    assert release(tmp_path, "mosaic", "--format", "png") == 0
+    assert changed(tmp_path / "out") == []
+    Image.new("L", (8, 8)).save(tmp_path / "out/images/000007.png")
+    assert changed(tmp_path / "out") == ["images", "images/000007.png"]
+    (tmp_path / "out/SHA256SUMS").unlink()
+    write_sums(tmp_path / "out")
+    assert changed(tmp_path / "out") == ["images"]
 
 
 def test_no_name_of_a_file_or_person_is_in_any_text(tmp_path: Path, capsys) -> None:
