@@ -38,7 +38,7 @@ from bench.isolation import (
 from bench.plugins.code_digest import plugin_digest
 from bench.plugins.configured import Configured, to_fit
 from bench.plugins.profile_spec import read_profile
-from bench.plugins.spec import UsageError, parameters
+from bench.plugins.spec import UsageError, parameters, told_parameters
 from bench.plugins.third_party import StandIn, is_outside
 from bench.progress import stage
 from bench.randomness import Secret
@@ -270,7 +270,7 @@ class Workbench:
         """A secret of this cell by name, which Eve must not know."""
         choice = (self.cell.choice.seed, self.record.fingerprint, self.record.public_fingerprint)
         plugin = self.cell.method.plugin if self.apart else self.method
-        method = repr((plugin.name, sorted(parameters(plugin).items())))
+        method = repr((plugin.name, sorted(told_parameters(plugin).items())))
         if isinstance(plugin, StandIn):  # it chose its name: keys of another author's method are none of its own
             method = repr((self.cell.method.origin, str(self.cell.method), plugin_digest(plugin)))
         return self.run_secret.derive(*choice, method, self.finding or "", *names)

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from made.cells import opened
 
+from bench.data import example_release
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
 from bench.workbench.inputs import plugin_record
@@ -48,3 +50,16 @@ def test_a_confidential_value_that_no_record_could_tell_from_another_is_refused(
         configure("attacks", f"{reader}[weights={value}]", "smoke")
     assert value not in str(refused.value).partition("has a description")[2]
     assert plugin_record(configure("attacks", reader, "smoke")).written.endswith("Reader")
+
+
+def test_keys_of_an_imported_release_do_not_depend_on_where_its_folder_lies(tmp_path: Path) -> None:
+    """Else a verifier, who has the folder in another place, could not measure again what an author did."""
+    for place in ("here", "there"):
+        for path, content in example_release.files().items():
+            (tmp_path / place / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / place / path).write_bytes(content)
+    first, second = (
+        opened(tmp_path, method, rows_of=method)
+        for method in (f"imported[path={tmp_path / place}]" for place in ("here", "there"))
+    )
+    assert first.secret("seal", 0).content == second.secret("seal", 0).content
