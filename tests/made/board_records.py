@@ -22,7 +22,7 @@ from bench.results.records import (
 from bench.results.signed_json import content_key
 from bench.workbench.choice import Choice
 
-OPTIONS = frozenset(options(Choice)) - {"dataset", "keys"}
+OPTIONS = frozenset(options(Choice)) - {"dataset", "keys", "scheme"}  # records have fields of these names
 WHEN = "2025-01-02T03:04:05Z"
 ASKED = {
     "reidentification": ("guesswork", "patient-guesswork", "reid-auc", "patient-reid-auc", "top-1"),
