@@ -1,4 +1,4 @@
-"""Exit codes of every verb: 0 done, 1 something failed, 2 wrong usage or missing data."""
+"""Exit codes of every verb: 0 done, 1 something failed, 2 wrong usage or missing data, 3 a reason is needed."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exit-codes")
     assert main(["run", *RUN, *METRIC, "--no-site", "--results", str(folder / "results")]) == 0
     (folder / "failing.py").write_text(FAILING)
+    failing = ["--method", f"{folder / 'failing.py'}:Failing", "--dataset", "digits", "--preset", "smoke"]
+    assert main(["run", *failing, *METRIC, "--no-site", "--results", str(folder / "failed")]) == 1
     (folder / "empty").mkdir()
     (folder / "not.zip").write_bytes(b"no bundle")
     assert main(["keys", "new", str(folder / "own.key")]) == 0
@@ -41,13 +43,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 CASES: list[tuple[str, int, str]] = [
     ("run", 0, "run RUN METRIC --no-site --results results"),
-    ("run", 1, "run --method failing.py:Failing --dataset digits --preset smoke METRIC --no-site --results failed"),
+    ("run", 1, "run --method failing.py:Failing --dataset digits --preset smoke METRIC --no-site --results again"),
     ("run", 2, "run --method identity --dataset nih --preset smoke METRIC --no-site --results absent"),
     ("run", 2, "run --dataset digits"),
     ("audit", 0, "audit --method identity --dataset digits --preset smoke --dry-run --results results"),
     ("audit", 2, "audit --method blur --public none"),
-    ("release", 0, "release --method blur --dataset digits --preset smoke --out out --results results"),
-    ("release", 2, "release RUN --out results --results results"),
+    (
+        "release",
+        0,
+        "release --method blur --dataset digits --out out --accept testing --results results --ledger ledger",
+    ),
+    ("release", 2, "release --method blur --dataset digits --out results --results results --ledger ledger"),
+    ("release", 3, "release --method blur --dataset digits --out other --results results --ledger ledger"),
+    ("encode", 2, "encode nowhere --release empty --out queries.safetensors"),
+    ("decode", 2, "decode nowhere.csv --release empty --out decoded.csv"),
+    ("report", 2, "report empty"),
     ("show", 0, "show RUN --out picture.png --results results"),
     ("show", 2, "show RUN --out picture.txt"),
     ("status", 0, "status --results results"),

@@ -27,7 +27,7 @@ PRIVATE = [*(f"P{number:02}" for number in range(1, 30)), "nan"]
     ("verb", "options"),
     [
         ("run", ["--attack", "chance", "--no-controls", "--jobs", "1", "--no-site"]),
-        ("release", ["--out", "out"]),
+        ("release", ["--out", "out", "--accept", "a test", "--ledger", "ledger"]),
         ("show", ["--out", "a.png", "--confidential"]),
     ],
 )
@@ -38,8 +38,9 @@ def test_a_public_set_that_names_people_of_the_private_set_is_refused(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     private, beside = hospital(tmp_path / "own", PRIVATE, 1), hospital(tmp_path / "beside", public * 4, 101)
+    sized = [] if verb == "release" else ["--preset", "smoke"]
     code = main([
-        verb, "--method", "dp-simple", "--dataset", private, "--public", beside, "--preset", "smoke", "--size", "8",
+        verb, "--method", "dp-simple", "--dataset", private, "--public", beside, "--size", "8", *sized,
         "--results", str(tmp_path / "results"), *options,
     ])  # fmt: skip
     assert bool(code) == bool(told)
