@@ -90,7 +90,7 @@ from bench.runs.release_terms import (
     of_parameters,
 )
 from bench.runs.run_spec import RunSpec
-from bench.runs.second_look import Look, look, private_words, read_back
+from bench.runs.second_look import Look, look, names_among, private_words, read_back
 from bench.runs.worker import code_of, text_of
 from bench.types import Dataset, Key, Release, Scheme, State
 from bench.wire.tensor_file import checksum_of, write_tensors
@@ -123,6 +123,7 @@ class Order:
         passphrase: Encrypts the key file; None leaves it open to its owner.
         key: An earlier key file to use again; None draws a fresh key.
         ledger: The folder of the owner's ledger; None for the usual one of this user.
+        accept_names: Publish findings that are called as a file, a folder or a person.
     """
 
     out: Path
@@ -136,6 +137,7 @@ class Order:
     passphrase: str | None = None
     key: Path | None = None
     ledger: Path | None = None
+    accept_names: bool = False
 
     def resolved(self) -> Order:
         """The same with absolute paths, secrets beside the folder by default."""
@@ -329,7 +331,6 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
         "method": method.model_dump(exclude={"role"}),
         "claims": bench.method.claims,
         "claim": None if claim is None else claim.model_dump(),
-        **({} if behind.about is None else {"people": dict(behind.about)}),
         "findings": [*bench.private.findings],
         "exclusive": bench.private.exclusive,
         **({"labels": "encoded"} if sealed.labels is not None and "decode" in own else {}),
@@ -347,6 +348,12 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     kept = {} if noise and order.key_out is None else secret
     about["secret"] = "kept" if kept else "destroyed" if secret else "none"
     links = _links(owned, where, whole, order.form)
+    if (telling := names_among(bench.private.findings, private_words(links))) and not order.accept_names:
+        raise UsageError(
+            f"{len(telling)} of {len(bench.private.findings)} findings are called as a file, a folder or a person of "
+            f"the data, and would be published: {line(', '.join(telling[:3]))}. Name findings in a labels.csv; or, if "
+            f"these words name no one, --accept-names"
+        )
     ledger = order.book
     marks = None if owned.prepared.marks is None else owned.prepared.marks[owned.rows]
     entry = ledger.entry(about, claim, owned.prepared.digests[owned.rows], marks, key=secret, scheme=learned)

@@ -37,7 +37,7 @@ class PeopleBehind:
 
     Args:
         lines: For the owner to read beside the claim.
-        about: The same for release.json.
+        about: The same by name. They are figures of private rows outside every claim, and published nowhere.
         causes: What they say against the release.
     """
 

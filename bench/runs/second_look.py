@@ -184,6 +184,22 @@ def _words(folder: Path, private_words: AbstractSet[str], about: str) -> dict[st
     return found
 
 
+def names_among(findings: Sequence[str], private_words: AbstractSet[str]) -> list[str]:
+    """Findings with the name of a file, folder or person.
+
+    >>> names_among(["Edema", "Müller 61", "of P-61"], {"P-61", "müller 61", "b.png"})
+    ['Müller 61', 'of P-61']
+    """
+    names = {_parts(word) for word in private_words if _telling(word)}
+
+    def holds(finding: str) -> bool:
+        said = _parts(finding)
+        spans = ((start, end) for start in range(len(said)) for end in range(start + 1, len(said) + 1))
+        return any(said[start:end] in names for start, end in spans)
+
+    return [finding for finding in findings if holds(finding)]
+
+
 def _parts(text: str) -> tuple[str, ...]:
     """The words of a text or a name, in order."""
     found = (word.strip(".-").casefold() for word in _WORD.findall(unicodedata.normalize("NFC", text)))

@@ -131,7 +131,7 @@ def test_description_tells_receivers_all_and_of_the_private_side_nothing(tmp_pat
     assert (said["findings"], said["exclusive"], said["shape"]) == (list("0123456789"), True, [1, 8, 8])
     shapes = {"raw_shape", "shape"}
     assert set(said) == shapes | {
-        "accepted", "claim", "claims", "exclusive", "findings", "format", "looked_at", "made_by", "method", "people",
+        "accepted", "claim", "claims", "exclusive", "findings", "format", "looked_at", "made_by", "method",
         "rows", "schema", "secret", "sha256",
     }  # fmt: skip
     text = "".join((tmp_path / "out" / name).read_text() for name in ("release.json", "README.md", "datacard.json"))

@@ -109,6 +109,19 @@ def test_no_name_of_a_file_or_person_is_in_any_text(tmp_path: Path, capsys) -> N
             assert not any(word in path.read_bytes() for word in ("Müller".encode(), b"patient 0", b"my scans"))
 
 
+def test_folders_of_patients_are_not_published_as_findings(tmp_path: Path, capsys) -> None:
+    for number in range(24):
+        path = tmp_path / "pat" / f"Müller {number % 2}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.random.default_rng(number).integers(0, 255, (8, 8), dtype=np.uint8)).save(path)
+    words = ["release", "--method", "mosaic", "--dataset", f"folder:{tmp_path / 'pat'}", "--accept", "for a test"]
+    words += ["--results", str(tmp_path / "results"), "--ledger", str(tmp_path / "ledger")]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 2
+    assert "2 of 2 findings are called as a file, a folder or a person" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main([*words, "--out", str(tmp_path / "out"), "--accept-names"]) == 0
+
+
 def test_a_name_in_the_owner_s_own_words_is_found(tmp_path: Path, capsys) -> None:
     """Names hold blanks, and codes are short."""
     folder = tmp_path / "my scans é"

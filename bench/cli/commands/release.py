@@ -78,6 +78,9 @@ def release(
         Literal["safetensors", "png", "dicom"],
         switch("file format of the rows", name="--format", group=HOW, show_default=True),
     ] = "safetensors",
+    accept_names: Annotated[
+        bool, switch("publish findings that are called as a file, a folder or a person", group=HOW)
+    ] = False,
     dry_run: Annotated[bool, switch("say what would leave and what would stay, and write nothing", group=HOW)] = False,
     out: Annotated[Path, switch("a new folder to publish", metavar="DIR", group=WHERE)],
     key_out: Annotated[
@@ -118,7 +121,18 @@ def release(
 
     request = files.request(chosen, "release", attacks="none")
     order = Order(
-        out, key_out, links_out, rows, scheme, accept, dry_run, form, read_passphrase(passphrase), key, ledger
+        out,
+        key_out,
+        links_out,
+        rows,
+        scheme,
+        accept,
+        dry_run,
+        form,
+        read_passphrase(passphrase),
+        key,
+        ledger,
+        accept_names,
     )
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("open", total=None)
