@@ -58,7 +58,7 @@ from bench.results.reason import Phase, phase_of, withheld
 from bench.results.records import claim_record
 from bench.results.results import Results
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
-from bench.rows.grouping import FEWEST, person_groups
+from bench.rows.grouping import FEWEST, person_groups, persons_of
 from bench.runs.owner_key import SCHEME, opened_key, packed_key
 from bench.runs.plan import cells
 from bench.runs.release_files import (
@@ -363,7 +363,7 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     composition = composition_text(entry, before)
     publication = Publication(made, about, kept, links, noise, learned, entry, composition, behind.lines)
     causes = [*of_claim(claim), *behind.causes, *_raw_rows(sealed, bench.private), *of_composition(entry, before)]
-    return publication, causes
+    return publication, [*_few_people(bench.private), *causes]
 
 
 def _again(order: Order, scheme: Scheme, learned: str) -> Key:
@@ -376,6 +376,12 @@ def _again(order: Order, scheme: Scheme, learned: str) -> Key:
             f"(--scheme), or draw a fresh one"
         )
     return scheme.load_key(state)
+
+
+def _few_people(private: Dataset) -> Sequence[Cause]:
+    """The cause that no one can hide among the people of a release."""
+    people = len(torch.unique(persons_of(private)))
+    return (Cause(f"the release is of fewer than {FEWEST} people", f"{people}"),) if people < FEWEST else ()
 
 
 def _raw_rows(sealed: Release, private: Dataset) -> Sequence[Cause]:

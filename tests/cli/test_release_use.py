@@ -122,6 +122,13 @@ def test_folders_of_patients_are_not_published_as_findings(tmp_path: Path, capsy
     assert main([*words, "--out", str(tmp_path / "out"), "--accept-names"]) == 0
 
 
+def test_a_release_of_a_few_people_needs_the_owner_s_reason(tmp_path: Path, capsys) -> None:
+    images(tmp_path, 9)
+    assert release(tmp_path, "mosaic", accept=False) == 3
+    assert "the release is of fewer than 10 people: 9" in capsys.readouterr().err
+    assert release(tmp_path, "mosaic") == 0
+
+
 def test_a_name_in_the_owner_s_own_words_is_found(tmp_path: Path, capsys) -> None:
     """Names hold blanks, and codes are short."""
     folder = tmp_path / "my scans é"
