@@ -17,7 +17,11 @@ from bench.api.running import Observer, RunResult, records_of, run
 from bench.contract.recorded import Recorded
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec, UsageError, parse, text
+from bench.results.log_file import last_words
+from bench.results.reason import SAID, withheld
+from bench.results.records import Record
 from bench.results.run_secret import MAKER
+from bench.wire.text import line
 from bench.workbench.place import Place
 
 if TYPE_CHECKING:  # imported where it is used, for a list of plug-ins needs no pages
@@ -29,6 +33,8 @@ if TYPE_CHECKING:  # imported where it is used, for a list of plug-ins needs no 
 
 PROFILES = ("same-image", "other-study", "public-only")
 """What Eve holds, if nothing else is asked for."""
+LONGEST = 400
+"""Letters of a reason."""
 PAIRS = ("people-found", "person-risk", "top-1", "guesswork", "reid-auc", "patient-reid-auc")
 WITHOUT = ("attribute-advantage", "reconstruction-ssim", "reconstruction-reid")
 TWIN = (
@@ -95,7 +101,7 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     method = _method(told)
     results = [*_runs(asked, method, place, observer)]
     left_out = {name: found for name, found in results if isinstance(found, str)}
-    board = rows(records_of(place.results))
+    board = rows(_in_full(record, place) for record in records_of(place.results))
     cells = {record.cell for _, found in results if isinstance(found, RunResult) for record in found.summary.records}
     mine = [row for row in board if row.cell in cells and row.records[0].method.role is None]
     very = [row for row in mine if row.choice.get("this_release")]
@@ -111,6 +117,18 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     )
     failed = sum(len(each.summary.failures) for _, each in results if isinstance(each, RunResult))
     return Reported(found, write(found, asked.out), left_out, failed)
+
+
+def _in_full(record: Record, place: Place) -> Record:
+    """The record with the reason that its public form withholds.
+
+    It stands in the log, which only the owner can read, as a report.
+    """
+    if record.reason is None or record.code is None or record.reason != withheld(record.code):
+        return record
+    log = place.results.log(record.cell, "fit" if record.phase == "fit" else record.evaluator)
+    words = line(last_words(log), LONGEST)
+    return record.model_copy(update={"reason": f"{SAID[record.code]}: {words}"}) if words else record
 
 
 def _about(folder: Path) -> tuple[Mapping[str, object], str]:

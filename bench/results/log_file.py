@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 from bench.disk.atomic_file import read_plain
@@ -24,6 +25,25 @@ def close(path: Path, handle: int) -> None:
         pass
     finally:
         os.close(handle)
+
+
+def last_words(path: Path) -> str:
+    """The last line of a log, without an exception's class.
+
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.log")
+    ...     _ = path.write_text("Traceback ...\\nbench.types.NotApplicable: 2 people, k is 5: take a smaller k\\n")
+    ...     last_words(path)
+    '2 people, k is 5: take a smaller k'
+    """
+    try:
+        text = read_plain(path).partition(b"\n" + LINE)[0].decode(errors="replace")
+    except OSError:
+        return ""
+    last = next((each.strip() for each in reversed(text.splitlines()) if each.strip()), "")
+    return re.sub(r"^(?:\w+\.)*[A-Z]\w+: ", "", last)
 
 
 def problem(path: Path, *, sealed: bool) -> str | None:

@@ -379,7 +379,7 @@ def _again(order: Order, scheme: Scheme, learned: str) -> Key:
 
 
 def _few_people(private: Dataset) -> Sequence[Cause]:
-    """The cause that no one can hide among the people of a release."""
+    """The cause that a release is of few people."""
     people = len(torch.unique(persons_of(private)))
     return (Cause(f"the release is of fewer than {FEWEST} people", f"{people}"),) if people < FEWEST else ()
 

@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from made.board_records import record
 from made.cells import cell, place
 from safetensors.torch import load_file, save_file
 
+from bench.api import reports
 from bench.cli import main
+from bench.results.reason import withheld
 from bench.runs.release_files import write_sums
 from bench.types import NotApplicable
 from bench.workbench.workbench import Workbench
@@ -97,6 +100,19 @@ def test_a_report_is_made_of_a_release_and_its_data(released: Path, capsys: pyte
     assert main([*words, "--declare", str(released / "filled.yaml")]) == 3  # nothing is measured again
     assert "a laboratory" in (released / "out-report-2/report.html").read_text()
     assert "a laboratory" not in (released / "out-report/report.html").read_text()
+
+
+def test_the_owner_s_report_has_the_reason_that_a_record_withholds(tmp_path: Path) -> None:
+    here = place(tmp_path)
+    made = record("k-same", "needle", status="not-applicable", code="not-applicable", phase="attack", metrics={},
+                  reason=withheld("not-applicable"))  # fmt: skip
+    assert reports._in_full(made, here) == made  # there is no log
+    log = here.results.log(made.cell, made.evaluator)
+    log.parent.mkdir(parents=True)
+    log.write_text("a print\nTraceback\nbench.types.NotApplicable: 2 people, and k is 5\n")
+    assert reports._in_full(made, here).reason == "makes no sense here: 2 people, and k is 5"
+    said = made.model_copy(update={"reason": "in full already"})
+    assert reports._in_full(said, here) == said
 
 
 def test_a_folder_that_changed_since_its_release_is_refused(
