@@ -95,7 +95,7 @@ def _differences(row: Row, owned: Owned) -> list[str]:
     if row.data.features is None and row.data.shape != record.shape:
         found.append(f"rows of shape {row.data.shape} (here {record.shape})")
     if row.choice.get("scheme") != owned.scheme_hash:
-        found.append("another fit of the scheme")
+        found.append("another fit of the scheme (--scheme FILE gives both commands one)")
     return found
 
 

@@ -30,7 +30,6 @@ def close(path: Path, handle: int) -> None:
 def last_words(path: Path) -> str:
     """The last line of a log, without an exception's class.
 
-
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "a.log")
