@@ -65,6 +65,12 @@ class Asked:
     out: Path
     ledger: Path | None = None
 
+    @property
+    def scheme(self) -> str | None:
+        """The file of the fitted scheme that was released; None without one."""
+        fitted = self.folder / "scheme.safetensors"
+        return str(fitted) if fitted.is_file() else None
+
 
 @dataclass(frozen=True)
 class Reported:
@@ -153,8 +159,7 @@ def _earlier(asked: Asked, told: Mapping[str, object]) -> list[str]:
     from bench.runs.release_ledger import composition_text, configuration, earlier_of_same_people
     from bench.workbench.choice import scheme_hash
 
-    fitted = asked.folder / "scheme.safetensors"
-    scheme = scheme_hash(str(fitted)) if fitted.is_file() else "none"
+    scheme = "none" if asked.scheme is None else scheme_hash(asked.scheme)
     wanted = configuration(cast("Mapping[str, JsonValue]", told), scheme)
     entries = Order(asked.folder, ledger=asked.ledger).book.entries()
     mine = [entry for entry in entries if entry.configuration == wanted]
@@ -179,8 +184,7 @@ def _runs(asked: Asked, method: PluginSpec, place: Place, observer: Observer) ->
         "imported", None, (("path", str(asked.folder.resolve())), ("links", str(asked.links.resolve())))
     )
     very: dict[str, object] = {"rows_of": str(source), "this_release": True, "controls": True}
-    fitted = asked.folder / "scheme.safetensors"
-    scheme = {"scheme": str(fitted)} if fitted.is_file() else {}  # other keys are of the scheme that was released
+    scheme = {} if asked.scheme is None else {"scheme": asked.scheme}  # other keys are of what was released
     parts: dict[str, dict[str, object]] = {}
     for name in asked.profiles:
         measured = WITHOUT if name.startswith("public-only") else PAIRS

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 __figures__ = False
 
-import csv
-import hashlib
 import io
 import json
 import os
@@ -33,6 +31,7 @@ from bench.plugins import registry
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.randomness import Secret
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
+from bench.runs.release_files import sha256_of, table_text
 from bench.types import Extractor, Key, Method, State
 from bench.wire.tensor_file import TensorsError, unpack_tensors, write_tensors
 
@@ -148,8 +147,7 @@ class Release:
                 raise UsageError("this release has a secret, which encodes and decodes: name its file by --key")
             return cls(folder, about, scheme.sample_key(Secret.fresh()), True)
         state, bound = opened_key(key, passphrase)
-        own = hashlib.sha256((folder / ABOUT).read_bytes()).hexdigest()
-        if bound.get(RELEASE) != own:
+        if bound.get(RELEASE) != sha256_of(folder / ABOUT):
             raise UsageError(f"{key} is the key of another release than {folder}: its {ABOUT} has another SHA-256")
         return cls(folder, about, scheme.load_key(state), False)
 
@@ -232,11 +230,7 @@ def _write_table(path: Path, head: Sequence[str], lines: Sequence[Sequence[objec
     Raises UsageError if it would lie in a release.
     """
     outside_releases(path, "the table")
-    file = io.StringIO()
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow(head)
-    table.writerows(lines)
-    write_new(path, file.getvalue().encode(), mode=0o600)
+    write_new(path, table_text(head, lines).encode(), mode=0o600)
 
 
 def _checked(folder: Path) -> dict[str, Any]:
@@ -249,7 +243,7 @@ def _checked(folder: Path) -> dict[str, Any]:
         raise UsageError(f"{folder} is no release: expected a folder of `bench release` with its {ABOUT}") from None
     for name, digest in hashes.items():
         path = folder / name
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        if not path.is_file() or sha256_of(path) != digest:
             raise UsageError(f"{folder} is not as it was released: {name} is missing or has changed")
     return dict(about)
 

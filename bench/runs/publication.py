@@ -24,7 +24,6 @@ the noise away.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
@@ -67,6 +66,9 @@ from bench.runs.release_files import (
     Contents,
     bit_groups,
     images_hash,
+    label_counts,
+    sha256_of,
+    table_text,
     write_card,
     write_sums,
     write_texts,
@@ -408,31 +410,22 @@ def _links(owned: Owned, where: Place, sealed: Sealed, form: Form) -> str:
         (row, digests[row].tobytes().hex(), *(told[name][number] for name in told))
         for number, row in enumerate(owned.rows.tolist())
     ]
-    file = io.StringIO()
-    table = csv.writer(file, lineterminator="\n")
     if sealed.links is None:
-        table.writerow(["row", "digest", *told])
-        table.writerows(sorted(named))
-        return file.getvalue()
+        return table_text(["row", "digest", *told], sorted(named))
     primary = None if sealed.primary is None else sealed.primary.int().tolist()
-    table.writerow(["released", "row", "digest", *told, *([] if primary is None else ["primary"])])
-    table.writerows(
+    return table_text(
+        ["released", "row", "digest", *told, *([] if primary is None else ["primary"])],
         sorted(
             (_name(released, form), *named[raw], *([] if primary is None else [primary[number]]))
             for number, (raw, released) in enumerate(sealed.links.tolist())
-        )
+        ),
     )
-    return file.getvalue()
 
 
 def _bound(links: str, release: str) -> str:
     """The table of links with the hash of its release."""
     head, *lines = csv.reader(io.StringIO(links))
-    file = io.StringIO()
-    table = csv.writer(file, lineterminator="\n")
-    table.writerow([*head, RELEASE])
-    table.writerows([*each, release] for each in lines)
-    return file.getvalue()
+    return table_text([*head, RELEASE], ([*each, release] for each in lines))
 
 
 def _name(row: int, form: Form) -> int | str:
@@ -458,7 +451,7 @@ def _write(made: Publication, order: Order, owned: Owned, *, shared: bool) -> Lo
         found = _folder(made, order, owned, building)
         if shared:
             building.chmod(0o755)
-        release = hashlib.sha256((building / ABOUT).read_bytes()).hexdigest()
+        release = sha256_of(building / ABOUT)
         secrets[order.links_out] = _bound(made.links, release).encode()
         if made.key:
             secrets[order.key_place] = packed_key(
@@ -559,8 +552,7 @@ def _packed(tensors: State, path: Path) -> str:
         with os.fdopen(handle, "wb") as file:
             write_tensors(file, tensors)
         sync(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)
 
 
 def _described(owned: Owned, made: Publication | None, order: Order, causes: Sequence[Cause]) -> Published:
@@ -603,14 +595,12 @@ def _labels(findings: Sequence[str], labels: torch.Tensor | None, *, encoded: bo
     if labels is None:
         return []
     lines = []
-    for name, column in zip(findings, labels.T, strict=True):
-        yes, no, unknown = int((column == 1).sum()), int((column == 0).sum()), int(column.isnan().sum())
-        mixed = len(column) - yes - no - unknown
-        if encoded or mixed:
-            text = f"{len(column) - unknown} {'encoded' if encoded else 'mixed'}"
+    for name, marks in label_counts(findings, labels).items():
+        if encoded or marks["mixed"]:
+            text = f"{len(labels) - marks['unknown']} {'encoded' if encoded else 'mixed'}"
         else:
-            text = f"{yes} yes, {no} no"
-        lines.append(f"{name} ({text}" + (f", {unknown} unknown)" if unknown else ")"))
+            text = f"{marks['yes']} yes, {marks['no']} no"
+        lines.append(f"{name} ({text}" + (f", {marks['unknown']} unknown)" if marks["unknown"] else ")"))
     return lines
 
 

@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,12 +81,14 @@ def write_texts(folder: Path, contents: Contents) -> None:
             f"--format {contents.kind} keeps labels in a table of 1, 0 and blank, and these are mixed, or a finding is "
             f"called {', '.join(sorted(TAKEN))}: use --format safetensors"
         )
-    files: dict[str, str] = {GROUPS: _table(["released", "group"], zip(contents.names, contents.groups, strict=True))}
+    files: dict[str, str] = {
+        GROUPS: table_text(["released", "group"], zip(contents.names, contents.groups, strict=True))
+    }
     if contents.plain:
         assert contents.labels is not None
         cells = [["" if mark != mark else f"{mark:g}" for mark in row] for row in contents.labels.tolist()]
         lines = ([name, *row] for name, row in zip(contents.names, cells, strict=True))
-        files[LABELS] = _table(["released", *contents.findings], lines)
+        files[LABELS] = table_text(["released", *contents.findings], lines)
     files["load.py"] = LOADERS[contents.kind]
     if contents.labels is not None:
         files["example.py"] = EXAMPLE
@@ -98,7 +100,7 @@ def write_texts(folder: Path, contents: Contents) -> None:
 def write_sums(folder: Path) -> Mapping[str, str]:
     """Write SHA256SUMS over all files of a folder; its content."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    sums = {name: _sha256(folder / name) for name in names}
+    sums = {name: sha256_of(folder / name) for name in names}
     (folder / SUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()), encoding="utf-8")
     return sums
 
@@ -106,7 +108,7 @@ def write_sums(folder: Path) -> Mapping[str, str]:
 def images_hash(folder: Path) -> str:
     """SHA-256 (hex) over names and contents of all released images."""
     paths = sorted(path for path in (folder / "images").rglob("*") if path.is_file())
-    lines = "".join(f"{_sha256(path)}  {path.name}\n" for path in paths)
+    lines = "".join(f"{sha256_of(path)}  {path.name}\n" for path in paths)
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
@@ -124,7 +126,7 @@ def changed(folder: Path) -> list[str]:
     known = {**listed, **about.get("sha256", {})}  # a list that was made anew does not make changed rows the released
     if IMAGES_HASH in about and about[IMAGES_HASH] != images_hash(folder):
         known["images"] = about[IMAGES_HASH]
-    same = {name for name in there & listed.keys() if _sha256(folder / name) == listed[name] == known[name]}
+    same = {name for name in there & listed.keys() if sha256_of(folder / name) == listed[name] == known[name]}
     return sorted((there | known.keys()) - same)
 
 
@@ -135,7 +137,7 @@ def write_card(folder: Path, contents: Contents) -> None:
         {
             "@type": "cr:FileObject", "@id": path.name, "name": path.name, "contentUrl": path.name,
             "encodingFormat": FORMATS.get(path.suffix, "application/octet-stream"),
-            "contentSize": f"{path.stat().st_size} B", "sha256": _sha256(path),
+            "contentSize": f"{path.stat().st_size} B", "sha256": sha256_of(path),
         }
         for path in paths
     ]  # fmt: skip
@@ -269,22 +271,36 @@ def _coding(contents: Contents) -> list[str]:
     if encoded:
         lines.append("They are in code: the owner alone knows which 1 means yes, or which class a column stands for.")
     lines += ["", "| finding | 1 | 0 | unknown | between |", "| --- | --- | --- | --- | --- |"]
-    for name, column in zip(contents.findings, contents.labels.T, strict=True):
-        one, zero, gone = int((column == 1).sum()), int((column == 0).sum()), int(column.isnan().sum())
+    for name, marks in label_counts(contents.findings, contents.labels).items():
         cell = name.replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| {cell} | {one} | {zero} | {gone} | {len(column) - one - zero - gone} |")
+        lines.append(f"| {cell} | {marks['yes']} | {marks['no']} | {marks['unknown']} | {marks['mixed']} |")
     return lines
 
 
-def _table(head: Sequence[str], lines: object) -> str:
+def label_counts(findings: Sequence[str], labels: torch.Tensor | None) -> dict[str, dict[str, int]]:
+    """Number of rows by finding and mark: yes, no, unknown, mixed.
+
+    >>> label_counts(["Edema"], torch.tensor([[1.0], [1.0], [0.0], [torch.nan], [0.5]]))
+    {'Edema': {'yes': 2, 'no': 1, 'unknown': 1, 'mixed': 1}}
+    """
+    found = {}
+    for name, column in zip(findings, () if labels is None else labels.T, strict=labels is not None):
+        yes, no, unknown = int((column == 1).sum()), int((column == 0).sum()), int(column.isnan().sum())
+        found[name] = {"yes": yes, "no": no, "unknown": unknown, "mixed": len(column) - yes - no - unknown}
+    return found
+
+
+def table_text(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A CSV table, lines ended by a line feed."""
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
     table.writerow(head)
-    table.writerows(lines)  # type: ignore[arg-type]
+    table.writerows(lines)
     return file.getvalue()
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -27,7 +27,7 @@ from safetensors.torch import load_file
 
 from bench.data.secondary_capture import read_secondary_capture, text_of
 from bench.results.run_secret import ABOUT
-from bench.runs.release_files import IMAGES, bit_groups
+from bench.runs.release_files import IMAGES, bit_groups, label_counts
 
 LOOKED_AT = 200
 """Released rows whose nearest raw row is searched."""
@@ -126,10 +126,6 @@ def look(
         about: The text of release.json so far.
     """
     alike = samples.shape[1:] == raw.shape[1:]
-    marks: dict[str, dict[str, int]] = {}
-    for name, column in zip(findings, () if labels is None else labels.T, strict=False):
-        yes, no, unknown = int((column == 1).sum()), int((column == 0).sum()), int(column.isnan().sum())
-        marks[name] = {"yes": yes, "no": no, "unknown": unknown, "mixed": len(column) - yes - no - unknown}
     released, originals = hashes
     nearest = between = None
     if alike and len(raw) > 1:
@@ -138,7 +134,7 @@ def look(
         rows = _spread(len(raw))
         between = float(_nearest(raw[rows], raw, apart=rows).median())
     return Look(
-        rows=len(samples), distinct=int(bit_groups(released).max()) + 1, labels=marks,
+        rows=len(samples), distinct=int(bit_groups(released).max()) + 1, labels=label_counts(findings, labels),
         bytes=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         raw=sum(each in originals for each in released) if alike else None, nearest=nearest, between=between,
         words=_words(folder, private_words, about),
