@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import cast
 
+from pydantic import JsonValue
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -17,11 +19,13 @@ from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
 from bench.workbench.choice import NO_PUBLIC
-from leaderboard.board import Row, telling, used
-from leaderboard.entries import Column, Entry, columns, entry, short
+from leaderboard.board import MAIN, Row, telling, used
+from leaderboard.entries import Column, Entry, columns, entry, number, short
 from leaderboard.names import label, unusual
 
 FEW = 3
+WIDEST = 5
+"""Figures of a table by parameter, if a row has more than the main ones."""
 LONGEST = 40
 CAPTION = (
     "Below each figure its 95 % interval (images per second: the middle half of the repeats). ↑ ↓: better for the data "
@@ -70,8 +74,10 @@ def _brief(
 def print_board(board: Board) -> None:
     """Print a table a data set, and the verdict of each row."""
     console = to_stdout()
-    for dataset in dict.fromkeys(row.dataset for row in board.rows):
-        part = [row for row in board.rows if row.dataset == dataset]
+    parts: dict[tuple[str, str, int], list[Row]] = {}
+    for row in board.rows:
+        parts.setdefault((row.dataset, row.preset, row.seed), []).append(row)
+    for part in parts.values():
         if all(row.data is None for row in part):
             console.print(title(part[0]))
             continue
@@ -88,8 +94,69 @@ def print_board(board: Board) -> None:
             if verdict := board.verdicts[row.cell]:
                 own = ",".join(parameters(row, part))
                 console.print(f"{row.method}[{own}]: {verdict}" if own else f"{row.method}: {verdict}", markup=False)
+    for swept in sweeps(board.rows):
+        console.print(swept)
     if board.limit is not None:
         console.print(f"Run with --limit {board.limit}: not for a leaderboard.")
+
+
+def sweeps(rows: Sequence[Row]) -> list[Table]:
+    """A table by parameter for each method with several values or seeds."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.data is not None:
+            groups.setdefault((row.dataset, row.preset, row.method), []).append(row)
+    return [_sweep(group) for group in groups.values() if len(group) > 1]
+
+
+def _sweep(group: Sequence[Row]) -> Table:
+    """Parameters that differ, and the main figures over seeds.
+
+    Of one seed figures have their 95 % interval; of several they are means, with the least and the greatest.
+    """
+    settings: dict[str, list[Row]] = {}
+    for row in sorted(group, key=lambda row: _order(telling(row, group))):
+        settings.setdefault(row.label, []).append(row)
+    seeds = sorted({row.seed for row in group})
+    names = list(telling(group[0], group))
+    shown = used([entry.column for entry in group[0].entries.values()], group)
+    if len(shown) > WIDEST:
+        shown = [column for column in shown if column.name in MAIN]
+    first, one = group[0], len(seeds) == 1
+    what = f"{first.method} {'by parameter' if names else 'over seeds'}: {first.dataset}, preset {first.preset}, "
+    caption = "In brackets the 95 % interval."
+    if not one:
+        caption = "The mean over seeds, and in brackets the least and the greatest; each seed's intervals stand above."
+    table = Table(
+        title=what + (f"seed {seeds[0]}" if one else f"{len(seeds)} seeds"), title_justify="left", caption=caption,
+        caption_justify="left",
+    )  # fmt: skip
+    for name in names:
+        table.add_column(name, justify="right")
+    for column in shown:
+        table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
+    for same in settings.values():
+        values = [text(cast(Parameter, same[0].parameters.get(name))) for name in names]
+        table.add_row(*values, *(_over_seeds([row.entries[column.name] for row in same]) for column in shown))
+    return table
+
+
+def _order(values: Mapping[str, JsonValue]) -> list[tuple[bool, float, str]]:
+    """Numbers by size, then words."""
+    return [
+        (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, str(value))
+        for value in values.values()
+    ]
+
+
+def _over_seeds(entries: Sequence[Entry]) -> str:
+    scores = [entry.score for entry in entries if entry.score is not None]
+    if len(entries) == 1 or not scores:
+        return " ".join([entries[0].text, *([f"({entries[0].interval})"] if scores else [])])
+    values = [score.value for score in scores]
+    words = [number(each, entries[0].column.digits) for each in (mean(values), min(values), max(values))]
+    missing = "" if len(scores) == len(entries) else f", {len(scores)} of {len(entries)} seeds"
+    return f"{words[0]} ({words[1]} – {words[2]}{missing})"
 
 
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import dataclasses
 import difflib
+import itertools
 import math
 import re
 import types
@@ -107,6 +108,28 @@ def parse(text: str) -> PluginSpec:
     return PluginSpec(groups["name"].strip(), argument, tuple(parameters))
 
 
+def alternatives(written: str) -> list[str]:
+    """Every spec that one with alternatives, `a=1|3`, stands for.
+
+    >>> alternatives("dp-simple[scale=1|3,clip=yes|no]")[:3]
+    ['dp-simple[scale=1,clip=yes]', 'dp-simple[scale=1,clip=no]', 'dp-simple[scale=3,clip=yes]']
+    >>> alternatives("surrogate[base=contrastive[steps=9|19],rounds=3]")
+    ['surrogate[base=contrastive[steps=9],rounds=3]', 'surrogate[base=contrastive[steps=19],rounds=3]']
+    >>> alternatives('imported[path="a|b"]')
+    ['imported[path="a|b"]']
+    """
+    match = _FILE.fullmatch(written) or _SPEC.fullmatch(written)
+    if match is None or "|" not in (match["parameters"] or ""):
+        return [written]
+    ways: list[list[str]] = []
+    for item in _items(match["parameters"]):
+        key, equals, first = _items(item, "|")[0].partition("=")
+        values = [first, *_items(item, "|")[1:]]
+        ways.append([f"{key}{equals}{each}" for value in values for each in alternatives(value)])
+    start, end = match.span("parameters")
+    return [written[:start] + ",".join(way) + written[end:] for way in itertools.product(*ways)]
+
+
 def _quoted(value: str) -> str:
     """A value as `parse` reads it back, quoted if needed.
 
@@ -129,14 +152,14 @@ def _depth(text: str) -> int:
     return depth or lowest
 
 
-def _items(text: str) -> list[str]:
-    """`text` cut at the commas outside quotes and brackets."""
+def _items(text: str, mark: str = ",") -> list[str]:
+    """`text` cut at the marks outside quotes and brackets."""
     items, depth, quoted = [""], 0, False
     for letter in text:
         if letter == '"':
             quoted = not quoted and items[-1].endswith("=")
         depth += 0 if quoted else (letter == "[") - (letter == "]")
-        if letter == "," and not depth and not quoted:
+        if letter == mark and not depth and not quoted:
             items.append("")
         else:
             items[-1] += letter

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -22,7 +23,7 @@ from bench.isolation import check_confined, find_isolation
 from bench.plugins import registry
 from bench.plugins.configured import Configured, configure
 from bench.plugins.groups import Group
-from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, expected, options, parse, text
+from bench.plugins.spec import PluginSpec, UsageError, alternatives, did_you_mean, expected, options, parse, text
 from bench.results.record_parts import MOST
 from bench.runs.engine import EngineOptions
 from bench.runs.run_spec import RunSpec, Written
@@ -34,6 +35,8 @@ SUITES = Path(__file__).parents[1] / "suites"
 ENGINE = "engine"  # in a configuration file: options of SLURM or Ray
 PARTS = "parts"  # in a file: a list of mappings of options; each is a run of its own
 COMMAND_LINE = ("data_root", "dry_run", "executor", "no_site", "results", "secret", "sign", "site", "suite")
+MOST_SEEDS = 1000  # of a span
+_SPAN = re.compile(r"\s*(?P<first>[+-]?[0-9]+)\s*(-\s*(?P<last>[0-9]+)\s*)?")
 Words = Literal["all", "none"]  # in place of a list of attacks
 
 
@@ -184,9 +187,9 @@ def check_side(size: int | None) -> None:
 def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
     """Every choice of data: each value of repeated options with each other."""
     known = options(Choice)
+    told = {**told, "seeds": list(_seeds(told.get("seeds", ())))}
+    told["datasets"] = [each for written in told.get("datasets", ()) for each in alternatives(written)]
     single = {name: told.get(name) for name, option in known.items() if not option.many}
-    if beyond := [seed for seed in told.get("seeds", ()) if abs(seed) > MOST]:
-        raise UsageError(f"a seed must be at most {MOST}, got {beyond[0]}: tables of records cannot hold a larger one")
     check_side(told.get("size"))
     many = {name: told.get(option.many) or [None] for name, option in known.items() if option.many}
     first = Choice.written({**single, **{name: values[0] for name, values in many.items()}})
@@ -200,15 +203,37 @@ def _choices(told: Mapping[str, Any]) -> tuple[Choice, ...]:
 
 
 def _specs(given: Sequence[Written]) -> tuple[PluginSpec, ...]:
-    """Specs from `name[a=1]` or `{name: {a: 1}}`; parameters become text."""
-    found = []
+    """Specs from `name[a=1|3]` or `{name: {a: [1, 3]}}`; parameters become text."""
+    found: list[PluginSpec] = []
     for item in given:
         if isinstance(item, str):
-            found.append(parse(item))
+            found += map(parse, alternatives(item.strip()))
             continue
         for name, values in item.items():
-            found.append(PluginSpec(name, None, tuple((key, text(value)) for key, value in (values or {}).items())))
+            ways = [
+                [(key, text(each)) for each in (value if isinstance(value, list) else [value])]
+                for key, value in (values or {}).items()
+            ]
+            found += [PluginSpec(name, None, way) for way in product(*ways)]
     return tuple(found)
+
+
+def _seeds(given: Sequence[int | str]) -> Iterator[int]:
+    """Seeds, with those of a span such as "0-4" one by one."""
+    for each in given:
+        found = _SPAN.fullmatch(str(each))
+        if found is None:
+            raise UsageError(f"a seed must be a whole number, or a span such as 0-4, got {each!r}")
+        first = int(found["first"])
+        last = first if found["last"] is None else int(found["last"])
+        for seed in (first, last):
+            if abs(seed) > MOST:
+                raise UsageError(
+                    f"a seed must be at most {MOST}, got {seed}: tables of records cannot hold a larger one"
+                )
+        if not first <= last < first + MOST_SEEDS:
+            raise UsageError(f"a span of seeds goes upwards and holds at most {MOST_SEEDS}, got {each}")
+        yield from range(first, last + 1)
 
 
 def _attacks(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bench.plugins.spec import Amount, Count, option
 from bench.sandbox import Isolation
+from bench.types import Parameter
 
 if TYPE_CHECKING:  # the command line is laid out from this module, before anything heavy is imported
     from bench.plugins.configured import Configured
@@ -14,7 +15,8 @@ if TYPE_CHECKING:  # the command line is laid out from this module, before anyth
     from bench.workbench.choice import Choice
 
 Overwrite = Literal["never", "failed", "stale", "always"]
-Written = str | dict[str, dict[str, int | float | str | bool | None] | None]
+Written = str | dict[str, dict[str, Parameter | list[Parameter]] | None]
+"""A plug-in in a configuration file; a list of values stands for a plug-in each."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,10 @@ class Choice:
         str, f"size of a run: {', '.join(PRESETS)} (default: quick)", default="quick", metavar="NAME", draws=True,
         covered=True,
     )  # fmt: skip
-    seed: int = option(int, "seed of a cell (default: 0)", default=0, metavar="N", many="seeds", draws=True)
+    seed: int = option(
+        int | str, "seed of a cell, or a span such as 0-4 (default: 0)", default=0, metavar="N", many="seeds",
+        draws=True,
+    )  # fmt: skip
     limit: int | None = option(
         Count, "use at most N private images; leaderboards leave such runs out", default=None, metavar="N", draws=True
     )

@@ -55,6 +55,25 @@ def test_a_place_that_nobody_asked_for_is_not_run(tmp_path: Path, monkeypatch: p
     assert [len(re.findall(rf"{place}\s*│", text)) for place in ("2.00", "0.900", "not run")] == [1, 1, 2]
 
 
+def test_seeds_have_tables_of_their_own_and_a_table_by_parameter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        record("blur", scores={"reid-auc": auc(value)}, metrics=metrics("reid-auc"), parameters={"sigma": sigma},
+               seed=seed, cell=f"d/blur-{sigma}-{seed}")
+        for sigma, seed, value in ((10, 0, 0.6), (2, 0, 0.9), (10, 1, 0.7), (2, 1, 0.8))
+    ]  # fmt: skip
+    text = printed(tmp_path, monkeypatch, *made)
+    assert [text.count(f"seed {seed}") for seed in (0, 1)] == [1, 1]
+    by_parameter = text[text.index("blur by parameter") :]
+    assert "2 seeds" in by_parameter
+    lines = [line for line in by_parameter.splitlines() if re.match(r"│\s+\d", line)]
+    assert [re.findall(r"[\d.]+", line) for line in lines] == [
+        ["2", "0.850", "0.800", "0.900"],
+        ["10", "0.650", "0.600", "0.700"],
+    ]
+
+
 def test_figures_so_far_take_a_line_a_method_and_fit_the_console() -> None:
     scores = {"guesswork": guesswork(2), "reid-auc": auc(0.9), "patient-reid-auc": auc(0.9), "top-1": auc(0.8)}
     asked = metrics(*scores)
