@@ -10,33 +10,25 @@ Declarations are the owner's. Conclusions follow from both by two rules.
 
 A risk is *above* the threshold if the lower end of an attack's interval is; *below* if the upper limit of every attack
 is, and all attacks that a bound needs ran, converged, and passed their controls (`leaderboard.bounds.bound`); and
-else *not shown below*, whatever the figures say. Questions are those of WP29 Opinion 05/2014 (singling out,
+else *not shown below*, whatever the figures say. The release passes a threshold if the maximum risk is below it for
+each profile, and no profile that links people is missing. Questions are those of WP29 Opinion 05/2014 (singling out,
 linkability, inference), sections those of ISO/IEC 27559:2022, claims as NIST SP 800-226 asks for them.
 """
 
 from __future__ import annotations
 
-import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field
 
-from bench.data.yaml_text import YamlError, read_yaml
-from bench.disk.atomic_file import make_folder, write_atomically
-from bench.disk.disk_errors import unread
-from bench.plugins.profile_spec import read_profile
-from bench.plugins.spec import UsageError, expected
 from bench.results.record_parts import ClaimRecord, Part
 from bench.results.records import DatasetRecord, MetricRecord, Record, ScoreRecord
 from leaderboard.board import Row
 from leaderboard.bounds import bound, profile, random
+from leaderboard.declaration import Declaration
 from leaderboard.entries import interval, number, reason, short
-from leaderboard.environment import environment
 from leaderboard.panel import Member
 from leaderboard.reach import MEMBERSHIP, PAIRS
 
@@ -44,8 +36,6 @@ Question = Literal["singling out", "linkability", "inference", "membership", "re
 Subject = Literal["this release", "twin"]
 Word = Literal["below", "not shown below", "above"]
 Quantity = Literal["maximum risk", "average risk"]
-USUAL_THRESHOLD = 0.09
-USUAL_BASIS = "0.09: EMA Policy 0070 and Health Canada, Public Release of Clinical Information"
 MAXIMUM, AVERAGE = "person-risk", "people-found"
 OTHER = "other-study"
 FIGURES: Mapping[str, Question] = {
@@ -64,91 +54,6 @@ QUESTIONS: Mapping[Question, str] = {
     "reconstruction": "Can an image be rebuilt from the release?",
     "utility": "Is the release good for what it is made for?",
 }  # fmt: skip
-
-
-class Declaration(Part):
-    """The owner's declaration; nothing of it is measured.
-
-    Args:
-        recipient, purpose: Who gets the release, and what for.
-        other_data: Other data that the recipient may hold or get.
-        protections: Contracts and technical limits on the recipient's side.
-        threshold: The largest acceptable probability that a person is named, in (0, 1].
-        threshold_basis: Where it is from.
-        release_date, review_date: ISO dates, such as 2026-11-27.
-        signed_by: Roles or names, each with a line to be signed by hand.
-    """
-
-    recipient: str = ""
-    purpose: str = ""
-    other_data: str = ""
-    protections: str = ""
-    threshold: Annotated[float, Field(gt=0, le=1)] = USUAL_THRESHOLD
-    threshold_basis: str = USUAL_BASIS
-    release_date: str = ""
-    review_date: str = ""
-    signed_by: list[str] = Field(default=["prepared by", "approved by"])
-
-    @model_validator(mode="before")
-    @classmethod
-    def _basis_is_of_the_threshold(cls, told: object) -> object:
-        """Another threshold has no basis until the owner names one."""
-        if isinstance(told, dict) and told.get("threshold", USUAL_THRESHOLD) != USUAL_THRESHOLD:
-            basis = told.get("threshold_basis", USUAL_BASIS)
-            return {**told, "threshold_basis": "" if basis == USUAL_BASIS else basis}
-        return told
-
-    def under(self, threshold: float) -> Declaration:
-        """The same with the threshold of a command.
-
-        Raises UsageError if the owner declared another.
-        """
-        if "threshold" in self.model_fields_set and self.threshold != threshold:
-            raise UsageError(
-                f"the threshold is {self.threshold:g} by the declaration and {threshold:g} by --max-risk: state one"
-            )
-        return type(self).model_validate({**self.model_dump(), "threshold": threshold})
-
-    @field_validator("release_date", "review_date", mode="before")
-    @classmethod
-    def _is_a_date(cls, value: object) -> str:
-        text = value.isoformat() if isinstance(value, date) else value
-        if not isinstance(text, str) or (text and not re.fullmatch(r"\d{4}-\d\d-\d\d", text)):
-            raise ValueError("expected a date such as 2026-11-27")
-        return text
-
-    @classmethod
-    def read(cls, path: Path) -> Declaration:
-        """The declaration in a YAML file. Raises UsageError."""
-        try:
-            found = read_yaml(path) or {}
-        except (OSError, YamlError) as error:
-            raise UsageError(f"cannot read {path}: {unread(error) if isinstance(error, OSError) else error}") from error
-        if not isinstance(found, dict):
-            raise UsageError(f"{path} must hold a mapping, with any of {', '.join(cls.model_fields)}")
-        try:
-            return cls.model_validate(found)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
-            if first["type"] == "extra_forbidden":
-                raise UsageError(f"{path}: {name} is not known; there are {', '.join(cls.model_fields)}") from error
-            raise UsageError(f"{path}: {name}: {expected(first)}") from error
-
-    def template(self) -> str:
-        """A YAML file to fill in."""
-        lines = ["# What you declare about the release; nothing of it is measured. Then repeat the command with"]
-        lines.append("# --declare and this file. Empty lines are printed as not declared.")
-        for name, value in self.model_dump().items():
-            if isinstance(value, list):
-                lines += [f"{name}:", *(f"  - {each}" for each in value)]
-            else:
-                lines.append(f"{name}: {value if isinstance(value, float) else _quoted(value)}")
-        return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 class Measured(Part):
@@ -269,7 +174,7 @@ class RiskReport(Part):
     Args:
         schema_version: Of this file.
         made_by, created: The version, and when.
-        release: SHA-256 of its release.json.
+        release: SHA-256 of its release.json; empty in a report on a configuration before its release.
         method: As the command line takes it.
         rows, people: In the release; people are None where it is unknown who is who.
         data: What the data set's record says of it.
@@ -277,6 +182,7 @@ class RiskReport(Part):
         earlier: Sentences on earlier releases of the same people.
         declared: What the owner declares.
         concluded: What follows.
+        missing: Profiles that link people and were not measured, and why.
     """
 
     schema_version: Literal[1] = 1
@@ -294,12 +200,15 @@ class RiskReport(Part):
     claim: Claim | None
     declared: Declaration
     concluded: list[Conclusion]
+    missing: list[str] = Field(default=[])
 
     def passes(self, most: float) -> bool:
-        """True if each maximum risk is shown to be below `most`."""
+        """True if each maximum risk is shown to be below `most`, and none is missing."""
         risks = [each for each in self.concluded if each.quantity == "maximum risk"]
-        return bool(risks) and all(
-            each.word == "below" and each.limit is not None and each.limit < most for each in risks
+        return (
+            not self.missing
+            and bool(risks)
+            and all(each.word == "below" and each.limit is not None and each.limit < most for each in risks)
         )
 
 
@@ -308,7 +217,7 @@ class Release:
     """The release that a report is on.
 
     Args:
-        digest: SHA-256 of its release.json.
+        digest: SHA-256 of its release.json; empty if there is none yet.
         method: As the command line takes it.
         made_by, created: Of the report.
     """
@@ -320,31 +229,34 @@ class Release:
 
 
 def risk_report(
-    release: Release, very: Sequence[Row], twin: Row | None, declared: Declaration, earlier: Sequence[str] = ()
+    release: Release, very: Sequence[Row], twin: Row | None, declared: Declaration, earlier: Sequence[str] = (),
+    missing: Sequence[str] = (),
 ) -> RiskReport:  # fmt: skip
     """The report from rows of a board.
 
     Args:
         release: What it is on.
-        very: The row of the very release under each profile of Eve.
+        very: The row of the very release under each profile of Eve; of the twin, before there is one.
         twin: The row of the same configuration on a part of the people; None if it was not run.
         declared: The owner's.
         earlier: Sentences on earlier releases of the same people.
+        missing: Profiles that link people and were not measured, and why.
     """
     data = next((row.data for row in very if row.data is not None), None)
-    rows: list[tuple[Subject, Row]] = [("this release", row) for row in very]
+    subject: Subject = "this release" if release.digest else "twin"
+    rows: list[tuple[Subject, bool, Row]] = [(subject, True, row) for row in very]
     if twin is not None:
-        rows.append(("twin", twin))
+        rows.append(("twin", False, twin))
     unrated = "no twin was measured, so that nothing checked the method's promises" if twin is None else twin.unrated
     return RiskReport(
         made_by=release.made_by, created=release.created, release=release.digest, method=release.method,
         rows=0 if data is None else data.rows.get("private", 0), people=_people(data),
         data=[] if data is None else list(data.notes),
-        measured=[figure for subject, row in rows for figure in _figures(subject, row)],
-        tried=[tried for subject, row in rows for tried in _tried(subject, row)],
+        measured=[figure for subject, linking, row in rows for figure in _figures(subject, row, linking=linking)],
+        tried=[tried for subject, linking, row in rows for tried in _tried(subject, row, linking=linking)],
         untried=list(_untried(very, twin)), earlier=list(earlier),
-        claim=next((_claim(row.claim, row, data) for _, row in rows[::-1] if row.claim is not None), None),
-        declared=declared,
+        claim=next((_claim(row.claim, row, data) for _, _, row in rows[::-1] if row.claim is not None), None),
+        declared=declared, missing=list(missing),
         concluded=[conclusion for row in very for conclusion in _conclusions(row, declared.threshold, unrated)],
     )  # fmt: skip
 
@@ -353,18 +265,13 @@ def _people(data: DatasetRecord | None) -> int | None:
     return None if data is None else data.subjects.get("private")
 
 
-def _figures(subject: Subject, row: Row) -> Iterator[Measured]:
-    """The figures of a row that a report shows."""
-    wanted = [kind for kind in (PAIRS, MEMBERSHIP, "utility") if subject == "this release" or kind != PAIRS]
+def _figures(subject: Subject, row: Row, *, linking: bool) -> Iterator[Measured]:
+    """The figures of a row that a report shows: of links and images, or of members and use."""
     for metric, question in FIGURES.items():
         entry = row.entries.get(metric)
-        if entry is None or entry.score is None:
+        if entry is None or entry.score is None or linking == (question in ("membership", "utility")):
             continue
-        if entry.attacked and entry.kind not in wanted:
-            continue
-        if subject == "twin" and question not in ("membership", "utility"):
-            continue
-        if subject == "this release" and question == "utility":
+        if entry.attacked and entry.kind not in (MEMBERSHIP, "utility", *((PAIRS,) if linking else ())):
             continue
         records = [record for record in row.records if metric in record.scores and not random(record)]
         ends = [record.scores[metric].high for record in records]
@@ -391,8 +298,8 @@ def _groups(score: ScoreRecord) -> dict[str, float]:
     return {name: part.value for name, part in sorted(score.parts.items()) if ": " in name}
 
 
-def _tried(subject: Subject, row: Row) -> Iterator[Tried]:
-    kinds = (PAIRS,) if subject == "this release" else (MEMBERSHIP,)
+def _tried(subject: Subject, row: Row, *, linking: bool) -> Iterator[Tried]:
+    kinds = (PAIRS,) if linking else (MEMBERSHIP,)
     members = {member.evaluator: member for member in (*row.panel.members, *row.membership.members)}
     for record in row.records:
         if record.kind not in kinds or random(record):
@@ -490,59 +397,3 @@ def _conclusions(row: Row, threshold: float, unrated: str) -> Iterator[Conclusio
             word = "not shown below" if found else "below"
         yield Conclusion(quantity=quantity, eve=str(eve), word=word, value=value, limit=limit, threshold=threshold,
                          why=found)  # fmt: skip
-
-
-CLASSES: Mapping[Word, str] = {"below": "below", "not shown below": "unshown", "above": "above"}
-"""The style of a conclusion on the page."""
-COLOURS: Mapping[Word, str] = {"below": "#1c6b45", "not shown below": "#94420a", "above": "#a1202c"}
-DECLARED: Mapping[str, str] = {
-    "recipient": "Recipient", "purpose": "Purpose", "other_data": "Other data it may hold",
-    "protections": "Protections", "threshold": "Threshold", "threshold_basis": "Basis of the threshold",
-    "release_date": "Date of the release", "review_date": "Date of the next review",
-}  # fmt: skip
-NO_PDF = "no PDF: WeasyPrint is not installed, or lacks Pango (pip install 'veil-bench[report]')"
-
-
-def page(report: RiskReport) -> str:
-    """One page of HTML, for a screen and for print."""
-    told = report.declared.model_dump()
-    eves = {each.eve: f"Eve, the attacker, holds {read_profile(each.eve).holds}." for each in report.concluded}
-    return environment().get_template("risk_report.html").render(
-        report=report, questions=QUESTIONS, classes=CLASSES, colours=COLOURS, eves=eves,
-        declared={label: _written(told[name]) for name, label in DECLARED.items()},
-    )  # fmt: skip
-
-
-def _written(value: str | float) -> str:
-    return number(value, None) if isinstance(value, float) else value
-
-
-def pdf(html: str) -> bytes | None:
-    """The page as PDF; None if WeasyPrint or its libraries are missing."""
-    try:
-        from weasyprint import HTML
-    except (ImportError, OSError):  # without Pango, importing it raises OSError
-        return None
-    logging.getLogger("weasyprint").setLevel(logging.ERROR)  # it warns of rules that are for screens
-    made: bytes = HTML(string=html, url_fetcher=_refuse).write_pdf()
-    return made
-
-
-def _refuse(url: str, *rest: object, **more: object) -> dict[str, object]:
-    """Fetches nothing: a report is one file."""
-    raise ValueError(f"a report reads nothing from elsewhere, and {url:.40} was asked for")
-
-
-def write(report: RiskReport, out: Path) -> list[Path]:
-    """Write report.html, report.json and, if possible, report.pdf.
-
-    The folder is made with mode 0700, files with 0600.
-    """
-    make_folder(out, mode=0o700)
-    html = page(report)
-    contents = {"report.html": html.encode(), "report.json": report.model_dump_json(indent=1).encode() + b"\n"}
-    if (printed := pdf(html)) is not None:
-        contents["report.pdf"] = printed
-    for name, content in contents.items():
-        write_atomically(out / name, content, mode=0o600)
-    return [out / name for name in contents]

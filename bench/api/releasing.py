@@ -15,7 +15,7 @@ from bench.workbench.place import Place
 
 if TYPE_CHECKING:  # each function imports what it needs
     from bench.runs.display import Display
-    from bench.runs.publication import Order, Published
+    from bench.runs.release_order import Order, Published
     from bench.runs.release_terms import Cause
     from bench.runs.request import Request
     from bench.workbench.owned_rows import Owned
@@ -87,6 +87,10 @@ def _differences(row: Row, owned: Owned) -> list[str]:
     beside = owned.bench.cell.choice.beside is not None
     if beside and row.data.public_fingerprint != record.public_fingerprint:
         found.append("other public rows")
+    if owned.outsiders:
+        found.append(
+            "other public people than those whom --rows leaves out (--public or --scheme gives both commands the same)"
+        )
     theirs, ours = row.data.features, record.features
     if (theirs is None) != (ours is None) or (
         theirs is not None and ours is not None and (theirs.name, theirs.parameters) != (ours.name, ours.parameters)

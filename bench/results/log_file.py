@@ -37,12 +37,16 @@ def last_words(path: Path) -> str:
     ...     last_words(path)
     '2 people, k is 5: take a smaller k'
     """
-    try:
-        text = read_plain(path).partition(b"\n" + LINE)[0].decode(errors="replace")
-    except OSError:
-        return ""
-    last = next((each.strip() for each in reversed(text.splitlines()) if each.strip()), "")
+    last = next((each.strip() for each in reversed(lines(path)) if each.strip()), "")
     return re.sub(r"^(?:\w+\.)*[A-Z]\w+: ", "", last)
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a log without its digest; none if it cannot be read."""
+    try:
+        return read_plain(path).partition(b"\n" + LINE)[0].decode(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def problem(path: Path, *, sealed: bool) -> str | None:

@@ -67,6 +67,10 @@ def phase_of(stage: str, before: Phase, total: int) -> Phase:
     return before
 
 
+NO_FIGURE = "no figure of "
+"""Begins the line of a log that says why a metric does not apply: `NAME: reason`."""
+
+
 def withheld(code: Code) -> str:
     """The text for data that may not be shared."""
     return f"{code}: {SAID[code]}; the log says more (these data may not be shared)"

@@ -23,64 +23,38 @@ the noise away.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import os
-import shutil
-import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-import platformdirs
 import torch
-from PIL import Image
 from pydantic import JsonValue
 
 from bench.contract.seal import Sealed, check, seal
-from bench.data.release_folder import RELEASE
-from bench.data.secondary_capture import write_secondary_capture
-from bench.disk.atomic_file import make_folder, sync, write_new
-from bench.disk.disk_errors import writing
 from bench.isolation import RemoteKey
 from bench.plugins.spec import UsageError, parameters
 from bench.progress import forward_progress, stage
 from bench.randomness import Secret
-from bench.results import log_file
-from bench.results.reason import Phase, phase_of, withheld
-from bench.results.records import claim_record
-from bench.results.results import Results
-from bench.results.run_secret import ABOUT, MAKER, outside_releases
-from bench.rows.grouping import FEWEST, person_groups, persons_of
-from bench.runs.owner_key import SCHEME, opened_key, packed_key
+from bench.results.reason import Phase, phase_of
+from bench.results.records import ClaimRecord, claim_record
+from bench.results.run_secret import MAKER
+from bench.rows.grouping import FEWEST, persons_of
+from bench.runs.owner_key import SCHEME, opened_key
 from bench.runs.plan import cells
-from bench.runs.release_files import (
-    IMAGES,
-    IMAGES_HASH,
-    Contents,
-    bit_groups,
-    images_hash,
-    label_counts,
-    sha256_of,
-    table_text,
-    write_card,
-    write_sums,
-    write_texts,
-)
+from bench.runs.quiet_output import quiet, reason_text
+from bench.runs.release_description import described
+from bench.runs.release_files import table_text
 from bench.runs.release_ledger import (
     Entry,
-    Ledger,
     composition_text,
     earlier_of_same_people,
     of_composition,
     refuse_key_under_another_scale,
 )
+from bench.runs.release_order import Form, Order, Publication, Published, check_places
 from bench.runs.release_people import people_behind, row_hashes
 from bench.runs.release_terms import (
     Cause,
@@ -90,116 +64,24 @@ from bench.runs.release_terms import (
     of_claim,
     of_notes,
     of_parameters,
+    trains,
 )
+from bench.runs.release_writing import check_form, clear, name_of, write
 from bench.runs.run_spec import RunSpec
-from bench.runs.second_look import Look, look, names_among, private_words, read_back
-from bench.runs.worker import code_of, text_of
+from bench.runs.second_look import names_among, private_words
 from bench.types import Dataset, Key, Release, Scheme, State
-from bench.wire.tensor_file import checksum_of, write_tensors
+from bench.wire.tensor_file import checksum_of
 from bench.wire.text import line
 from bench.workbench.cell import Cell
 from bench.workbench.inputs import plugin_record
 from bench.workbench.open_data import refuse_shared_people
 from bench.workbench.owned_rows import Owned, names_and_people, open_owned
 from bench.workbench.place import Place
-from bench.workbench.workbench import Workbench
 
-Form = Literal["safetensors", "png", "dicom"]
 WHOLE = "paper"
 """The preset whose sizes are the papers'."""
-
-
-@dataclass(frozen=True)
-class Order:
-    """An owner's wishes for a release.
-
-    Args:
-        out: A new folder, to be published whole.
-        key_out: A new file for the secret; None for DIR-key.safetensors beside `out`, and for no file if it is noise.
-        links_out: A new file for the links between released and raw rows; None for DIR-links.csv beside `out`.
-        rows: A CSV table of the rows to release; None for all.
-        scheme: A file of a fitted scheme; None fits one.
-        accept: The owner's reason to release in spite of every cause; None for none.
-        dry: Write nothing, and say what would leave.
-        form: The file format of the rows.
-        passphrase: Encrypts the key file; None leaves it open to its owner.
-        key: An earlier key file to use again; None draws a fresh key.
-        ledger: The folder of the owner's ledger; None for the usual one of this user.
-        accept_names: Publish findings that are called as a file, a folder or a person.
-    """
-
-    out: Path
-    key_out: Path | None = None
-    links_out: Path | None = None
-    rows: Path | None = None
-    scheme: Path | None = None
-    accept: str | None = None
-    dry: bool = False
-    form: Form = "safetensors"
-    passphrase: str | None = None
-    key: Path | None = None
-    ledger: Path | None = None
-    accept_names: bool = False
-
-    def resolved(self) -> Order:
-        """The same with absolute paths, secrets beside the folder by default."""
-        out = self.out.resolve()
-        links = self.links_out or out.parent / f"{out.name}-links.csv"
-        return replace(
-            self, out=out, key_out=None if self.key_out is None else self.key_out.resolve(), links_out=links.resolve()
-        )
-
-    @property
-    def book(self) -> Ledger:
-        """The owner's ledger."""
-        usual = Path(platformdirs.user_data_dir("veil-bench")) / "releases"
-        return Ledger((self.ledger or usual).resolve())
-
-    @property
-    def key_place(self) -> Path:
-        """The file of the key, if one is written."""
-        return self.key_out or self.out.parent / f"{self.out.name}-key.safetensors"
-
-
-@dataclass(frozen=True, eq=False)
-class Publication:
-    """Files to publish, by name, release.json, and two secrets.
-
-    `key` is empty if there is no secret, or it is not kept; `noise` says which. `links` is a table. `entry` is for the
-    ledger, and `composition` says how the release adds to earlier ones of the same people. `people` are lines on the
-    people behind the claim.
-    """
-
-    files: Mapping[str, State]
-    about: Mapping[str, JsonValue]
-    key: State
-    links: str
-    noise: bool
-    scheme: str
-    entry: Entry
-    composition: str
-    people: Sequence[str] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """A release, finished or tried: lines for its owner to read.
-
-    `publication` is None if nothing was written; `causes` speak against the release. `look` is what was found in the
-    folder after it was written.
-    """
-
-    publication: Publication | None
-    order: Order
-    title: str
-    notes: Sequence[str]
-    labels: Sequence[str]
-    claims: str
-    warnings: Sequence[str]
-    causes: Sequence[Cause]
-    look: Look | None = None
-
-
+LOOKED = "what a look at the written folder finds: names in its texts, and the nearest raw rows"
+FITTED = "released rows that equal raw ones, people behind the claim, and its sum with earlier releases"
 Verdicts: TypeAlias = "Callable[[Owned], Sequence[Cause]]"
 """What records say against a release of these rows."""
 
@@ -232,7 +114,8 @@ def release(
     except ValueError as error:
         raise UsageError(str(error)) from None
     order = order.resolved()
-    _check_places(order, where)
+    left = list(clear(order))
+    check_places(order, where)
     (cell,) = cells(spec)
     _check_method(cell)
     progress = _Stages(report)
@@ -241,22 +124,27 @@ def release(
         with closing(owned.bench) as bench:
             progress.restricted = not bench.record.shareable
             refuse_shared_people(cell.choice, where)
-            causes = distinct([*verdicts(owned), *of_parameters(cell.method.plugin), *of_notes(bench.record.notes)])
+            causes = [*verdicts(owned), *of_parameters(cell.method.plugin), *of_notes(bench.record.notes)]
             with quiet(bench, where.results, "release") as log:
-                if order.dry or (causes and order.accept is None and cell.method.plugin.needs_public):
-                    made = None  # no training for a release that will not be
+                named = names_and_people(owned, where)
+                foreseen = list(_foreseen(owned, order, private_words(named)))
+                fits = owned.given is None and cell.method.plugin.needs_public
+                idle = fits and bool(causes or foreseen) and order.accept is None  # for a release that will not be
+                if (order.dry and (fits or trains(cell.method.plugin))) or idle:
+                    made = None
                 else:
-                    made, more = _release(owned, where, order, log)
-                    causes = distinct([*causes, *more])
+                    made, foreseen = _release(owned, named, order, log)
+            causes = distinct([*causes, *foreseen])
+    lines = described(owned, made, order, causes)
     if order.dry:
-        return _described(owned, None, order, causes)
+        return replace(lines, unknown=[*([] if made else [FITTED]), LOOKED], left=left)
     if made is None or (causes and order.accept is None):
         raise ReleaseRefusedError(causes)
     if causes:
         told: JsonValue = {"reason": line(order.accept or ""), "in spite of": [cause.text for cause in causes]}
         made = replace(made, about={**made.about, "accepted": told})
-    seen = _write(made, order, owned, shared=bench.record.shareable)
-    return replace(_described(owned, made, order, causes), look=seen)
+    seen = write(made, order, owned, shared=bench.record.shareable)
+    return replace(lines, publication=made, look=seen, left=left)
 
 
 class _Stages:
@@ -274,25 +162,6 @@ class _Stages:
         self._report(self._phase if self.restricted else name, done, total)
 
 
-def _check_places(order: Order, where: Place) -> None:
-    """Check that all are new, and the secrets apart. Raises UsageError."""
-    out = order.out
-    if not out.parent.is_dir() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise UsageError(f"--out must be a new or empty folder in a folder that exists, got {out}")
-    if where.results.root.is_relative_to(out):
-        raise UsageError(f"--results holds secrets and must lie outside {out}, which is published")
-    assert order.links_out is not None
-    secrets = {"--key-out": (order.key_place, "the key"), "--links-out": (order.links_out, "the table of links")}
-    for flag, (path, what) in secrets.items():
-        if path.is_relative_to(out):
-            raise UsageError(f"{what} is a secret and must lie outside {out}, which is published")
-        outside_releases(path, what)
-        if path.exists() or not path.parent.is_dir():
-            raise UsageError(f"{flag} must be a new file in a folder that exists, got {path}")
-    if order.links_out == order.key_place:
-        raise UsageError(f"--links-out must be another file than the key's, got {order.links_out}")
-
-
 def _check_method(cell: Cell) -> None:
     """Raise UsageError for methods that are not for publishing."""
     method = plugin_record(cell.method)
@@ -304,7 +173,39 @@ def _check_method(cell: Cell) -> None:
         )
 
 
-def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tuple[Publication, Sequence[Cause]]:
+def _foreseen(owned: Owned, order: Order, words: Collection[str]) -> Iterator[Cause]:
+    """Causes in the rows and the ledger, which are known before any fit.
+
+    Raises UsageError for findings that name someone, and for a key file that does not open.
+    """
+    bench = owned.bench
+    if (telling := names_among(bench.private.findings, frozenset(words))) and not order.accept_names:
+        raise UsageError(
+            f"{len(telling)} of {len(bench.private.findings)} findings are called as a file, a folder or a person of "
+            f"the data, and would be published: {line(', '.join(telling[:3]))}. Name findings in a labels.csv; or, if "
+            f"these words name no one, --accept-names"
+        )
+    if order.key is not None:
+        opened_key(order.key, order.passphrase)
+    people = len(torch.unique(persons_of(bench.private)))
+    if people < FEWEST:
+        yield Cause(f"the release is of fewer than {FEWEST} people", f"{people}")
+    about: dict[str, JsonValue] = {"method": plugin_record(bench.cell.method).model_dump(exclude={"role"}),
+                                   "claims": bench.method.claims}  # fmt: skip
+    entry = _entry(owned, order, about, {}, "unknown")
+    yield from of_composition(entry, earlier_of_same_people(entry, order.book.entries()))
+
+
+def _entry(
+    owned: Owned, order: Order, about: dict[str, JsonValue], key: State, scheme: str, claim: ClaimRecord | None = None
+) -> Entry:  # fmt: skip
+    marks = None if owned.prepared.marks is None else owned.prepared.marks[owned.rows]
+    return order.book.entry(about, claim, owned.prepared.digests[owned.rows], marks, key=key, scheme=scheme)
+
+
+def _release(
+    owned: Owned, named: Mapping[str, list[str]], order: Order, log: Path | None
+) -> tuple[Publication, list[Cause]]:  # fmt: skip
     """Private rows released under a fresh secret; `log` alone explains a failure."""
     bench = owned.bench
     method = plugin_record(bench.cell.method)
@@ -326,7 +227,8 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     claim = claim_record(scheme.claim())
     noise = claim is not None and "decode" not in own
     k = parameters(bench.cell.method.plugin).get("k") if "k-anonymity" in bench.method.claims else None
-    behind = people_behind(release, bench.private, k=k if isinstance(k, int) else None, claim=claim)
+    hashes = list(row_hashes(bench.private.samples))
+    behind = people_behind(release, bench.private, k=k if isinstance(k, int) else None, claim=claim, hashes=hashes)
     about: dict[str, JsonValue] = {
         "schema": 2,
         "made_by": f"{MAKER} {version('veil-bench')}",
@@ -349,23 +251,19 @@ def _release(owned: Owned, where: Place, order: Order, log: Path | None) -> tupl
     secret = key.state()
     kept = {} if noise and order.key_out is None else secret
     about["secret"] = "kept" if kept else "destroyed" if secret else "none"
-    links = _links(owned, where, whole, order.form)
-    if (telling := names_among(bench.private.findings, private_words(links))) and not order.accept_names:
-        raise UsageError(
-            f"{len(telling)} of {len(bench.private.findings)} findings are called as a file, a folder or a person of "
-            f"the data, and would be published: {line(', '.join(telling[:3]))}. Name findings in a labels.csv; or, if "
-            f"these words name no one, --accept-names"
-        )
-    ledger = order.book
-    marks = None if owned.prepared.marks is None else owned.prepared.marks[owned.rows]
-    entry = ledger.entry(about, claim, owned.prepared.digests[owned.rows], marks, key=secret, scheme=learned)
-    entries = ledger.entries()
+    links = _links(owned, named, whole, order.form)
+    words = private_words(named)
+    entry = _entry(owned, order, about, secret, learned, claim)
+    entries = order.book.entries()
     refuse_key_under_another_scale(entry, entries)
     before = earlier_of_same_people(entry, entries)
-    composition = composition_text(entry, before)
-    publication = Publication(made, about, kept, links, noise, learned, entry, composition, behind.lines)
-    causes = [*of_claim(claim), *behind.causes, *_raw_rows(sealed, bench.private), *of_composition(entry, before)]
-    return publication, [*_few_people(bench.private), *causes]
+    raw = frozenset(hashes)
+    publication = Publication(
+        made, about, kept, links, noise, learned, entry, composition_text(entry, before), words, raw, behind.lines
+    )
+    check_form(publication, order)
+    causes = [*_foreseen(owned, order, words), *of_claim(claim), *behind.causes]
+    return publication, [*causes, *_raw_rows(sealed, bench.private, raw), *of_composition(entry, before)]
 
 
 def _again(order: Order, scheme: Scheme, learned: str) -> Key:
@@ -380,17 +278,10 @@ def _again(order: Order, scheme: Scheme, learned: str) -> Key:
     return scheme.load_key(state)
 
 
-def _few_people(private: Dataset) -> Sequence[Cause]:
-    """The cause that a release is of few people."""
-    people = len(torch.unique(persons_of(private)))
-    return (Cause(f"the release is of fewer than {FEWEST} people", f"{people}"),) if people < FEWEST else ()
-
-
-def _raw_rows(sealed: Release, private: Dataset) -> Sequence[Cause]:
+def _raw_rows(sealed: Release, private: Dataset, raw: Collection[bytes]) -> Sequence[Cause]:
     """The cause that released rows are raw ones."""
     if sealed.generator is not None or sealed.samples.shape[1:] != private.samples.shape[1:]:
         return ()
-    raw = set(row_hashes(private.samples))
     same = sum(row in raw for row in row_hashes(sealed.samples))
     return (Cause("released rows are raw rows, unchanged", f"{same:,} of {len(sealed):,}"),) if same else ()
 
@@ -402,9 +293,8 @@ def _own(key: Key) -> Collection[str]:
     return [name for name in ("decode", "query") if getattr(type(key), name) is not getattr(Key, name)]
 
 
-def _links(owned: Owned, where: Place, sealed: Sealed, form: Form) -> str:
+def _links(owned: Owned, told: Mapping[str, list[str]], sealed: Sealed, form: Form) -> str:
     """The table of links, or of raw rows where there are none."""
-    told = names_and_people(owned, where)
     digests = owned.prepared.digests
     named = [
         (row, digests[row].tobytes().hex(), *(told[name][number] for name in told))
@@ -416,21 +306,10 @@ def _links(owned: Owned, where: Place, sealed: Sealed, form: Form) -> str:
     return table_text(
         ["released", "row", "digest", *told, *([] if primary is None else ["primary"])],
         sorted(
-            (_name(released, form), *named[raw], *([] if primary is None else [primary[number]]))
+            (name_of(released, form), *named[raw], *([] if primary is None else [primary[number]]))
             for number, (raw, released) in enumerate(sealed.links.tolist())
         ),
     )
-
-
-def _bound(links: str, release: str) -> str:
-    """The table of links with the hash of its release."""
-    head, *lines = csv.reader(io.StringIO(links))
-    return table_text([*head, RELEASE], ([*each, release] for each in lines))
-
-
-def _name(row: int, form: Form) -> int | str:
-    """A released row as tables call it: its number, or its image."""
-    return f"images/{row:06d}{IMAGES[form][0]}" if form in IMAGES else row
 
 
 def _published(sealed: Release) -> dict[str, State]:
@@ -438,213 +317,3 @@ def _published(sealed: Release) -> dict[str, State]:
         return {"generator.safetensors": sealed.generator.state()}
     labels = {} if sealed.labels is None else {"labels": sealed.labels}
     return {"release.safetensors": {"samples": sealed.samples, **labels}}
-
-
-def _write(made: Publication, order: Order, owned: Owned, *, shared: bool) -> Look | None:
-    """Write the secrets, then the rest in one step; nothing after failures."""
-    out = order.out
-    building = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))  # mode 0700
-    assert order.links_out is not None
-    secrets: dict[Path, bytes] = {}
-    written = list[Path]()
-    try:
-        found = _folder(made, order, owned, building)
-        if shared:
-            building.chmod(0o755)
-        release = sha256_of(building / ABOUT)
-        secrets[order.links_out] = _bound(made.links, release).encode()
-        if made.key:
-            secrets[order.key_place] = packed_key(
-                made.key, release=release, scheme=made.scheme, passphrase=order.passphrase
-            )
-        for path, secret in secrets.items():
-            write_new(path, secret, mode=0o600)
-            written.append(path)
-        written.append(order.book.write(made.entry))
-        building.replace(out)
-        sync(out.parent)
-    except BaseException:
-        if building.exists():  # else the release is in its place, and worth nothing without its key
-            shutil.rmtree(building, ignore_errors=True)
-            for path in written:
-                path.unlink()
-        raise
-    return found
-
-
-def _folder(
-    made: Publication, order: Order, owned: Owned, folder: Path
-) -> Look | None:  # fmt: skip
-    """Write all files of a release; a look at any rows."""
-    images = order.form in IMAGES
-    rows = made.files.get("release.safetensors")
-    if images and rows is None:
-        raise UsageError(f"--format {order.form} is for released images, and this method publishes a generator")
-    hashes: dict[str, JsonValue] = {}
-    for name, tensors in made.files.items():
-        if not images or name != "release.safetensors":
-            hashes[name] = _packed(tensors, folder / name)
-    about: dict[str, JsonValue] = {**made.about, "sha256": hashes, "format": order.form}
-    found = None
-    if rows is not None:
-        names = (
-            _images(rows["samples"], folder, order.form)
-            if images
-            else [str(row) for row in range(len(rows["samples"]))]
-        )
-        if images:
-            about[IMAGES_HASH] = images_hash(folder)
-        samples, _ = read_back(folder, order.form, names)
-        released = list(row_hashes(samples))
-        contents = Contents(names, rows.get("labels"), bit_groups(released), about, order.form)
-        write_texts(folder, contents)
-        private = owned.bench.private.samples
-        found = look(
-            folder, samples, rows.get("labels"), contents.findings, private,
-            (released, set(row_hashes(private))), private_words(made.links), json.dumps(about, ensure_ascii=False),
-        )  # fmt: skip
-        about["looked_at"] = found.public()
-    text = json.dumps(about, indent=1, sort_keys=True, allow_nan=False)
-    write_new(folder / ABOUT, f"{text}\n".encode(), mode=0o644)
-    if rows is not None:
-        write_card(folder, contents)
-    write_sums(folder)
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        path.chmod(0o644)
-        sync(path)
-    return found
-
-
-def _images(samples: torch.Tensor, folder: Path, form: Form) -> list[str]:
-    """Write rows as image files of 8 bits; their names.
-
-    Raises UsageError for rows that are no images with values from 0 to 1.
-    """
-    if samples.ndim != 4 or samples.shape[1] not in (1, 3):
-        raise UsageError(
-            f"--format {form} is for grey or colour images, and released rows have shape {list(samples.shape[1:])}: "
-            "use --format safetensors"
-        )
-    low, high = float(samples.amin()), float(samples.amax())
-    if low < 0 or high > 1:
-        raise UsageError(
-            f"--format {form} holds values from 0 to 1, and released ones go from {low:.3g} to {high:.3g}: use "
-            "--format safetensors"
-        )
-    (folder / "images").mkdir()
-    names = []
-    for number, row in enumerate(samples):
-        pixels = (row.cpu() * 255).round().to(torch.uint8).permute(1, 2, 0).squeeze(2).numpy()
-        name = str(_name(number, form))
-        with writing(folder / name):
-            if form == "png":
-                Image.fromarray(pixels).save(folder / name)
-            else:
-                write_secondary_capture(folder / name, pixels, number=number, made_by=MAKER)
-        names.append(name)
-    return names
-
-
-def _packed(tensors: State, path: Path) -> str:
-    """Write tensors block by block to a new file; return its SHA-256."""
-    with writing(path):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        with os.fdopen(handle, "wb") as file:
-            write_tensors(file, tensors)
-        sync(path)
-    return sha256_of(path)
-
-
-def _described(owned: Owned, made: Publication | None, order: Order, causes: Sequence[Cause]) -> Published:
-    bench, record = owned.bench, owned.bench.record
-    rows, people = record.rows["private"], record.subjects.get("private")
-    title = f"{record.name}: {rows:,} rows" + (f" of {people:,} people" if people is not None else "")
-    title += f", the {'chosen ones' if owned.chosen else 'whole data set'}, by {bench.cell.method.shown}"
-    warnings = []
-    files = {} if made is None else made.files
-    reader = None if bench.cell.choice.features is None else bench.cell.choice.features.plugin
-    fitted = {"scheme.safetensors": bench.method, "features.safetensors": reader}
-    learned = [name for name, by in fitted.items() if name in files and by is not None and by.needs_public]
-    if owned.outsiders:
-        what = " and ".join(learned) or "its public part"
-        warnings.append(
-            f"public rows are {owned.outsiders:,} rows of people whom --rows leaves out, and {what} may have learned "
-            "from them; --public names others"
-        )
-    if few := _few(bench.private):
-        warnings.append(
-            f"fewer than {FEWEST} people have {line(', '.join(few))}: a row with this label may be traced to one of "
-            "them"
-        )
-    if not record.shareable:
-        warnings.append("these data may not be shared; only you can read the folder until you change its mode")
-    if made is not None and made.noise and order.key_out is not None:
-        warnings.append("the key file holds the noise: its holder can take it away, so keep it only if you must")
-    released = files.get("release.safetensors", {}).get("labels")
-    encoded = made is not None and made.about.get("labels") == "encoded"
-    labels = _labels(bench.private.findings, bench.private.labels if made is None else released, encoded=encoded)
-    notes = [line(note) for note in (*record.notes, *filter(None, [bench.withheld]))]
-    if bench.natural is not None and bench.private.labels is not None:
-        gone = int((bench.private.labels.isnan() & ~bench.natural.isnan()).sum())
-        notes.append(f"{gone:,} labels are withheld, so that yes and no are equally frequent: --no-balance keeps them")
-    return Published(made, order, title, notes, labels, bench.method.claims, warnings, causes)
-
-
-def _labels(findings: Sequence[str], labels: torch.Tensor | None, *, encoded: bool) -> list[str]:
-    """Each finding with counts over the rows: yes, no and unknown."""
-    if labels is None:
-        return []
-    lines = []
-    for name, marks in label_counts(findings, labels).items():
-        if encoded or marks["mixed"]:
-            text = f"{len(labels) - marks['unknown']} {'encoded' if encoded else 'mixed'}"
-        else:
-            text = f"{marks['yes']} yes, {marks['no']} no"
-        lines.append(f"{name} ({text}" + (f", {marks['unknown']} unknown)" if marks["unknown"] else ")"))
-    return lines
-
-
-def _few(private: Dataset) -> list[str]:
-    """Findings and classes that some have, but fewer than `FEWEST` people."""
-    people = person_groups(private, None).get("finding", {})
-    return [name for name, having in people.items() if 0 < int(having.sum()) < FEWEST]
-
-
-@contextmanager
-def quiet(bench: Workbench, results: Results, verb: str) -> Iterator[Path | None]:
-    """The log of prints within the block; None for data without restrictions."""
-    if bench.record.shareable:
-        yield None
-        return
-    with redirected(results.log(verb, bench.cell.method.shown)) as log:
-        yield log
-
-
-@contextmanager
-def redirected(log: Path) -> Iterator[Path]:
-    """Standard output and error go into the log within the block."""
-    copies = [os.dup(number) for number in (1, 2)]
-    sys.stdout.flush()
-    make_folder(log.parent)
-    target = None
-    try:
-        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        for number in (1, 2):
-            os.dup2(target, number)
-        yield log
-    finally:
-        sys.stdout.flush()
-        for number, copy in zip((1, 2), copies, strict=True):
-            os.dup2(copy, number)
-            os.close(copy)
-        if target is not None:
-            log_file.close(log, target)
-
-
-def reason_text(error: BaseException, log: Path | None) -> str:
-    """An error's text for the terminal, or the path of its log."""
-    code = code_of(error)
-    if log is None:
-        return text_of(error, code)
-    traceback.print_exception(error, file=sys.__stderr__)  # which is the log
-    return f"{withheld(code)} (log: {log})"

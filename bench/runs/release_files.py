@@ -64,23 +64,27 @@ class Contents:
     @property
     def plain(self) -> bool:
         """If a table can hold the labels: 1, 0 or unknown."""
-        if self.labels is None:
-            return False
-        whole = bool(((self.labels == 0) | (self.labels == 1) | self.labels.isnan()).all())
-        return whole and TAKEN.isdisjoint(name.strip().casefold() for name in self.findings)
+        return self.labels is not None and _plain(self.labels, self.findings)
+
+
+def _plain(labels: torch.Tensor, findings: Sequence[str]) -> bool:
+    whole = bool(((labels == 0) | (labels == 1) | labels.isnan()).all())
+    return whole and TAKEN.isdisjoint(name.strip().casefold() for name in findings)
+
+
+def check_labels(labels: torch.Tensor | None, about: Mapping[str, JsonValue], form: str) -> None:
+    """Raise UsageError for labels that no table can hold."""
+    findings = about["findings"]
+    assert isinstance(findings, list)
+    if labels is not None and not _plain(labels, [str(name) for name in findings]):
+        raise UsageError(
+            f"--format {form} keeps labels in a table of 1, 0 and blank, and these are mixed, or a finding is called "
+            f"{', '.join(sorted(TAKEN))}: use --format safetensors"
+        )
 
 
 def write_texts(folder: Path, contents: Contents) -> None:
-    """Write tables, README and scripts of a folder of rows.
-
-    Raises:
-        UsageError: Images whose labels no table can hold.
-    """
-    if contents.kind in IMAGES and contents.labels is not None and not contents.plain:
-        raise UsageError(
-            f"--format {contents.kind} keeps labels in a table of 1, 0 and blank, and these are mixed, or a finding is "
-            f"called {', '.join(sorted(TAKEN))}: use --format safetensors"
-        )
+    """Write tables, README and scripts of a folder of rows."""
     files: dict[str, str] = {
         GROUPS: table_text(["released", "group"], zip(contents.names, contents.groups, strict=True))
     }

@@ -14,8 +14,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,8 @@ class Entry(BaseModel):
         configuration: Hash of method, parameters and scheme.
         people, rows: Keyed hashes, sorted; a row of an unknown person is a person of its own.
         key: Keyed hash of the key; None without a secret.
+        release: SHA-256 of its release.json, which tells it from others of one configuration; None in entries of
+            earlier versions, and before it is written.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,6 +64,7 @@ class Entry(BaseModel):
     people: list[str]
     rows: list[str]
     key: str | None
+    release: str | None = None
 
     @property
     def epsilon(self) -> tuple[float, float] | None:
@@ -108,7 +113,7 @@ class Ledger:
             key: Its tensors; empty without a secret.
             scheme: SHA-256 of the scheme, or "none".
         """
-        secret = self._secret()
+        secret = self.secret
 
         def hashed(what: str, content: bytes) -> str:
             return hmac.new(secret, what.encode() + b"\0" + content, hashlib.sha256).hexdigest()[:DIGITS]
@@ -127,17 +132,39 @@ class Ledger:
         )  # fmt: skip
 
     def write(self, entry: Entry) -> Path:
-        """Add a release; the file that holds it."""
+        """Add a release; the file that holds it.
+
+        Raises:
+            UsageError: Another release has begun the ledger meanwhile.
+        """
+        outside_releases(self.folder / SECRET, "the ledger")
+        make_folder(self.folder, mode=0o700)
+        write_once(self.folder / SECRET, self.secret, mode=0o600)
+        if (self.folder / SECRET).read_bytes() != self.secret:
+            raise UsageError(f"another release has begun the ledger in {self.folder} meanwhile: release again")
         text = json.dumps(entry.model_dump(), indent=1)
         path = self.folder / f"{entry.created.replace(':', '')}.json"
         write_once(path, f"{text}\n".encode(), mode=0o600)
         return path
 
-    def _secret(self) -> bytes:
-        outside_releases(self.folder / SECRET, "the ledger")
-        make_folder(self.folder, mode=0o700)
-        write_once(self.folder / SECRET, Secret.fresh().content, mode=0o600)
-        return (self.folder / SECRET).read_bytes()
+    def take_back(self, release: str) -> bool:
+        """Remove the entry of a release that did not come about, and a ledger without entries; True if it was there."""
+        mine = [entry for entry in self.entries() if entry.release == release]
+        for entry in mine:
+            (self.folder / f"{entry.created.replace(':', '')}.json").unlink(missing_ok=True)
+        if self.folder.is_dir() and not any(self.folder.glob("*.json")):
+            (self.folder / SECRET).unlink(missing_ok=True)
+            with suppress(OSError):  # there is something else in it
+                self.folder.rmdir()
+        return bool(mine)
+
+    @cached_property
+    def secret(self) -> bytes:
+        """The secret of the folder; a fresh one, unwritten, if there is none yet."""
+        try:
+            return (self.folder / SECRET).read_bytes()
+        except FileNotFoundError:
+            return Secret.fresh().content
 
 
 def configuration(about: Mapping[str, JsonValue], scheme: str) -> str:

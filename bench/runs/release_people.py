@@ -15,7 +15,7 @@ __figures__ = False
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,10 @@ class PeopleBehind:
     causes: tuple[Cause, ...] = ()
 
 
-def people_behind(release: Release, private: Dataset, *, k: int | None, claim: ClaimRecord | None) -> PeopleBehind:
+def people_behind(
+    release: Release, private: Dataset, *, k: int | None, claim: ClaimRecord | None,
+    hashes: Sequence[bytes] | None = None,
+) -> PeopleBehind:  # fmt: skip
     """The people and images behind released rows.
 
     Args:
@@ -54,8 +57,10 @@ def people_behind(release: Release, private: Dataset, *, k: int | None, claim: C
         private: Its raw rows.
         k: Of a claim of k-anonymity, else None.
         claim: Of differential privacy, else None.
+        hashes: `row_hashes` of the raw rows; None computes them.
     """
-    digests = np.array([np.frombuffer(each, dtype=np.uint8) for each in row_hashes(private.samples)])
+    hashed = row_hashes(private.samples) if hashes is None else hashes
+    digests = np.array([np.frombuffer(each, dtype=np.uint8) for each in hashed])
     contents = codes([each.tobytes() for each in digests])
     subjects = None if private.subjects is None else private.subjects.cpu().numpy()
     person = connect(subjects, digests)

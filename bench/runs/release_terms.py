@@ -74,6 +74,11 @@ def of_parameters(method: Method) -> Iterator[Cause]:
             yield Cause(f"trained for less than in the paper: {name} is {value:,}, the paper's {paper:,}")
 
 
+def trains(method: Method) -> bool:
+    """True if a release of private rows needs a training on them."""
+    return not method.needs_public and any(_LENGTHS.search(name) for name in parameters(method))
+
+
 def of_notes(notes: Sequence[str]) -> Iterator[Cause]:
     """Causes in the notes on a data set."""
     for note in notes:

@@ -25,7 +25,7 @@ from bench.progress import forward_progress
 from bench.runs.display import Display
 from bench.runs.engine import Outcome
 from bench.runs.plan import cells
-from bench.runs.publication import quiet, reason_text
+from bench.runs.quiet_output import quiet, reason_text
 from bench.runs.run_spec import RunSpec
 from bench.sandbox import Isolation
 from bench.statistics.bootstrap import MATCHED, matched

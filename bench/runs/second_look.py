@@ -8,13 +8,11 @@ from __future__ import annotations
 
 __figures__ = False
 
-import csv
-import io
 import itertools
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,14 +88,14 @@ class Look:
             yield "no name of a file or a person stands in the text of any file"
 
 
-def private_words(links: str) -> frozenset[str]:
-    """Names of files and people in a table of links."""
-    found: set[str] = set()
-    for line in csv.DictReader(io.StringIO(links)):
-        file = Path(line.get("file") or "")
+def private_words(named: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Names of files and people, from `bench.workbench.owned_rows.names_and_people`."""
+    words = set(named.get("person", ()))
+    for text in named.get("file", ()):
+        file = Path(text)
         folders = {part for part in file.parts[:-1] if re.search(r"[\d\s]", part)}  # others are classes, or "images"
-        found |= {line.get("person") or "", file.as_posix(), file.name, file.stem, *folders}
-    return frozenset(found)
+        words |= {file.as_posix(), file.name, file.stem, *folders}
+    return frozenset(words)
 
 
 def read_back(folder: Path, kind: str, names: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor | None]:

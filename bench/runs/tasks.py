@@ -37,7 +37,7 @@ from bench.progress import AGAIN, SMALLER, forward_progress, stage
 from bench.results.consistency import contradictions
 from bench.results.disclosure_check import SHORTAGES
 from bench.results.evidence_file import MOST_BYTES, EvidenceError, pack
-from bench.results.reason import Code, Phase, status_of
+from bench.results.reason import NO_FIGURE, Code, Phase, status_of
 from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
 from bench.runs.judge import judge
@@ -159,6 +159,7 @@ def _evaluated(task: EvaluateTask, bench: Workbench, evaluator: Evaluator[Workbe
             scores[metric.name] = score_record(judge(metric, found.evidence), better=metric.better, unit=metric.unit)
         except NotApplicable as reason:
             without[metric.name] = said(reason)
+            print(f"{NO_FIGURE}{metric.name}: {said(reason)}", file=sys.stderr)
         except Exception as error:  # one metric that fails takes neither the attack nor the other metrics with it
             traceback.print_exc()
             broken[metric.name] = named(error)

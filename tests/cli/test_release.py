@@ -375,7 +375,7 @@ def test_a_release_that_is_in_its_place_keeps_its_key(tmp_path, monkeypatch) -> 
     def stop(folder: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bench.runs.publication.sync", lambda path: stop(path) if path == tmp_path else None)
+    monkeypatch.setattr("bench.runs.release_writing.sync", lambda path: stop(path) if path == tmp_path else None)
     assert release(tmp_path, "--method", "instahide") == 130
     assert listing(tmp_path) == {"out", "out-key.safetensors", "results"}
 

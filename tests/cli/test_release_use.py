@@ -19,6 +19,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from bench.cli import main
+from bench.disk.process_id import own_name
 from bench.randomness import Secret
 from bench.runs.release_files import changed, write_sums
 
@@ -167,13 +168,12 @@ def test_a_data_card_is_valid_croissant(tmp_path: Path) -> None:
 
 def test_rows_that_an_image_cannot_hold_are_refused_and_leave_nothing(tmp_path: Path, capsys) -> None:
     images(tmp_path)
-    before = {path.name for path in tmp_path.iterdir()} | {"results", "ledger"}
+    before = {path.name for path in tmp_path.iterdir()} | {"results"}
     assert release(tmp_path, "random-layers[patch_size=4]", "--format", "png") == 2
     assert "use --format safetensors" in capsys.readouterr().err
     assert release(tmp_path, "k-same[k=5]", "--features", "pixels", "--format", "dicom") == 2
     assert "is for grey or colour images" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} <= before
-    assert not list((tmp_path / "ledger").glob("*.json"))
 
 
 def new_images(folder: Path) -> Path:
@@ -320,8 +320,97 @@ def test_a_full_disk_leaves_nothing_and_is_told(tmp_path: Path, monkeypatch, cap
     def fill(*given: object, **more: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "out"))
 
-    monkeypatch.setattr("bench.runs.publication.write_card", fill)
+    monkeypatch.setattr("bench.runs.release_writing.write_card", fill)
     assert release(tmp_path, "mosaic") == 2
     assert "cannot write" in capsys.readouterr().err
-    assert {path.name for path in tmp_path.iterdir()} == {"my scans é", "results", "ledger"}
-    assert not list((tmp_path / "ledger").glob("*.json"))
+    assert {path.name for path in tmp_path.iterdir()} == {"my scans é", "results"}
+
+
+def test_a_refused_release_begins_no_ledger(tmp_path: Path) -> None:
+    images(tmp_path)
+    assert release(tmp_path, "k-same[k=2]", accept=False) == 3
+    assert not (tmp_path / "ledger").exists()
+
+
+def test_a_trial_ends_as_the_release_would_and_writes_nothing(tmp_path: Path, capsys) -> None:
+    """Raw rows, people behind a claim, the ledger and keys are looked at, too."""
+    images(tmp_path)
+    few = tmp_path / "few.csv"
+    few.write_text("row\n" + "".join(f"{number}\n" for number in range(9)))
+    assert release(tmp_path, "random-layers[patch_size=4]", out="a") == 0
+    assert release(tmp_path, "k-same[k=5]", out="b") == 0
+    assert release(tmp_path, "mosaic[epsilon=1]", "--key-out", str(tmp_path / "n"), out="c") == 0
+    there = {path.name for path in tmp_path.iterdir()}
+    noise = ["--key", str(tmp_path / "n"), "--key-out", str(tmp_path / "m")]
+    cases = {
+        "released rows are raw rows, unchanged: 60 of 60": ("mosaic[cell=1]",),
+        "the release is of fewer than 10 people: 9": ("mosaic", "--rows", str(few)),
+        "an earlier k-anonymous release has some of these people": ("k-same[k=6]",),
+        "the same key under another scale": ("mosaic[epsilon=2]", *noise),
+        "use --format safetensors": ("random-layers[patch_size=4]", "--format", "png"),
+        "is the key of another scheme": ("mosaic", "--key", str(tmp_path / "a-key.safetensors")),
+    }
+    for cause, words in cases.items():
+        codes = []
+        for trial in ((), ("--dry-run",)):
+            codes.append(release(tmp_path, *words, *trial, out="d", accept=False))
+            assert cause in "".join(capsys.readouterr()), words
+            assert {path.name for path in tmp_path.iterdir()} == there
+        assert codes[0] == codes[1] != 0
+    assert release(tmp_path, "mosaic", "--dry-run", out="d") == 0
+    assert "Not known from a trial: what a look at the written folder finds" in capsys.readouterr().out
+
+
+def test_a_trial_trains_nothing_and_says_what_stays_unknown(tmp_path: Path, capsys) -> None:
+    images(tmp_path)
+    few = tmp_path / "few.csv"
+    few.write_text("row\n" + "".join(f"{number}\n" for number in range(9)))
+    assert release(tmp_path, "dp-merf", "--rows", str(few), "--dry-run", accept=False, public=()) == 3
+    said = capsys.readouterr().out
+    assert "Against it: the release is of fewer than 10 people" in said
+    assert "Not known from a trial: released rows that equal raw ones" in said
+    assert not (tmp_path / "ledger").exists()
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from bench.cli import main
+replace = Path.replace
+Path.replace = lambda path, to: os.kill(os.getpid(), 9) if path.name.startswith(".out.") else replace(path, to)
+main(sys.argv[1:])
+"""
+
+
+def test_what_a_killed_release_left_is_removed_by_the_next_and_nothing_else(tmp_path: Path, capsys) -> None:
+    data = images(tmp_path)
+    words = ["release", "--method", "random-layers[patch_size=4]", "--dataset", data, "--size", "8", "--public", "none"]
+    words += ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "out"), "--accept", "a test"]
+    words += ["--ledger", str(tmp_path / "ledger")]
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -9
+    (left,) = tmp_path.glob(".out.*")
+    links, key = tmp_path / "out-links.csv", tmp_path / "out-key.safetensors"
+    assert links.exists()
+    assert key.exists()
+    text = links.read_text()
+    links.write_text(text.replace(hashlib.sha256((left / "release.json").read_bytes()).hexdigest(), "0" * 64))
+    kept = tmp_path / ".out.mine"
+    kept.mkdir()
+    assert main([*words, "--links-out", str(tmp_path / "mine.csv")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "an earlier release was interrupted, and what it left was removed: " in said
+    assert links.exists()  # it was of some other release
+    assert kept.exists()
+    kept.rmdir()
+    assert not left.exists()
+    assert len(list((tmp_path / "ledger").glob("*.json"))) == 1
+
+
+def test_a_release_that_another_process_writes_is_let_be(tmp_path: Path, capsys) -> None:
+    images(tmp_path)
+    alive = tmp_path / f".out.{own_name()}"
+    alive.mkdir()
+    assert release(tmp_path, "mosaic") == 0
+    assert "is of a release that another process writes" in capsys.readouterr().out
+    assert alive.exists()

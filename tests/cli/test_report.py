@@ -18,6 +18,8 @@ from bench.results.reason import withheld
 from bench.runs.release_files import write_sums
 from bench.types import NotApplicable
 from bench.workbench.workbench import Workbench
+from leaderboard.board import rows
+from leaderboard.declaration import Declaration
 
 
 @pytest.fixture(scope="module")
@@ -95,11 +97,82 @@ def test_a_report_is_made_of_a_release_and_its_data(released: Path, capsys: pyte
     assert {each["attack"] for each in report["tried"]} == {"nearest-neighbour", "dcr"}
     assert report["rows"] == 160
     assert report["earlier"] == ["The ledger has no earlier release of these people."]
+    (missing,) = report["missing"]  # it is unknown who is who, and so who has another image
+    assert missing.startswith("profile other-study was not measured: ")
+    annex = (released / "out-report/annex.html").read_text()
+    assert annex.count("data:image/png;base64,") == 3 * 8
+    assert "base64" not in (released / "out-report/report.html").read_text() + json.dumps(report)
     form = (released / "out-report/declaration.yaml").read_text()
     (released / "filled.yaml").write_text(form.replace("recipient: ''", "recipient: 'a laboratory'"))
     assert main([*words, "--declare", str(released / "filled.yaml")]) == 3  # nothing is measured again
     assert "a laboratory" in (released / "out-report-2/report.html").read_text()
     assert "a laboratory" not in (released / "out-report/report.html").read_text()
+    assert not (released / "out-report-2/declaration.yaml").exists()
+
+
+def test_a_second_release_of_one_configuration_is_told_apart(released: Path, tmp_path: Path) -> None:
+    """The ledger knows each by its release.json, and a report says what came before and after."""
+    words = ["release", "--method", "mosaic[epsilon=1]", "--dataset", "digits", "--rows", str(released / "some.csv")]
+    words += ["--results", str(tmp_path / "results"), "--accept", "a test", "--ledger", str(tmp_path / "ledger")]
+    said = {}
+    for out in "ab":
+        assert main([*words, "--out", str(tmp_path / out)]) == 0
+    for out in "ab":
+        asked = reports.Asked(tmp_path / out, None, (), {}, Declaration(), tmp_path, tmp_path / "ledger")
+        digest = hashlib.sha256((tmp_path / out / "release.json").read_bytes()).hexdigest()
+        said[out] = reports._earlier(asked, tmp_path / out, digest)
+    assert said["a"][0] == "The ledger has no earlier release of these people."
+    assert said["a"][1].startswith("1 later releases have some of these people")
+    assert said["b"][0].startswith("release 2 of the same people (up to 160 of 160 shared)")
+    assert "does not have this one" in reports._earlier(asked, tmp_path / out, "0" * 64)[0]
+
+
+def test_a_configuration_is_rated_before_its_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = ["--dataset", "digits", "--results", "results"]
+    words = ["report", "--before", "--method", "mosaic[cell=2]", *data, "--preset", "smoke", "--isolation", "none"]
+    assert main([*words, "--attack", "nearest-neighbour", "--eve", "same-image", "--max-risk", "0.5"]) == 3
+    printed = capsys.readouterr().out
+    assert "missing for the risk of every person: profile other-study was not asked for" in printed
+    assert "Verdict: " in printed
+    report = json.loads((tmp_path / "mosaic-report/report.json").read_text())
+    assert {each["subject"] for each in report["measured"]} == {"twin"}
+    assert report["release"] == ""
+    release = ["release", "--method", "mosaic[cell=2]", *data, "--out", "out", "--ledger", "ledger", "--dry-run"]
+    assert main(release) == 3
+    said = capsys.readouterr().out
+    assert "no rated verdict" not in said
+    assert "the verdict on this method on these data is: " in said
+    assert main(["report", "--before", *data]) == 2
+    assert "name it by --method" in capsys.readouterr().err
+
+
+def test_a_verdict_under_other_public_people_is_none_of_this_configuration(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--method", "dp-simple", "--dataset", "digits", "--results", str(tmp_path / "results")]
+    run = ["run", *words, "--preset", "smoke", "--controls", "--no-site", "--attack", "nearest-neighbour"]
+    assert main([*run, "--isolation", "none"]) == 0
+    capsys.readouterr()
+    rows = ["--rows", str(released / "some.csv"), "--out", str(tmp_path / "out"), "--ledger", str(tmp_path / "ledger")]
+    assert main(["release", *words, *rows, "--dry-run"]) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no rated verdict" in said
+    assert "other public people than those whom --rows leaves out" in said
+
+
+def test_reasons_of_single_metrics_are_read_from_the_log_for_the_owner(tmp_path: Path) -> None:
+    here = place(tmp_path)
+    made = record("k-same", "needle", metrics={}).model_copy(
+        update={"not_applicable": {"top-1": withheld("not-applicable"), "reid-auc": "said already"}}
+    )
+    log = here.results.log(made.cell, made.evaluator)
+    log.parent.mkdir(parents=True)
+    log.write_text("no figure of top-1: 2 people of one ward\n")
+    (row,) = rows([made])
+    assert [why for _, why in reports._withheld_reasons(row, here)] == ["2 people of one ward"]
 
 
 def test_the_owner_s_report_has_the_reason_that_a_record_withholds(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made.board_records import auc, claim, dataset, record, score, word
 
@@ -11,7 +13,9 @@ from bench.plugins.spec import UsageError
 from bench.results.records import Record, ScoreRecord
 from leaderboard import bounds
 from leaderboard.board import Row, rows
-from leaderboard.risk_report import Conclusion, Declaration, Release, RiskReport, page, pdf, risk_report, write
+from leaderboard.declaration import Declaration
+from leaderboard.risk_page import Person, Worst, annex_page, page, pdf, write
+from leaderboard.risk_report import Conclusion, Release, RiskReport, risk_report
 
 RELEASE = Release("ab" * 32, "dp-simple", "veil-bench 0", "2026-01-02T03:04:05+00:00")
 
@@ -54,6 +58,42 @@ def test_a_risk_is_below_only_if_its_upper_limit_with_chance_is(monkeypatch: pyt
     assert maximum(higher).word == "not shown below"
     assert "--keys" in " ".join(maximum(higher).why)
     assert not higher.passes(0.09)
+
+
+def test_a_profile_that_links_people_and_is_missing_lets_no_release_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete(monkeypatch)
+    why = ["profile other-study was not asked for (--eve other-study)"]
+    found = risk_report(RELEASE, rows([attack(*SMALL)]), rows([word()])[0], Declaration(), missing=why)
+    assert maximum(found).word == "below"
+    assert not found.passes(0.09)
+    assert why[0] in page(found)
+
+
+def test_before_a_release_all_figures_are_of_the_twin() -> None:
+    very = rows([attack(*SMALL)])
+    before = dataclasses.replace(RELEASE, digest="")
+    found = risk_report(before, very, very[0], Declaration())
+    assert {each.subject for each in found.measured} == {"twin"}
+    assert "Risk report before a release by" in page(found)
+    assert "none yet" in page(found)
+
+
+def test_the_annex_alone_holds_images_and_withheld_reasons(tmp_path: Path) -> None:
+    report = reported(attack(*SMALL))
+    image, code = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 8, 8), np.zeros(5, dtype=np.float32)
+    person = Person("<i>Doe</i>, a.png", "Named under 50% of 8 keys.", [image, code, image])
+    worst = [Worst("same-image", "the very images", "needle", [person]), Worst("x", "y", "z", [], "It failed")]
+    annex = annex_page(report, worst, {"top-1, needle": "2 people of <ward 7>"})
+    assert annex.count("data:image/png;base64,") == 2
+    assert "no image: 5 numbers" in annex
+    assert "&lt;i&gt;Doe" in annex
+    assert "2 people of &lt;ward 7&gt;" in annex
+    files = write(report, tmp_path / "report", annex, "recipient: ''\n")
+    assert {path.name for path in files} >= {"report.html", "report.json", "annex.html", "declaration.yaml"}
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert (b"Doe" in path.read_bytes()) == (path.name == "annex.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
 
 
 def test_attacks_that_did_not_run_leave_a_small_figure_unshown() -> None:

@@ -27,8 +27,8 @@ from bench.cli.parameters import (
 from bench.plugins.spec import Count
 from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
-from bench.runs.publication import Published
 from bench.runs.release_files import NO_CLAIM
+from bench.runs.release_order import Published
 from bench.wire.text import line, shown
 
 ALL_ROWS = frozenset({"preset", "limit", "splits", "rows_of", "scored_in", "scheme"})
@@ -116,7 +116,7 @@ def release(
 ) -> int:
     """Release a data set; 3 if it needs the owner's reason."""
     from bench.runs.owner_key import read_passphrase
-    from bench.runs.publication import Order
+    from bench.runs.release_order import Order
     from bench.runs.release_terms import ReleaseRefusedError
 
     request = files.request(chosen, "release", attacks="none")
@@ -155,10 +155,13 @@ def release(
 
 def _print(published: Published) -> None:
     order, made = published.order, published.publication
+    would = "Would" if order.dry else ""
+    for text in published.left:
+        print(f"Careful: {text}")
     print(published.title)
     for note in published.notes:
         print(f"  {note}")
-    print(f"{'Would publish' if made is None else 'Publish'} {shown(order.out)}")
+    print(f"{f'{would} publish' if would else 'Publish'} {shown(order.out)}")
     if made is not None:
         if order.form != "safetensors":
             rows = list(made.files["release.safetensors"]["samples"].shape)
@@ -191,24 +194,31 @@ def _print(published: Published) -> None:
         print(f"Careful: {warning}")
     for cause in published.causes:
         print(f"Accepted by you: {line(str(cause))}" if order.accept else f"Against it: {line(str(cause))}")
-    if made is None:
-        print(
-            "A trial releases nothing: rows that equal raw ones, people behind a claim and the ledger are not checked"
-        )
-    stay = "Would stay" if made is None else "Keep secret"
-    if made is None:
+    for text in published.unknown:
+        print(f"Not known from a trial: {text}")
+    _print_secrets(published)
+
+
+def _print_secrets(published: Published) -> None:
+    """Print what stays with the owner."""
+    order, made = published.order, published.publication
+    stay = "Would stay" if order.dry else "Keep secret"
+    if order.dry:
         print(f"{stay}: the raw rows, names of files and people, groups of people; and, as files of yours,")
-    elif made.noise and not made.key:
-        print("No key file: the secret was noise alone, and is destroyed")
-    elif not made.key:
-        print("No key file: this method has no secret")
-    if made is None or made.key:
+    if made is not None and not made.key:
+        print(
+            "No key file: "
+            + ("the secret was noise alone, and is destroyed" if made.noise else "this method has no secret")
+        )
+    else:
         print(f"{stay} {shown(order.key_place)}" + (" (if the method has a secret)" if made is None else ""))
         print("  Its holder may undo the release, or make more of it; you may need it to encode queries")
     assert order.links_out is not None
     print(f"{stay} {shown(order.links_out)}")
-    print("  It names the raw row, file and person of each released row; to score the release by it:")
-    print(f"  --method 'imported[path={order.out},links={order.links_out}]'")
+    print("  It names the raw row, file and person of each released row")
+    if not order.dry:
+        print("  To attack the release on your data, and to report on it:")
+        print(f"    bench report {shown(order.out)} --dataset ... (as above)")
 
 
 def show(
