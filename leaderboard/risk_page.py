@@ -1,4 +1,4 @@
-"""The pages of a report: for a screen, for print, and the owner's private annex."""
+"""The pages of a report, and the owner's private annex."""
 
 from __future__ import annotations
 
@@ -110,7 +110,10 @@ class Person:
 
 @dataclass(frozen=True, eq=False)
 class Worst:
-    """The people whom the strongest attack of one profile finds most surely; `note` says why there are none."""
+    """The people whom the strongest attack finds under one profile.
+
+    `note` says why there are none.
+    """
 
     eve: str
     holds: str
@@ -120,7 +123,7 @@ class Worst:
 
 
 def annex_page(report: RiskReport, worst: Sequence[Worst], withheld: Mapping[str, str]) -> str:
-    """The private annex: people at the highest measured risk, and reasons that records withhold.
+    """The private annex: people at high risk, and withheld reasons.
 
     Args:
         report: The report that it belongs to.
@@ -136,7 +139,7 @@ CAPTIONS = "raw", "released", "ranked first"
 
 
 def _drawn(image: np.ndarray) -> str:
-    """An image as a data: URL; empty for a row that is no image."""
+    """An image as a data: URL; empty for other rows."""
     if image.ndim != 3:
         return ""
     image = image[:3] if len(image) >= 3 else image[:1]

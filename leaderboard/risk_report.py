@@ -203,7 +203,7 @@ class RiskReport(Part):
     missing: list[str] = Field(default=[])
 
     def passes(self, most: float) -> bool:
-        """True if each maximum risk is shown to be below `most`, and none is missing."""
+        """True if every maximum risk is shown to be below `most`."""
         risks = [each for each in self.concluded if each.quantity == "maximum risk"]
         return (
             not self.missing
@@ -266,7 +266,7 @@ def _people(data: DatasetRecord | None) -> int | None:
 
 
 def _figures(subject: Subject, row: Row, *, linking: bool) -> Iterator[Measured]:
-    """The figures of a row that a report shows: of links and images, or of members and use."""
+    """A row's figures: of links and images, or of members and use."""
     for metric, question in FIGURES.items():
         entry = row.entries.get(metric)
         if entry is None or entry.score is None or linking == (question in ("membership", "utility")):

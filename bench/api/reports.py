@@ -54,7 +54,7 @@ LINKING = ("same-image", "other-study")
 
 @dataclass(frozen=True)
 class Asked:
-    """The request of a report: on a release, or on a configuration before one.
+    """The request of a report, on a release or before one.
 
     Args:
         folder: The release, as `bench release` wrote it; None before there is one.
@@ -295,7 +295,7 @@ def _annex(
 def _worst(
     row: Row, result: RunResult, place: Place, people: Mapping[int, str], observer: Observer
 ) -> Worst | None:  # fmt: skip
-    """The people whom the strongest attack of a profile finds; None if the profile links no one."""
+    """The people whom the strongest attack finds; None without links."""
     from bench.plugins.profile_spec import profile_of
     from bench.progress import forward_progress
     from bench.runs.plan import cells

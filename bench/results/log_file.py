@@ -42,7 +42,7 @@ def last_words(path: Path) -> str:
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a log without its digest; none if it cannot be read."""
+    """A log's lines without its digest; none if unreadable."""
     try:
         return read_plain(path).partition(b"\n" + LINE)[0].decode(errors="replace").splitlines()
     except OSError:

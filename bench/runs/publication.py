@@ -174,7 +174,7 @@ def _check_method(cell: Cell) -> None:
 
 
 def _foreseen(owned: Owned, order: Order, words: Collection[str]) -> Iterator[Cause]:
-    """Causes in the rows and the ledger, which are known before any fit.
+    """Causes in rows and ledger, known before any fit.
 
     Raises UsageError for findings that name someone, and for a key file that does not open.
     """

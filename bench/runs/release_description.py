@@ -18,7 +18,7 @@ from bench.workbench.owned_rows import Owned
 
 
 def described(owned: Owned, made: Publication | None, order: Order, causes: Sequence[Cause]) -> Published:
-    """The lines on a release; `made` is None if it would need a training."""
+    """Lines on a release; `made` is None before a training."""
     bench, record = owned.bench, owned.bench.record
     rows, people = record.rows["private"], record.subjects.get("private")
     title = f"{record.name}: {rows:,} rows" + (f" of {people:,} people" if people is not None else "")

@@ -148,7 +148,10 @@ class Ledger:
         return path
 
     def take_back(self, release: str) -> bool:
-        """Remove the entry of a release that did not come about, and a ledger without entries; True if it was there."""
+        """Remove the entry of a failed release; True if there was one.
+
+        A ledger without entries goes, too.
+        """
         mine = [entry for entry in self.entries() if entry.release == release]
         for entry in mine:
             (self.folder / f"{entry.created.replace(':', '')}.json").unlink(missing_ok=True)
@@ -160,7 +163,7 @@ class Ledger:
 
     @cached_property
     def secret(self) -> bytes:
-        """The secret of the folder; a fresh one, unwritten, if there is none yet."""
+        """The folder's secret, or a fresh one that is unwritten."""
         try:
             return (self.folder / SECRET).read_bytes()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The files of a release, written in one step or not at all.
+"""The files of a release, written in one step or none.
 
 They are written into a hidden folder beside the wanted one, `.DIR.PROCESS`, which then takes its name. Secrets and the
 ledger's entry are in their places before that, so that no release is without its key. Each of them names the release
@@ -103,9 +103,9 @@ def write(made: Publication, order: Order, owned: Owned, *, shared: bool) -> Loo
 
 
 def clear(order: Order) -> Iterator[str]:
-    """Remove what killed processes left of a release to the same folder; a line on each.
+    """Remove unfinished releases of killed processes; a line on each.
 
-    A trial does so, too: else it would stumble over it. Tables of links, keys and entries of the ledger go only if they
+    They are those to the same folder. A trial does so, too: else it would stumble over it. Tables of links, keys and entries of the ledger go only if they
     name the release that was left, and folders only if their process is known to have ended.
     """
     out = order.out
@@ -127,7 +127,7 @@ def clear(order: Order) -> Iterator[str]:
 
 
 def _secrets(order: Order, left: Path) -> Iterator[Path]:
-    """The table of links and the key of a release that was left, if they name it."""
+    """Links and key of an unfinished release, if they name it."""
     if not (left / ABOUT).is_file():
         return
     assert order.links_out is not None

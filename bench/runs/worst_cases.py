@@ -1,4 +1,4 @@
-"""People whom an attack finds most surely, with the images that show it.
+"""People whom an attack finds most surely, with their images.
 
 Records hold figures over people, and none of a single person. So the strongest attack is repeated here for the owner's
 eyes: it trains once, scores the releases under all keys, and its first guesses are counted person by person, as
@@ -122,7 +122,7 @@ def worst_cases(
 
 
 class _First(NamedTuple):
-    """What an attack says of the first key's release."""
+    """An attack's scores of the first key's release."""
 
     scores: PairScores
     owned: torch.Tensor

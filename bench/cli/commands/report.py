@@ -101,7 +101,7 @@ def report(
 def _subject(
     release: Path | None, links: Path | None, given: Mapping[str, object], *, before: bool
 ) -> tuple[Path | None, Path | None, Path, str | None]:  # fmt: skip
-    """The release and its links, the usual folder of the report, and the method before there is a release."""
+    """The release, its links, the usual report folder, and the method."""
     methods = cast("Sequence[str]", given.get("methods") or ())
     if before:
         if release is not None or links is not None or len(methods) != 1:
