@@ -105,8 +105,9 @@ def write(made: Publication, order: Order, owned: Owned, *, shared: bool) -> Loo
 def clear(order: Order) -> Iterator[str]:
     """Remove unfinished releases of killed processes; a line on each.
 
-    They are those to the same folder. A trial does so, too: else it would stumble over it. Tables of links, keys and entries of the ledger go only if they
-    name the release that was left, and folders only if their process is known to have ended.
+    They are those to the same folder. A trial does so, too: else it would stumble over them. Tables of links, keys and
+    entries of the ledger go only if they name the release that was left, and folders only if their process is known to
+    have ended.
     """
     out = order.out
     made_by = re.compile(rf"\.{re.escape(out.name)}\.({process_id.NAME})")
