@@ -22,6 +22,7 @@ from bench.plugins import registry
 from bench.plugins.registry import HOME
 from bench.plugins.spec import UsageError, parse
 from bench.results.consistency import consistent
+from bench.results.person_text import person_texts
 from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord, Status
 from bench.types import Source
 from bench.workbench.inputs import COMMITMENT, drawn_people, is_code
@@ -119,6 +120,11 @@ class Row:
     def standing(self) -> Standing:
         """Its verdict: kind, label, and in full."""
         return standing((self.panel, self.membership))
+
+    @property
+    def people(self) -> list[str]:
+        """The claim for people, in sentences: a person may have several images."""
+        return list(person_texts(self.records))
 
     @property
     def caveat(self) -> str:

@@ -8,7 +8,8 @@ auxiliary information in data privacy").
 Released rows equal to the last bit share a form. Labels are ignored, although a label that is unique among the rows of
 a form identifies its row (`attacks.re_clustering`). The second release holds a random 80 % of the people of the first,
 and as many control rows as rows that left, in random order, under the owner's next key. Only rows in both releases are
-counted.
+counted. The details of the first release count the different people, and different images, behind each form: a form of
+k rows may be of one person, or of copies of one image.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.contract.seal import check
 from bench.evidence import AnonymityEvidence
 from bench.progress import stage
 from bench.randomness import Secret
-from bench.rows.row_sets import distinct, in_order, joined
+from bench.rows.row_sets import different_behind, distinct, in_order, joined, people_and_contents
 from bench.types import Dataset, Evaluator, Measurement, NotApplicable
 from bench.workbench.workbench import Workbench
 
@@ -67,7 +68,11 @@ class Anonymity(Evaluator[Workbench]):
         single = torch.bincount(form)[forms_of[0, in_both]]
         shared = torch.unique(forms_of[:, in_both], dim=1, return_inverse=True)[1]
         intersected = torch.bincount(shared)[shared]
+        people, contents = (of[rows.cpu()] for of in people_and_contents(bench.private))
+        people_behind, images_behind = different_behind(form, people, contents)
         details: dict[str, JsonValue] = {
+            "fewest people behind a form": int(people_behind.min()),
+            "fewest different images behind a form": int(images_behind.min()),
             "rows in the first release": len(rows),
             "rows in the second release": len(second_rows),
             "rows in both": len(single),

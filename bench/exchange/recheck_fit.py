@@ -79,7 +79,8 @@ def misfits(record: Record, here: Refitted) -> Iterator[str]:
     if (stated is None) != (claim is None):
         yield f"it holds {'no' if stated is None else 'a'} formal claim, and its method {'one' if claim else 'none'}"
     elif stated is not None and claim is not None:
-        yield from _differences("its formal claim", dict(stated), dict(claim))
+        later = set() if "person" in stated.model_fields_set else {"person"}  # which earlier records lack
+        yield from _differences("its formal claim", *(each.model_dump(exclude=later) for each in (stated, claim)))
     if record.dataset is not None and record.dataset.shareable:
         yield from _differences("what its method says of itself", record.scheme, dict(here.fitted.notes))
 

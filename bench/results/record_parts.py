@@ -117,6 +117,21 @@ class DatasetRecord(Part):
         return (self.fingerprint, self.public, self.public_fingerprint, *readers)
 
 
+class PersonClaim(Part):
+    """A claim for all images of one person.
+
+    Args:
+        images: The most images of one person; equal images are of one person, too.
+        epsilon, delta: The bound for all of them; epsilon is null if no finite one follows.
+        how: Sequential composition of releases made each of one image; else group privacy, of Gaussian noise by mu.
+    """
+
+    images: Extent
+    epsilon: Annotated[float, Field(gt=0)] | None
+    delta: Annotated[float, Field(ge=0, le=1)]
+    how: Literal["composed", "by group privacy", "by group privacy of Gaussian noise"]
+
+
 class ClaimRecord(Part):
     """A formal privacy claim: stated and derived bounds, null if not finite.
 
@@ -126,6 +141,7 @@ class ClaimRecord(Part):
         delta: The failure probability of both.
         basis: The source of the claim, and the derivation of its bound.
         neighbours: They differ in the content of a unit, or by one unit more or less.
+        person: The bound for all images of one person; null in older records.
     """
 
     unit: Literal["image", "pixel", "record"]
@@ -136,12 +152,14 @@ class ClaimRecord(Part):
     basis: str
     neighbours: Literal["replaced", "added"] = "replaced"
     units: Annotated[int, Field(ge=1, le=MOST_UNITS, strict=True)] = 1
+    person: PersonClaim | None = None
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
-        """The record as it was read; older ones have no `units` line."""
+        """The record as it was read; older ones lack `units` and `person`."""
         content: dict[str, JsonValue] = write(self)
-        return {name: value for name, value in content.items() if name != "units" or name in self.model_fields_set}
+        later = ("units", "person")
+        return {name: value for name, value in content.items() if name not in later or name in self.model_fields_set}
 
     @property
     def whole(self) -> bool:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from bench.memory.rows import Rows, in_blocks
@@ -117,6 +118,43 @@ def distinct(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     first = torch.empty(int(number.max()) + 1, dtype=torch.int64, device=number.device)
     first[number] = torch.arange(n, device=number.device)
     return first, number
+
+
+def people_and_contents(data: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
+    """Person and content number (n,) int64 of each row, on the CPU.
+
+    Rows of one content count as one person's, too. Without subjects people are contents.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    numbers: dict[bytes, int] = {}
+    digests = [
+        hashlib.blake2b(row.data, digest_size=16).digest()
+        for _, part in in_blocks(data.samples, ROWS)
+        for row in (part.flatten(1) + 0.0).cpu().contiguous().numpy()  # -0 becomes 0
+    ]
+    content = torch.tensor([numbers.setdefault(digest, len(numbers)) for digest in digests], dtype=torch.int64)
+    if data.subjects is None:
+        return content, content
+    named = torch.unique(data.subjects.cpu(), return_inverse=True)[1]
+    contents, nodes = int(content.max()) + 1, int(content.max()) + int(named.max()) + 2
+    edges = content.numpy(), (named + contents).numpy()
+    graph = coo_array((np.ones(len(data), dtype=np.int8), edges), shape=(nodes, nodes))
+    return torch.from_numpy(connected_components(graph, directed=False)[1]).long()[content], content
+
+
+def different_behind(forms: torch.Tensor, *columns: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Numbers (f,) of different values of each column behind each form.
+
+    Args:
+        forms: (p,) int64 from 0, without gaps.
+        columns: (p,) int64 each, beside the forms.
+
+    >>> different_behind(torch.tensor([0, 0, 1, 1]), torch.tensor([7, 7, 7, 8]))[0].tolist()
+    [1, 2]
+    """
+    return tuple(torch.bincount(torch.unique(torch.stack((forms, of)), dim=1)[0]) for of in columns)
 
 
 CLOSE = 1e-4  # relative rounding error of sums in another order

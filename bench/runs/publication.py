@@ -228,7 +228,7 @@ def _release(
     noise = claim is not None and "decode" not in own
     k = parameters(bench.cell.method.plugin).get("k") if "k-anonymity" in bench.method.claims else None
     hashes = list(row_hashes(bench.private.samples))
-    behind = people_behind(release, bench.private, k=k if isinstance(k, int) else None, claim=claim, hashes=hashes)
+    behind = people_behind(release, bench.private, k=k if isinstance(k, int) else None, claim=scheme.claim())
     about: dict[str, JsonValue] = {
         "schema": 2,
         "made_by": f"{MAKER} {version('veil-bench')}",

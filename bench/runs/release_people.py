@@ -6,7 +6,8 @@ those that the data name; rows of one content count as one person's, too.
 
 Composition over the g images of a person: if each released row is made of one image with noise of its own, (g epsilon,
 g delta); else group privacy, (g epsilon, g e^((g - 1) epsilon) delta) (Dwork and Roth 2014, theorem 2.2 and lemma 2.2
-of Vadhan 2017).
+of Vadhan 2017). Gaussian noise in which every row takes part is mu-Gaussian private, and g mu for g rows at any delta
+(Dong, Roth and Su 2022, theorem 2.14): there the bound has the claim's own delta.
 """
 
 from __future__ import annotations
@@ -15,20 +16,23 @@ __figures__ = False
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from pydantic import JsonValue
+from scipy.optimize import brentq
 
-from bench.data.prepared import connect
-from bench.data.subjects import codes
+from bench.results.record_parts import PersonClaim
 from bench.results.records import ClaimRecord
+from bench.rows.row_sets import different_behind, distinct, people_and_contents
 from bench.runs.release_terms import LARGEST_EPSILON, Cause
-from bench.types import Dataset, Release
+from bench.statistics.epsilon_bounds import gaussian_epsilon
+from bench.types import Dataset, PrivacyClaim, Release
 
 HASHED = 256
+LARGEST_SIZE = 20.0
+"""Of a Gaussian claim's mu: its epsilon is above 200."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,8 @@ class PeopleBehind:
 
 
 def people_behind(
-    release: Release, private: Dataset, *, k: int | None, claim: ClaimRecord | None,
-    hashes: Sequence[bytes] | None = None,
-) -> PeopleBehind:  # fmt: skip
+    release: Release, private: Dataset, *, k: int | None, claim: PrivacyClaim | ClaimRecord | None
+) -> PeopleBehind:
     """The people and images behind released rows.
 
     Args:
@@ -57,28 +60,20 @@ def people_behind(
         private: Its raw rows.
         k: Of a claim of k-anonymity, else None.
         claim: Of differential privacy, else None.
-        hashes: `row_hashes` of the raw rows; None computes them.
     """
-    hashed = row_hashes(private.samples) if hashes is None else hashes
-    digests = np.array([np.frombuffer(each, dtype=np.uint8) for each in hashed])
-    contents = codes([each.tobytes() for each in digests])
-    subjects = None if private.subjects is None else private.subjects.cpu().numpy()
-    person = connect(subjects, digests)
     counted = "people are not named, so that images of other content count as people"
-    named = "" if subjects is not None else f" ({counted})"
+    named = "" if private.subjects is not None else f" ({counted})"
     if k is not None and release.links is not None:
-        return _anonymity(release, person, contents, k, named)
-    if claim is None:
-        return PeopleBehind()
-    return _composed(claim, private, release, int(np.bincount(person).max()), named)
+        return _anonymity(release, private, k, named)
+    return PeopleBehind() if claim is None else _composed(claim, private, release, named)
 
 
-def _anonymity(release: Release, person: np.ndarray, contents: np.ndarray, k: int, named: str) -> PeopleBehind:
+def _anonymity(release: Release, private: Dataset, k: int, named: str) -> PeopleBehind:
     """Distinct people and images for each form that rows are released in."""
     assert release.links is not None
-    links = release.links.cpu().numpy()
-    form = codes(list(row_hashes(release.samples, exactly=True)))[links[:, 1]]
-    people, images = (np.bincount(np.unique(np.stack((form, of[links[:, 0]])), axis=1)[0]) for of in (person, contents))
+    raw, released = release.links.cpu().T
+    form = torch.unique(distinct(release.samples.flatten(1))[1].cpu()[released], return_inverse=True)[1]
+    people, images = different_behind(form, *(of[raw] for of in people_and_contents(private)))
     fewer = int(((people < k) | (images < k)).sum())
     least, least_images = int(people.min()), int(images.min())
     lines = [f"the least number behind a released form: {least} people{named}, {least_images} different images"]
@@ -92,26 +87,56 @@ def _anonymity(release: Release, person: np.ndarray, contents: np.ndarray, k: in
     return PeopleBehind(tuple(lines), {"fewest people": least, "fewest images": least_images}, causes)
 
 
-def _composed(claim: ClaimRecord, private: Dataset, release: Release, most: int, named: str) -> PeopleBehind:
-    """A claim composed over the units of one person."""
+def most_images(private: Dataset) -> int:
+    """The most images of one person; equal ones are one person's."""
+    return int(torch.bincount(people_and_contents(private)[0]).max())
+
+
+def person_claim(claim: PrivacyClaim | ClaimRecord, private: Dataset, images: int, *, apart: bool) -> PersonClaim:
+    """A claim for so many images of one person.
+
+    Args:
+        claim: As the method makes it, which may be of Gaussian noise; or its record.
+        private: Rows whose shape says how many units an image has.
+        images: Of one person.
+        apart: If each released row is made of one image, with noise of its own.
+    """
     each = claim.epsilon if claim.derived is None else claim.derived
-    units = -(-most * (math.prod(private.samples.shape[1:]) if claim.unit == "pixel" else 1) // claim.units)
-    images = f"{most} image{'s' if most > 1 else ''}"
-    if each is None:
-        line = f"per person, of up to {images}{named}: no finite epsilon"
-        return PeopleBehind((line,), {"epsilon per person": None, "images per person": most})
-    links = None if release.links is None else release.links.cpu()
-    apart = links is not None and len(torch.unique(links[:, 0])) == len(links) == len(torch.unique(links[:, 1]))
-    epsilon = units * each
+    if each is None or math.isinf(each):
+        return PersonClaim(images=images, epsilon=None, delta=claim.delta, how="by group privacy")
+    units = -(-images * (math.prod(private.samples.shape[1:]) if claim.unit == "pixel" else 1) // claim.units)
+    gaussian = isinstance(claim, PrivacyClaim) and claim.family == "Gaussian" and claim.sampling_rate in (None, 1.0)
+    if gaussian and not apart and units > 1 and each < gaussian_epsilon(LARGEST_SIZE, claim.delta):
+        size = units * float(brentq(lambda mu: gaussian_epsilon(mu, claim.delta) - each, 0, LARGEST_SIZE))
+        if size <= LARGEST_SIZE:
+            epsilon = gaussian_epsilon(size, claim.delta)
+            return PersonClaim(
+                images=images, epsilon=epsilon, delta=claim.delta, how="by group privacy of Gaussian noise"
+            )
     growth = 0.0 if apart or claim.delta == 0 else (units - 1) * each
     delta = min(1.0, math.exp(min(growth, 700.0)) * units * claim.delta)
-    how = "composed" if apart else "by group privacy"
-    line = f"epsilon per person, {how} over up to {images}{named}: {epsilon:g}; delta {delta:g}"
-    about: dict[str, JsonValue] = {"epsilon per person": epsilon, "delta per person": delta, "images per person": most}
-    if units == 1 or claim.unit == "pixel" or epsilon <= LARGEST_EPSILON:
+    return PersonClaim(
+        images=images, epsilon=units * each, delta=delta, how="composed" if apart else "by group privacy"
+    )
+
+
+def _composed(claim: PrivacyClaim | ClaimRecord, private: Dataset, release: Release, named: str) -> PeopleBehind:
+    """A claim composed over the units of one person."""
+    links = None if release.links is None else release.links.cpu()
+    apart = links is not None and len(torch.unique(links[:, 0])) == len(links) == len(torch.unique(links[:, 1]))
+    found = person_claim(claim, private, most_images(private), apart=apart)
+    images = f"{found.images} image{'s' if found.images > 1 else ''}"
+    if found.epsilon is None:
+        line = f"per person, of up to {images}{named}: no finite epsilon"
+        return PeopleBehind((line,), {"epsilon per person": None, "images per person": found.images})
+    line = f"epsilon per person, {found.how} over up to {images}{named}: {found.epsilon:g}; delta {found.delta:g}"
+    about: dict[str, JsonValue] = {
+        "epsilon per person": found.epsilon, "delta per person": found.delta, "images per person": found.images,
+    }  # fmt: skip
+    if found.images == 1 or claim.unit == "pixel" or found.epsilon <= LARGEST_EPSILON:
         return PeopleBehind((line,), about)
     text = f"epsilon per person, with all images of one, is above {LARGEST_EPSILON:g} and promises next to nothing"
-    return PeopleBehind((line,), about, (Cause(text, f"{epsilon:g} for {images}"),))
+    return PeopleBehind((line,), about, (Cause(text, f"{found.epsilon:g} for {images}"),))
 
 
 def row_hashes(samples: torch.Tensor, *, exactly: bool = False) -> Iterator[bytes]:

@@ -41,8 +41,9 @@ from bench.results.reason import NO_FIGURE, Code, Phase, status_of
 from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, DatasetRecord, ScoreRecord, claim_record, score_record
 from bench.runs.judge import judge
+from bench.runs.release_people import most_images, person_claim
 from bench.sandbox import LIVING, Isolation, why_whispers
-from bench.types import Evaluator, Metric, NotApplicable
+from bench.types import Evaluator, Metric, NotApplicable, Scheme
 from bench.wire.text import Name, Text, named, plain, plain_json, said
 from bench.workbench.cell import Cell, Planned
 from bench.workbench.choice import Choice
@@ -100,7 +101,21 @@ def fit_task(argument: object) -> Fitted:
         scheme, seconds = bench.fitted()
         withheld = {"labels": bench.withheld} if bench.withheld else {}
         notes = _printable({**scheme.notes(), **withheld, **short})
-        return Fitted(claim=claim_record(scheme.claim()), notes=notes, seconds=seconds)
+        return Fitted(claim=_claimed(scheme, bench), notes=notes, seconds=seconds)
+
+
+def _claimed(scheme: Scheme, bench: Workbench) -> ClaimRecord | None:
+    """The claim, with its worth for a person's images.
+
+    For data that may not be shared their number is rounded up to a power of two: it is one person's.
+    """
+    claim = scheme.claim()
+    record = claim_record(claim)
+    if claim is None or record is None:
+        return None
+    images = most_images(bench.private)
+    images = images if bench.record.shareable else 1 << (images - 1).bit_length()
+    return record.model_copy(update={"person": person_claim(claim, bench.private, images, apart=False)})
 
 
 def evaluate_task(argument: object) -> Evaluation:

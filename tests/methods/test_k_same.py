@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from made.datasets import unlabelled
@@ -208,3 +210,75 @@ def test_what_becomes_of_small_classes_changes_nothing_where_there_are_none():
 def test_where_every_class_is_small_there_is_nothing_to_release():
     with pytest.raises(NotApplicable, match="no class has them"):
         released(unequal((9, 9)), k=10, small_classes="suppress")
+
+
+def with_people(n=60, films=3, *, seed=0):
+    """Rows of people with several films that lie near one another, of whom some have both labels."""
+    source = torch.Generator().manual_seed(seed)
+    people = torch.arange(n) // films
+    samples = torch.rand(len(people.unique()), 4, generator=source)[people] + torch.rand(n, 4, generator=source) / 50
+    labels = (torch.rand(n, 1, generator=source) < 0.5).float()
+    return Dataset("made", samples, labels, people, ("finding",), False, True)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_clusters_of_people_have_k_people_where_those_of_rows_may_have_one(k):
+    private = with_people()
+    release = released(private, k=k, unit="person")
+    assert torch.equal(release.labels, private.labels)
+    assert torch.equal(release.links, diagonal(60))
+    number, _ = clusters(release)
+    for each in number.unique():
+        rows = number == each
+        assert len(private.subjects[rows].unique()) >= k
+        assert len(private.labels[rows].unique()) == 1
+        people = private.subjects[rows].unique()
+        means = [private.samples[rows & (private.subjects == one)].double().mean(dim=0) for one in people]
+        assert torch.allclose(release.samples[rows][0].double(), torch.stack(means).mean(dim=0), atol=1e-6)
+    by_rows, _ = clusters(released(private, k=k))
+    assert min(len(private.subjects[by_rows == each].unique()) for each in by_rows.unique()) < k
+
+
+def test_copies_under_two_names_are_one_person_and_one_image():
+    private = data(40)
+    twice = private.take(torch.arange(40).repeat(3))
+    named = replace(twice, subjects=torch.arange(120))
+    for unit, rows in (("person", named), ("image", twice)):
+        number, _ = clusters(released(rows, k=3, unit=unit))
+        assert all(len((number == each).nonzero()[:, 0].remainder(40).unique()) >= 3 for each in number.unique())
+    by_rows, _ = clusters(released(twice, k=3))
+    assert any(len((by_rows == each).nonzero()[:, 0].remainder(40).unique()) == 1 for each in by_rows.unique())
+
+
+def test_people_with_one_image_each_are_clustered_as_rows_are():
+    private = replace(data(50), subjects=torch.arange(50).flip(0))
+    assert torch.equal(
+        released(private, k=4, unit="image").samples.sort(dim=0).values,
+        released(private, k=4).samples.sort(dim=0).values,
+    )
+
+
+def test_classes_of_too_few_people_are_refused_suppressed_or_merged_by_people():
+    private = with_people(24)
+    rare = torch.zeros(24, 1)
+    rare[:6] = 1  # two people with three films each
+    private = replace(private, labels=rare)
+    with pytest.raises(NotApplicable, match="at least k = 3 people of one class"):
+        released(private, k=3, unit="person")
+    assert released(private, k=3, unit="person", small_classes="suppress").links[:, 0].tolist() == list(range(6, 24))
+    labels = torch.cat((rare, torch.zeros(24, 1)), dim=1)
+    labels[6:9, 1] = 1  # one person more, of a third class
+    merged = released(replace(private, labels=labels, findings=("a", "b")), k=3, unit="person", small_classes="merge")
+    assert merged.labels[:9].isnan().all()
+    assert clusters(merged)[0][:9].unique().numel() == 1
+
+
+def test_people_must_be_known_and_the_paper_counts_rows():
+    with pytest.raises(NotApplicable, match="column `subject`"):
+        released(data(20), k=3, unit="person")
+    with pytest.raises(ValueError, match="variant=paper counts rows"):
+        KSame(variant="paper", unit="person")
+    assert KSame(unit="person").claims.startswith("k-anonymity of people")
+    assert KSame(unit="person").uses_subjects
+    assert KSame.claims.startswith("k-anonymity (within-class)")
+    assert not KSame(unit="image").uses_subjects

@@ -1,11 +1,13 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from bench.results.records import ClaimRecord
-from bench.runs.release_people import people_behind
-from bench.types import Dataset, Release
+from bench.runs.release_people import people_behind, person_claim
+from bench.statistics.epsilon_bounds import gaussian_epsilon
+from bench.types import Dataset, PrivacyClaim, Release
 
 
 def rows(images: int, subjects: list[int] | None) -> Dataset:
@@ -81,3 +83,23 @@ def test_no_finite_bound_stays_none() -> None:
     data = rows(4, None)
     found = people_behind(Release(data.samples, None, None), data, k=None, claim=claim(None))
     assert found.lines[0].endswith("no finite epsilon")
+
+
+def gaussian(epsilon: float) -> PrivacyClaim:
+    return PrivacyClaim("image", epsilon, 1e-5, "a", "b", family="Gaussian")
+
+
+def test_gaussian_noise_for_several_images_keeps_the_claim_s_delta() -> None:
+    found = person_claim(gaussian(1.0), rows(2, None), 3, apart=False)
+    assert found.how == "by group privacy of Gaussian noise"
+    assert found.delta == 1e-5
+    size = next(mu / 1000 for mu in range(1, 2000) if gaussian_epsilon(mu / 1000, 1e-5) >= 1)
+    assert found.epsilon == pytest.approx(gaussian_epsilon(3 * size, 1e-5), rel=0.01)
+    plain = person_claim(replace(gaussian(1.0), family="any"), rows(2, None), 3, apart=False)
+    assert (plain.epsilon, plain.delta) == (3.0, pytest.approx(3e-5 * math.exp(2)))
+
+
+@pytest.mark.parametrize(("epsilon", "images"), [(300.0, 2), (20.0, 50)])
+def test_a_gaussian_size_beyond_the_solver_falls_back_to_group_privacy(epsilon: float, images: int) -> None:
+    found = person_claim(gaussian(epsilon), rows(2, None), images, apart=False)
+    assert (found.how, found.epsilon) == ("by group privacy", epsilon * images)

@@ -24,6 +24,7 @@ from bench.cli.parameters import (
 from bench.cli.stop import code
 from bench.cli.terminal import to_stdout
 from bench.plugins.spec import UsageError
+from bench.results.person_text import person_texts
 from bench.results.reason import ABSENT
 from bench.results.records import Record
 from bench.runs.display import Display
@@ -144,6 +145,12 @@ def _conclude(result: running.RunResult, place: Place) -> int:
     for condition, text in KEPT.items():
         if summary.kept[condition]:
             print(f"{summary.kept[condition]} {text}")
+    rows = dict[str, list[Record]]()
+    for record in summary.records:
+        rows.setdefault(record.cell, []).append(record)
+    for cell, records in rows.items():
+        for text in person_texts(records):
+            print(f"{cell}: {text}")
     for record in failures:
         print(_failure(record, place), file=sys.stderr)
     for name in summary.unopened:
