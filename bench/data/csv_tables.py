@@ -7,6 +7,8 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import chain
 from math import nan
 from pathlib import Path
 
@@ -17,9 +19,14 @@ from bench.data.declared_size import open_gzip
 from bench.data.subjects import spelling
 from bench.disk.file_kind import impostor
 
-MARKS = {"1.0": 1.0, "1": 1.0, "0.0": 0.0, "0": 0.0, "-1.0": nan, "-1": nan, "": nan}
+MARKS = {
+    "1.0": 1.0, "1,0": 1.0, "1": 1.0, "0.0": 0.0, "0,0": 0.0, "0": 0.0, "-1.0": nan, "-1,0": nan, "-1": nan, "": nan,
+}  # fmt: skip
 VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
 """The frontal views by the word that chooses them."""
+_SEPARATORS = ",;\t|"
+_STATED = re.compile(r'"?sep=(.)"?\s*')  # a spreadsheet's first line
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
@@ -67,8 +74,10 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a CSV table as text; the index is the line number.
 
-    Blank cells are "". `optional` columns may be there; `rest` keeps the others too. Raises DataError for missing
-    or misspelt columns, rows of another length, and control characters.
+    Blank cells are "". `optional` columns may be there; `rest` keeps the others too. The text is UTF-8, or UTF-16 with
+    a mark; cells are separated as the first line says (`sep=;`), or by what gives the header's columns: comma,
+    semicolon, tab or bar. Raises DataError for missing or misspelt columns, rows of another length, and control
+    characters.
     """
     try:
         if wrong := impostor(path):
@@ -76,8 +85,8 @@ def read_table(
         header, lines, cells = _read(path, (*columns, *optional), rest=rest, obtain=obtain)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path}: not a readable CSV table: it is not UTF-8 text. If it comes from a spreadsheet, save it as "
-            f"'CSV UTF-8', with commas. {obtain}".rstrip()
+            f"{path}: not a readable CSV table: it is neither UTF-8 nor UTF-16 with a mark. If it comes from a "
+            f"spreadsheet, save it as 'CSV UTF-8'. {obtain}".rstrip()
         ) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise DataError(f"{path}: not a readable CSV table: {error}. {obtain}".rstrip()) from error
@@ -85,8 +94,8 @@ def read_table(
     missing = [column for column in columns if column not in header]
     again = sorted({column for column in header if column and header.count(column) > 1})
     if missing:
-        other = next((mark for mark in ";\t|" if len(header) == 1 and mark in header[0]), None)
-        hint = f" (cells must be separated by commas, not by {other!r})" if other else ""
+        near = [other for name in missing for other in get_close_matches(name, header, n=1)]
+        hint = f" (did you mean {', '.join(near)}? Rename it)" if near else ""
         wrong = f"{', '.join(missing)} not found among {', '.join(header)}{hint}"
     elif again:
         wrong = f"{', '.join(again)} found more than once: keep one of each"
@@ -113,9 +122,14 @@ def _read(
     with (
         io.TextIOWrapper(open_gzip(path), encoding="utf-8-sig", newline="")
         if path.suffix == ".gz"
-        else path.open(encoding="utf-8-sig", newline="")
+        else path.open(encoding=_encoding(path), newline="")
     ) as file:
-        rows = csv.reader(_printable(path, file, obtain), strict=True)
+        lines_read = _printable(path, file, obtain)
+        first = next(lines_read, "")
+        stated = _STATED.fullmatch(first)
+        first = first if stated is None else next(lines_read, "")
+        separator = _separator(first, columns) if stated is None else stated[1]
+        rows = csv.reader(chain([first], lines_read), strict=True, delimiter=separator)
         header = [name.strip() for name in next(rows, [])]
         chosen = [number for number, name in enumerate(header) if rest or name in columns]
         lines: list[int] = []
@@ -123,15 +137,35 @@ def _read(
         for row in rows:
             if not any(map(str.strip, row)):
                 continue
+            line = rows.line_num + (stated is not None)
             if len(row) != len(header):
                 raise DataError(
-                    f"{path}: line {rows.line_num} has {len(row)} cells, expected {len(header)} as in the header. "
-                    f"Correct or remove the line."
+                    f"{path}: line {line} has {len(row)} cells, expected {len(header)} as in the header. Correct or "
+                    f"remove the line."
                 )
-            lines.append(rows.line_num)
+            lines.append(line)
             for column, number in zip(cells, chosen, strict=True):
                 column.append(row[number])
     return header, lines, {header[number]: column for column, number in zip(cells, chosen, strict=True)}
+
+
+def _encoding(path: Path) -> str:
+    with path.open("rb") as file:
+        return "utf-16" if file.read(2) in _UTF16 else "utf-8-sig"
+
+
+def _separator(header: str, columns: Sequence[str]) -> str:
+    """The separator that gives most columns; then most cells.
+
+    >>> _separator("path;age, years;class", ("path", "class"))
+    ';'
+    """
+
+    def found(separator: str) -> tuple[int, int]:
+        names = [name.strip() for name in next(csv.reader([header], delimiter=separator), [])]
+        return len({*names} & {*columns}), len(names)
+
+    return max(_SEPARATORS, key=found)
 
 
 def _printable(path: Path, lines: Iterable[str], obtain: str) -> Iterator[str]:

@@ -61,8 +61,8 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a;b\n1;2\n", "a not found among a;b .cells must be separated by commas, not by ';'"),
-        ("a\tb\n1\t2\n", r"not by '\\t'"),
+        ("b;c\n1;2\n", "a not found among b, c"),
+        ("aa\tb\n1\t2\n", r"a not found among aa, b .did you mean aa\? Rename it"),
         ("a,b,b\n1,2,3\n", "b found more than once"),
         ("\n", "a not found among"),
         ("a,b\n1,\x85\n", "line 2 holds the control character"),
@@ -71,6 +71,23 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
 def test_the_reason_names_what_is_wrong_with_the_columns(tmp_path: Path, text: str, reason: str) -> None:
     with pytest.raises(DataError, match=reason):
         read_table(write(tmp_path, text), ("a",))
+
+
+@pytest.mark.parametrize("text", [
+    "id;x;class\r\n007;1,5;a\r\n8;;b, c\r\n", "id\tx\tclass\n007\t1,5\ta\n8\t\tb, c\n",
+    "id|x|class\n007|1,5|a\n8||b, c\n", 'sep=;\nid;x;class\n007;1,5;a\n8;;b, c\n',
+    'id,x,class\r007,"1,5",a\r8,,"b, c"\r',
+])  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_spreadsheets_write_is_read_with_leading_zeros(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "t.csv").write_bytes(text.encode(encoding))
+    table = read_table(tmp_path / "t.csv", ("id",), optional=("class",), rest=True)
+    assert table.to_dict("list") == {"id": ["007", "8"], "x": ["1,5", ""], "class": ["a", "b, c"]}
+
+
+def test_lines_are_counted_after_a_line_that_states_the_separator(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 4 has 1 cells"):
+        read_table(write(tmp_path, "sep=;\nid;x\n1;2\n3\n"), ("id",))
 
 
 def test_columns_without_a_name_are_passed_over_where_others_are_not_read(tmp_path: Path) -> None:

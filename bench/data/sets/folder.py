@@ -16,10 +16,11 @@ import hashlib
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -65,6 +66,7 @@ _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
 _METADATA = ("metadata.csv", "metadata.jsonl")
 """Tables of an image folder as the library `datasets` of Hugging Face reads it."""
+_ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _LOOKED_AT = 16
 _BINS = "as in a recycle bin or among thumbnails or hidden files"
 _FEW, _MANY, _IMAGES = 10, 32, 5  # sub-folders that are classes, or of so few images each more likely people
@@ -289,6 +291,7 @@ class Folder(Source):
         if len(parts) < 2 or empty:
             none = f"no image in {', '.join(empty)} (by the endings {', '.join(ENDINGS)}, or DICOM without one)"
             what = none if empty else f"{len(parts)} sub-folders and no labels.csv"
+            what = "; ".join((what, *archives(tree.files)))
             raise DataError(
                 f"{self.name}: expected at least two class sub-folders with images, found {what}. {self.obtain}"
             )
@@ -302,7 +305,8 @@ class Folder(Source):
                 f"is a class, say so with folder:PATH[exclusive=true]"
             )
         tables = unread_tables(path for path in tree.files if path.parent == place)
-        left = len(tree.files) - total - tables
+        packed = sum(path.name.lower().endswith(_ARCHIVES) for path in tree.files)
+        left = len(tree.files) - total - tables - packed
         passed_over = (
             (tables, "tables beside the class folders are not read: folder:PATH/TABLE.csv would"),
             (left, "files that are no images of a class are left out"),
@@ -314,7 +318,12 @@ class Folder(Source):
             findings=tuple(files),
             exclusive=True,
             paths=[path for images in files.values() for path in images],
-            notes=(UNKNOWN, *(f"{count} {note}" for count, note in passed_over if count), *tree.notes()),
+            notes=(
+                UNKNOWN,
+                *(f"{count} {note}" for count, note in passed_over if count),
+                *archives(tree.files),
+                *tree.notes(),
+            ),
         )
 
     def _listed(self, table: Path) -> Scan:
@@ -352,10 +361,11 @@ class Folder(Source):
             parts = rows["split"].str.strip().str.lower().map(_PARTS)
             odd = rows.index[parts.isna()]
             bad += [(int(line), "split is something else than train, val, test or blank") for line in odd]
-        paths = [table.parent / name for name in rows["path"]]
+        listed_as, notes = _as_on_disk(table.parent, rows["path"])
+        paths = [table.parent / name for name in listed_as]
         seen: set[str] = set()
         gone: dict[int, str] = {}
-        for line, path, listed in zip(map(int, rows.index), paths, rows["path"], strict=True):
+        for line, path, listed in zip(map(int, rows.index), paths, listed_as, strict=True):
             real = os.path.realpath(path)
             if real in seen:
                 bad.append((line, "the image is listed a second time"))
@@ -383,6 +393,13 @@ class Folder(Source):
                 *(() if known else (UNKNOWN,)),
                 *(() if parts is None else ("the column split is read by --splits official alone",)),
                 *(contradictions(list(rows["subject"]), named) if known else ()),
+                *notes,
+                *(_other_folder(listed_as, rows["class"]) if classes else ()),
+                *(
+                    f"{other.name} beside {table.name} is not read: folder:PATH/{other.name} would"
+                    for other in map(table.with_name, _METADATA)
+                    if other.is_file() and table.name == "labels.csv"
+                ),
                 *self._unlisted(table.parent, paths, seen),
             ),
             attributes=named,
@@ -447,7 +464,52 @@ class Folder(Source):
         left = sum(str(path) not in named and os.path.realpath(path) not in seen for path in images)
         if left:
             yield f"{left} images below the table's folder that it does not list are left out"
+        yield from archives(tree.files)
         yield from tree.notes(named)
+
+
+def archives(files: Iterable[Path]) -> Iterator[str]:
+    """A note that counts archives, which may hold images."""
+    if count := sum(path.name.lower().endswith(_ARCHIVES) for path in files):
+        yield f"{count} archives (zip, tar, 7z and the like) are not opened: unpack them if they hold images"
+
+
+def _as_on_disk(top: Path, listed: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Listed paths as files are called here, and notes.
+
+    A table may be written with \\ between folders, or with accents coded in another way (NFC, NFD).
+    """
+    names = list(listed)
+    away = {number: name for number, name in enumerate(names) if not os.path.isfile(top / name)}  # noqa: PTH113
+    away = {number: name for number, name in away.items() if "\\" in name or not name.isascii()}
+    if not away:
+        return names, []
+    try:
+        here = [path.relative_to(top).as_posix() for path in walk(top).files]
+    except DataError:
+        here = []
+    forms: dict[str, list[str]] = {}
+    for name in here:
+        forms.setdefault(unicodedata.normalize("NFC", name), []).append(name)
+    changed = 0
+    for number, name in away.items():
+        found = forms.get(unicodedata.normalize("NFC", str(PureWindowsPath(name).as_posix())), [])
+        if len(found) == 1:
+            names[number], changed = found[0], changed + 1
+    text = f"{changed} images are listed with \\ between folders, or with accents coded in another way than files are"
+    return names, [text] if changed else []
+
+
+def _other_folder(listed: Sequence[str], classes: Iterable[str]) -> Iterator[str]:
+    """A note that counts images in folders called like another class."""
+    words = [" ".join(word.split()).casefold() for word in classes]
+    known = {*words}
+    count = sum(
+        bool(there := known & {part.casefold() for part in PurePath(name).parts[:-1]}) and word not in there
+        for name, word in zip(listed, words, strict=True)
+    )
+    if count:
+        yield f"{count} images lie in a folder that is called like another class than the table's, which is taken"
 
 
 def _attribute(column: str) -> str | None:
