@@ -21,13 +21,11 @@ from dataclasses import dataclass
 
 import torch
 from pydantic import JsonValue
-from scipy.optimize import brentq
 
 from bench.results.record_parts import PersonClaim
 from bench.results.records import ClaimRecord
 from bench.rows.row_sets import different_behind, distinct, people_and_contents
 from bench.runs.release_terms import LARGEST_EPSILON, Cause
-from bench.statistics.epsilon_bounds import gaussian_epsilon
 from bench.types import Dataset, PrivacyClaim, Release
 
 HASHED = 256
@@ -101,6 +99,10 @@ def person_claim(claim: PrivacyClaim | ClaimRecord, private: Dataset, images: in
         images: Of one person.
         apart: If each released row is made of one image, with noise of its own.
     """
+    from scipy.optimize import brentq  # only where there is a claim: planning imports this file
+
+    from bench.statistics.epsilon_bounds import gaussian_epsilon
+
     each = claim.epsilon if claim.derived is None else claim.derived
     if each is None or math.isinf(each):
         return PersonClaim(images=images, epsilon=None, delta=claim.delta, how="by group privacy")
