@@ -91,13 +91,15 @@ class Asked:
 class Reported:
     """A finished report, its files, and what could not be measured.
 
-    `verdict` is the board's on the configuration, in a word and a sentence; empty on a release.
+    `reasons` are those that records withhold, for the owner's eyes. `verdict` is the board's on the configuration, in a
+    word and a sentence; empty on a release.
     """
 
     report: RiskReport
     files: Sequence[Path]
     left_out: Mapping[str, str]
     failed: int
+    reasons: Mapping[str, str]
     verdict: tuple[str, str] = ("", "")
 
 
@@ -136,10 +138,11 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     found = found.model_copy(
         update={"untried": [*(f"{name}: {why}" for name, why in left_out.items()), *found.untried]}
     )
-    annex = _annex(found, very, results, place, asked, observer) if asked.annex else None
+    reasons = dict(chain.from_iterable(_withheld_reasons(row, place) for row in very.values()))
+    annex = _annex(found, very, results, place, asked, reasons) if asked.annex else None
     failed = sum(len(each.summary.failures) for each in results.values() if isinstance(each, RunResult))
     verdict = (twin.standing.word, twin.standing.sentence) if twin is not None and not digest else ("", "")
-    return Reported(found, write(found, asked.out, annex, asked.form), left_out, failed, verdict)
+    return Reported(found, write(found, asked.out, annex, asked.form), left_out, failed, reasons, verdict)
 
 
 def _subject(asked: Asked) -> tuple[PluginSpec, str, list[str]]:
@@ -277,7 +280,7 @@ def _runs(asked: Asked, method: PluginSpec, place: Place, observer: Observer) ->
 
 def _annex(
     found: RiskReport, very: Mapping[str, Row], results: Mapping[str, RunResult | str], place: Place, asked: Asked,
-    observer: Observer,
+    reasons: Mapping[str, str],
 ) -> str:  # fmt: skip
     """The private annex as HTML."""
     from leaderboard.risk_page import annex_page
@@ -286,15 +289,12 @@ def _annex(
     worst = [
         part for name, row in very.items()
         if isinstance(result := results[name], RunResult)
-        and (part := _worst(row, result, place, people, observer)) is not None
+        and (part := _worst(row, result, place, people)) is not None
     ]  # fmt: skip
-    reasons = dict(chain.from_iterable(_withheld_reasons(row, place) for row in very.values()))
     return annex_page(found, worst, reasons)
 
 
-def _worst(
-    row: Row, result: RunResult, place: Place, people: Mapping[int, str], observer: Observer
-) -> Worst | None:  # fmt: skip
+def _worst(row: Row, result: RunResult, place: Place, people: Mapping[int, str]) -> Worst | None:
     """The people whom the strongest attack finds; None without links."""
     from bench.plugins.profile_spec import profile_of
     from bench.progress import forward_progress
@@ -307,13 +307,14 @@ def _worst(
     from leaderboard.risk_report import AVERAGE, MAXIMUM
 
     profile = profile_of(row.choice.get("eve"))
-    scored = [record for record in row.records if MAXIMUM in record.scores]
+    scored = [record for record in row.records if record.attack is not None and AVERAGE in record.scores]
     if not profile.images or not scored:
         return None
-    strongest = max(
-        scored,
-        key=lambda each: (each.scores[MAXIMUM].value, each.scores[AVERAGE].value if AVERAGE in each.scores else 0),
-    )
+
+    def strength(record: Record) -> list[float]:
+        return [record.scores[name].value if name in record.scores else 0.0 for name in (MAXIMUM, AVERAGE)]
+
+    strongest = max(scored, key=strength)
     name = short(strongest.evaluator)
     spec = result.parts[0][0]
     cell = next(each for each in cells(spec) if each.folder == row.cell)

@@ -39,35 +39,39 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from bench.contract.recorded import LINKS, Recorded
 from bench.contract.source import PARTS, DataError, Source
-from bench.data.csv_tables import read_table
 from bench.data.prepare import SIDE, left_out
 from bench.data.prepared import Prepared
 from bench.data.recorded_rows import (
     ABOUT,
     LAYOUT,
     SAMPLES,
-    TENSORS,
     Linked,
     RecordedRows,
     Rows,
     read_about,
-    read_released,
 )
-from bench.data.sets.folder import findings_of, one_hot
+from bench.data.release_tables import (
+    LABELS,
+    MEMBERS,
+    called,
+    cells_of,
+    lines_of,
+    numbers,
+    own_labels,
+    refuse,
+    released_rows,
+)
 from bench.data.subjects import spelling
 
-LABELS, MEMBERS = "labels.csv", "members.csv"
 WORDS: Mapping[str, tuple[str, ...]] = {
     "labels": ("raw", "folders", "encoded"), "rows": ("encoded",), "links": ("names",), "members": PARTS,
 }  # fmt: skip
 """What release.json may say under a name, if it says anything."""
 RELEASE = "release_sha256"
 """The column by which a table of links is bound to one release: the SHA-256 (hex) of its release.json."""
-_SHOWN = 20
 
 
 def side_of(recorded: Recorded) -> int | None:
@@ -137,12 +141,12 @@ def tables_of(recorded: Recorded) -> str:
             table = recorded.tables(place, name)
             if table is None or (name == LINKS and _only_members(table)):
                 continue
-            cells = _table(table, (), ("released", "path"), rest=True)
+            cells = lines_of(table, (), ("released", "path"), rest=True)
             column = "released" if "released" in cells.columns else "path"
             if column not in cells.columns:
-                raise DataError(f"{_called(table)}: expected the column released. {LAYOUT}")
-            found = _released(table, cells[column], rows)
-            said.append(f"{_called(table)} names {len(np.unique(found))} of {rows.count} rows")
+                raise DataError(f"{called(table)}: expected the column released. {LAYOUT}")
+            found = released_rows(table, cells[column], rows)
+            said.append(f"{called(table)} names {len(np.unique(found))} of {rows.count} rows")
     return "; ".join(said) or "there are none"
 
 
@@ -157,11 +161,11 @@ def named_rows(table: Path, prepared: Prepared, source: Source, roots: Sequence[
     try:
         return _named_rows(table, _Raw(prepared, source, roots))
     except DataError as error:
-        raise DataError(str(error).replace(f" {LAYOUT}", "").replace(_called(table), "the table of --rows")) from None
+        raise DataError(str(error).replace(f" {LAYOUT}", "").replace(called(table), "the table of --rows")) from None
 
 
 def _named_rows(table: Path, raw: _Raw) -> np.ndarray:
-    cells = _table(table, (), ("row", "raw", "path", "digest"))
+    cells = lines_of(table, (), ("row", "raw", "path", "digest"))
     there = [column for column in ("row", "raw", "path") if column in cells.columns]
     if len(there) != 1:
         raise DataError(
@@ -169,7 +173,7 @@ def _named_rows(table: Path, raw: _Raw) -> np.ndarray:
             f"{', '.join(there) or 'none of them'}"
         )
     found = raw.rows(table, cells.rename(columns={"path": "raw"}))
-    _refuse(table, cells.index[pd.Series(found).duplicated().to_numpy()], "the row is listed a second time")
+    refuse(table, cells.index[pd.Series(found).duplicated().to_numpy()], "the row is listed a second time")
     return found
 
 
@@ -215,15 +219,15 @@ class _Raw:
     def rows(self, table: Path, cells: pd.DataFrame) -> np.ndarray:
         """The prepared row of each line, by number or name."""
         if "row" in cells.columns:
-            found = _numbers(table, cells["row"], len(self.prepared), f"rows of {self.prepared.name}")
+            found = numbers(table, cells["row"], len(self.prepared), f"rows of {self.prepared.name}")
         else:
             places = self.places(spelling)
             found = np.array([places.get(spelling(cell), -1) for cell in cells["raw"]], dtype=np.int64)
-            _refuse(table, cells.index[found < 0], f"raw is no file of {self.prepared.name}, or several have the name")
+            refuse(table, cells.index[found < 0], f"raw is no file of {self.prepared.name}, or several have the name")
         if "digest" in cells.columns:
             own = [self.prepared.digests[row].tobytes().hex() for row in found]
             differ = np.array([a != b.strip().lower() for a, b in zip(own, cells["digest"], strict=True)])
-            _refuse(
+            refuse(
                 table, cells.index[differ],
                 f"the raw row has another content in {self.prepared.name}: it is another version, or --size is not the "
                 f"one of the release",
@@ -248,7 +252,7 @@ def _linked(recorded: Recorded, place: Path, raw: _Raw) -> Linked:
     if kind == "raw":
         _check_raw(links, primary)
     listed = recorded.tables(place, LABELS)
-    labels = None if kind in ("encoded", "raw") else _own_labels(rows, told, raw.prepared.findings, listed)
+    labels = None if kind in ("encoded", "raw") else own_labels(rows, told, raw.prepared.findings, listed)
     if rows.encoded:
         notes.append("released rows are encoded by a key that is not here: a model of them cannot read new images")
     pool = _pool(rows, raw.prepared.findings)
@@ -262,7 +266,7 @@ def _pool(released: Rows, findings: Sequence[str]) -> tuple[Rows, np.ndarray | N
         return None
     rows = Rows.found(folder)
     rows = replace(rows, encoded=rows.encoded or released.encoded)
-    return rows, _own_labels(rows, read_about(folder), findings, folder / LABELS)
+    return rows, own_labels(rows, read_about(folder), findings, folder / LABELS)
 
 
 def _only_members(table: Path) -> bool:
@@ -270,7 +274,7 @@ def _only_members(table: Path) -> bool:
 
     `bench release` writes such for rows without links.
     """
-    return "released" not in _cells(table, (), ("released", "raw", "row"), rest=True).columns
+    return "released" not in cells_of(table, (), ("released", "raw", "row"), rest=True).columns
 
 
 def check_release(table: Path, folder: Path) -> bool:
@@ -278,14 +282,14 @@ def check_release(table: Path, folder: Path) -> bool:
 
     Raises DataError if it names another one: its links would lead to other people, and hide every leak.
     """
-    cells = _cells(table, (), (RELEASE,), rest=False)
+    cells = cells_of(table, (), (RELEASE,), rest=False)
     if RELEASE not in cells.columns:
         return False
     about = folder / ABOUT
     own = hashlib.sha256(about.read_bytes()).hexdigest() if about.is_file() else ""
     if set(cells[RELEASE]) != {own}:
         raise DataError(
-            f"{_called(table)} is of another release than the folder: {RELEASE} is the SHA-256 of its {ABOUT}. Name "
+            f"{called(table)} is of another release than the folder: {RELEASE} is the SHA-256 of its {ABOUT}. Name "
             "the table that `bench release` wrote beside this folder"
         )
     return True
@@ -303,17 +307,17 @@ def _check_raw(links: np.ndarray | None, primary: np.ndarray | None) -> None:
 
 def _links(table: Path, rows: Rows, raw: _Raw) -> tuple[np.ndarray, np.ndarray | None]:
     check_release(table, rows.place)
-    cells = _table(table, ("released",), ("raw", "row", "primary", "digest"))
+    cells = lines_of(table, ("released",), ("raw", "row", "primary", "digest"))
     if ("raw" in cells.columns) == ("row" in cells.columns):
-        raise DataError(f"{_called(table)}: expected one of the columns raw and row beside released. {LAYOUT}")
-    released = _released(table, cells["released"], rows)
+        raise DataError(f"{called(table)}: expected one of the columns raw and row beside released. {LAYOUT}")
+    released = released_rows(table, cells["released"], rows)
     found = np.stack((raw.rows(table, cells), released), axis=1)
     twice = pd.DataFrame(found, index=cells.index).duplicated()
-    _refuse(table, cells.index[twice], "the link is listed a second time")
+    refuse(table, cells.index[twice], "the link is listed a second time")
     primary = None
     if "primary" in cells.columns:
         marks = cells["primary"].str.strip()
-        _refuse(table, cells.index[~marks.isin(["0", "1"])], "primary is something else than 0 or 1")
+        refuse(table, cells.index[~marks.isin(["0", "1"])], "primary is something else than 0 or 1")
         primary = (marks == "1").to_numpy()
         primary = primary if primary.any() else None
     return found, primary
@@ -346,11 +350,11 @@ def _members(recorded: Recorded, releases: Sequence[Linked], raw: _Raw) -> np.nd
         table = given
     if table is not None:
         check_release(table, recorded.folder)
-        cells = _table(table, (), ("raw", "row", "digest"))
+        cells = lines_of(table, (), ("raw", "row", "digest"))
         if ("raw" in cells.columns) == ("row" in cells.columns):
-            raise DataError(f"{_called(table)}: expected one of the columns raw and row. {LAYOUT}")
+            raise DataError(f"{called(table)}: expected one of the columns raw and row. {LAYOUT}")
         rows = raw.rows(table, cells)
-        _refuse(table, cells.index[pd.Series(rows).duplicated().to_numpy()], "the row is listed a second time")
+        refuse(table, cells.index[pd.Series(rows).duplicated().to_numpy()], "the row is listed a second time")
         found.append(rows)
     elif word is not None:
         if raw.prepared.parts is None:
@@ -367,120 +371,6 @@ def _members(recorded: Recorded, releases: Sequence[Linked], raw: _Raw) -> np.nd
     if partly and table is None and word is None and partly < len(releases):
         raise DataError(f"imported: {partly} of {len(releases)} releases have no {LINKS}: add it, or {MEMBERS}")
     return members
-
-
-def _own_labels(rows: Rows, told: Mapping[str, Any], findings: Sequence[str], table: Path | None) -> np.ndarray | None:
-    """Labels (m, k) of released rows in the data set's findings."""
-    if table is not None and table.is_file():
-        return _listed_labels(rows, findings, table)
-    if told.get("labels") == "folders":
-        if rows.shape is not None or not all("/" in name for name in rows.names):
-            raise DataError(f'imported: "labels": "folders" in {ABOUT} needs images in a sub-folder a class')
-        marks = pd.DataFrame({"class": [name.partition("/")[0] for name in rows.names]})
-        return _coded(one_hot(marks)[0], findings, ABOUT, classes=True)
-    if not (rows.place / TENSORS).is_file():
-        return None
-    found = read_released(rows.place / TENSORS).get("labels")
-    if found is None:
-        return None
-    names = told.get("findings")
-    if not isinstance(names, list) or found.ndim != 2 or found.shape != (rows.count, len(names)):
-        raise DataError(
-            f"imported: labels in {TENSORS} have shape {tuple(found.shape)}: expected {rows.count} rows, and as many "
-            f"columns as findings that {ABOUT} names"
-        )
-    if bad := int(((found < 0) | (found > 1)).any(dim=1).sum()):
-        raise DataError(f"imported: labels in {TENSORS} must be 0 to 1, or NaN if unknown: {bad} rows have others")
-    return _coded(pd.DataFrame(found.to(torch.float32).numpy(), columns=[str(name) for name in names]), findings, ABOUT)
-
-
-def _listed_labels(rows: Rows, findings: Sequence[str], table: Path) -> np.ndarray:
-    cells = _table(table, (), ("released", "path", "class"), rest=True)
-    names = [column for column in ("released", "path") if column in cells.columns]
-    if len(names) != 1:
-        raise DataError(f"{_called(table)}: expected the column released, and class or one column a finding. {LAYOUT}")
-    released = _released(table, cells[names[0]], rows)
-    _refuse(table, cells.index[pd.Series(released).duplicated().to_numpy()], "the released row is listed a second time")
-    columns = [column for column in cells.columns if column != names[0]]
-    if "class" in columns:
-        marks, bad = one_hot(cells)
-    else:
-        meant = {spelling(name) for name in findings}
-        marks, bad = findings_of(cells, [column for column in columns if spelling(column) in meant])
-    if bad:
-        lines = "".join(f"\n  line {line}: {why}" for line, why in sorted(bad)[:_SHOWN])
-        raise DataError(f"{_called(table)}: {len(bad)} bad labels:{lines}")
-    found = np.full((rows.count, len(findings)), np.nan, dtype=np.float32)
-    found[released] = _coded(marks, findings, _called(table), classes="class" in columns)
-    return found
-
-
-def _coded(marks: pd.DataFrame, findings: Sequence[str], where: str, *, classes: bool = False) -> np.ndarray:
-    """Released labels in the data set's columns; NaN for absent ones.
-
-    Every one of `classes` must be a finding.
-    """
-    own = {spelling(str(column)): column for column in marks.columns}
-    if len(own) < len(marks.columns):
-        raise DataError(f"imported: labels in {where} name a finding twice: keep one of each")
-    there = [name for name in findings if spelling(name) in own]
-    if not there or (classes and len(there) < len(own)):
-        raise DataError(
-            f"imported: labels in {where} are of another coding: expected {', '.join(findings)}, got "
-            f"{', '.join(map(str, marks.columns)) or 'no column'}"
-        )
-    found = np.full((len(marks), len(findings)), np.nan, dtype=np.float32)
-    for place, name in enumerate(findings):
-        if spelling(name) in own:
-            found[:, place] = marks[own[spelling(name)]].to_numpy(dtype=np.float32)
-    return found
-
-
-def _released(table: Path, cells: pd.Series[str], rows: Rows) -> np.ndarray:
-    """The released row of each line."""
-    if rows.shape is not None:
-        return _numbers(table, cells, rows.count, "released rows")
-    places = {spelling(name): row for row, name in enumerate(rows.names)}
-    found = np.array([places.get(spelling(cell), -1) for cell in cells], dtype=np.int64)
-    _refuse(table, cells.index[found < 0], f"released is none of the {rows.count} images of the folder")
-    return found
-
-
-def _numbers(table: Path, cells: pd.Series[str], count: int, what: str) -> np.ndarray:
-    plain = cells.str.strip()
-    whole = plain.str.fullmatch(r"[0-9]{1,12}")
-    _refuse(table, cells.index[~whole], f"expected a number of {what}, from 0")
-    found = plain.astype(np.int64).to_numpy()
-    _refuse(table, cells.index[found >= count], f"there are {count} {what}, numbered from 0, and this is beyond them")
-    return found
-
-
-def _called(table: Path) -> str:
-    """The layout's name of a table.
-
-    Links may lie in a file of the owner's own, and its name is hers.
-    """
-    return table.name if table.name in (LABELS, MEMBERS) else LINKS
-
-
-def _refuse(table: Path, lines: pd.Index[Any], fault: str) -> None:
-    if len(lines):
-        raise DataError(f"{_called(table)}: line {lines[0]}: {fault} ({len(lines)} such lines). {LAYOUT}")
-
-
-def _table(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest: bool = False) -> pd.DataFrame:
-    cells = _cells(path, columns, optional, rest=rest)
-    if not len(cells):
-        raise DataError(f"{_called(path)}: expected a line a row, found none. {LAYOUT}")
-    return cells
-
-
-def _cells(path: Path, columns: Sequence[str], optional: Sequence[str], *, rest: bool) -> pd.DataFrame:
-    """A table, with errors that name it without its place."""
-    try:
-        return read_table(path, columns, optional=optional, rest=rest, obtain=LAYOUT)
-    except DataError as error:
-        raise DataError(str(error).replace(str(path), _called(path)).replace(path.name, _called(path))) from None
 
 
 def _check_words(told: Mapping[str, Any]) -> None:

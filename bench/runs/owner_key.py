@@ -31,7 +31,7 @@ from bench.plugins import registry
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.randomness import Secret
 from bench.results.run_secret import ABOUT, MAKER, outside_releases
-from bench.runs.release_files import sha256_of, table_text
+from bench.runs.release_files import altered, sha256_of, table_text
 from bench.types import Extractor, Key, Method, State
 from bench.wire.tensor_file import TensorsError, unpack_tensors, write_tensors
 
@@ -237,14 +237,12 @@ def _checked(folder: Path) -> dict[str, Any]:
     """The content of release.json, with all files as it says."""
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        hashes = dict(about["sha256"])
+        names = altered(folder, about)
         assert MAKER in about["made_by"]
-    except (OSError, ValueError, KeyError, TypeError, AssertionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError):
         raise UsageError(f"{folder} is no release: expected a folder of `bench release` with its {ABOUT}") from None
-    for name, digest in hashes.items():
-        path = folder / name
-        if not path.is_file() or sha256_of(path) != digest:
-            raise UsageError(f"{folder} is not as it was released: {name} is missing or has changed")
+    if names:
+        raise UsageError(f"{folder} is not as it was released: {', '.join(names)} missing or changed")
     return dict(about)
 
 

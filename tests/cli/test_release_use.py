@@ -241,6 +241,18 @@ def test_a_key_of_another_release_or_a_changed_folder_is_told(tmp_path: Path, ca
     assert not queries.exists()
 
 
+def test_a_changed_image_is_told_before_predictions_are_decoded(tmp_path: Path, capsys) -> None:
+    images(tmp_path)
+    assert release(tmp_path, "mosaic", "--format", "png") == 0
+    (tmp_path / "p.csv").write_text("sick\n.5\n")
+    words = ["decode", str(tmp_path / "p.csv"), "--release", str(tmp_path / "out"), "--out", str(tmp_path / "d.csv")]
+    (tmp_path / "out" / "README.md").write_text("with a licence")  # no row
+    assert main(words) == 0
+    (tmp_path / "out" / "images" / "000003.png").unlink()
+    assert main([*words[:-1], str(tmp_path / "e.csv")]) == 2
+    assert "is not as it was released: images" in capsys.readouterr().err
+
+
 def test_predictions_of_another_form_are_refused(tmp_path: Path, capsys) -> None:
     images(tmp_path)
     assert release(tmp_path, "mosaic") == 0

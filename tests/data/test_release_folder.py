@@ -136,6 +136,9 @@ def test_labels_come_from_a_table_from_raw_rows_or_not_at_all(raw: Path, prepare
     found = labels(listed)
     assert torch.equal(found[[0, 2, 3]], torch.tensor([[1.0, 0], [1, 0], [0, 1]]))
     assert found[1].isnan().all()
+    (listed / "labels.csv").write_text("path\nill-0.png\nwell-0.png\n")  # images without labels
+    rows = opened(listed, raw, prepared)
+    assert rows.release(0, rows.members, prepared.dataset(rows.members)).labels is None
     (listed / "labels.csv").write_text("path,well,else\nill-0.png,0,1\nwell-0.png,1,0\n")
     found = labels(listed)
     assert found[:, 0].isnan().all()

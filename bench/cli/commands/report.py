@@ -17,7 +17,7 @@ from bench.plugins.profile_spec import read_profile
 from bench.plugins.spec import UsageError, parse
 from bench.results.run_secret import outside_releases
 from bench.runs.display import Display
-from bench.wire.text import shown, slug
+from bench.wire.text import line, shown, slug
 
 if TYPE_CHECKING:
     ReportFlags = Flags
@@ -126,6 +126,8 @@ def _print(done: reports.Reported, *, fill_in: bool) -> None:
         print(f"{each.quantity}, {each.eve}: {each.word}. {each.sentence}")
         for why in each.why:
             print(f"  missing: {why}")
+    for name, why in done.reasons.items():
+        print(f"  withheld from records: {name}: {line(why)}")
     for why in done.report.missing:
         print(f"missing for the risk of every person: {why}")
     for name, why in done.left_out.items():
