@@ -8,8 +8,20 @@ from __future__ import annotations
 
 __figures__ = False
 
+import difflib
 import math
 from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question after the nearest known name, or "".
+
+    >>> nearest("sifer", ["syfer", "noise"])
+    "did you mean 'syfer'? "
+    """
+    folded = {each.casefold(): each for each in sorted({*known}, reverse=True)}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1)
+    return f"did you mean {folded[near[0]]!r}? " if near else ""
 
 
 def at_least(least: float, /, **numbers: float | None) -> None:
@@ -89,4 +101,5 @@ def one_of(known: Iterable[str], /, **names: str) -> None:
     for name, chosen in names.items():
         if chosen not in choices:
             expected = f"{' or '.join(choices)}," if len(choices) == 2 else f"one of {', '.join(choices)};"
-            raise ValueError(f"{name} must be {expected} got {chosen!r}")
+            hint = nearest(str(chosen), choices).strip()
+            raise ValueError(f"{name} must be {expected} got {chosen!r}{hint and f'; {hint}'}")

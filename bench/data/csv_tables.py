@@ -7,7 +7,6 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import chain
 from math import nan
 from pathlib import Path
@@ -18,6 +17,7 @@ from bench.contract.source import DataError
 from bench.data.declared_size import open_gzip
 from bench.data.subjects import spelling
 from bench.disk.file_kind import impostor
+from bench.validation import nearest
 
 MARKS = {
     "1.0": 1.0, "1,0": 1.0, "1": 1.0, "0.0": 0.0, "0,0": 0.0, "0": 0.0, "-1.0": nan, "-1,0": nan, "-1": nan, "": nan,
@@ -94,8 +94,8 @@ def read_table(
     missing = [column for column in columns if column not in header]
     again = sorted({column for column in header if column and header.count(column) > 1})
     if missing:
-        near = [other for name in missing for other in get_close_matches(name, header, n=1)]
-        hint = f" (did you mean {', '.join(near)}? Rename it)" if near else ""
+        near = dict.fromkeys(filter(None, (nearest(name, header).strip() for name in missing)))
+        hint = f" ({' '.join(near)} Rename it)" if near else ""
         wrong = f"{', '.join(missing)} not found among {', '.join(header)}{hint}"
     elif again:
         wrong = f"{', '.join(again)} found more than once: keep one of each"
@@ -146,7 +146,12 @@ def _read(
             lines.append(line)
             for column, number in zip(cells, chosen, strict=True):
                 column.append(row[number])
-    return header, lines, {header[number]: column for column, number in zip(cells, chosen, strict=True)}
+    columns_of = {
+        header[number]: column
+        for column, number in zip(cells, chosen, strict=True)
+        if header[number] or any(map(str.strip, column))  # spreadsheets write columns of nothing
+    }
+    return header, lines, columns_of
 
 
 def _encoding(path: Path) -> str:

@@ -3,7 +3,8 @@
 DICOM is read with pydicom. Stored values become those that the file means (rescale, or its modality table), and are
 then shown through the first window or table that the file holds for viewing (VOI; PS3.3, C.11.2): what lies below is
 black, what lies above white. Without one, the whole range of the bits that are stored is shown, or of as many as the
-user says count. MONOCHROME1 (low is white) is inverted. Padding (PS3.3, C.7.5.1.1.2) is black. What was done is a note.
+user says count. MONOCHROME1 (low is white) is inverted. Padding (PS3.3, C.7.5.1.1.2) is black. Colours of eight bits
+(RGB, YBR, palettes) become RGB. What was done is a note.
 Nothing is stretched by an image's own brightness: one rule holds for all images of a set.
 
 A container of 16 bits often holds 10, 12 or 14. Taking its upper eight would then leave a few greys, so the number of
@@ -19,6 +20,8 @@ import struct
 import sys
 import warnings
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 _MARK = slice(128, 132)
 _FRAMES = frozenset({*range(0xC0, 0xD0), 0xF7}) - {0xC4, 0xC8, 0xCC}  # markers of JPEG and JPEG-LS
 _GREY = ("MONOCHROME1", "MONOCHROME2")
+_PALETTE = "PALETTE COLOR"
+_COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT", _PALETTE)
+_HALVED = "YBR_FULL_422"  # two samples a pixel, if it is not packed
 _SHAPES = ("IDENTITY", "INVERSE")  # of what MONOCHROME2 and MONOCHROME1 mean
 _ALLOCATED = (8, 16)
 _META_LENGTH = 12  # bytes of the element that holds the length of the others
@@ -99,26 +105,31 @@ class SelfDescription:
         burned_in: `BurnedInAnnotation` in capitals, "" if the file does not say.
         captured: A screen, film or document that was captured (secondary capture), or a scanned one.
         overlays: If overlays lie beside the pixels (60xx,3000); they are not shown.
-        identified: If the file does not say that the patient's identity was removed (0012,0062).
+        removed: If the patient's identity was removed (0012,0062), in capitals, "" if the file does not say.
+        codes: Codes of how it was removed (0012,0064; PS3.16, CID 7050), "free text" (0012,0063) without one.
     """
 
     image: bool
     burned_in: str
     captured: bool
     overlays: bool
-    identified: bool
+    removed: str
+    codes: tuple[str, ...]
 
 
 UNSETTLED = "which has to be settled before a release"
 """Words of notes that `bench release` refuses."""
+IDENTIFIED = "say that the patient's identity was not removed"
 _NO_IMAGE = re.compile(
     r"1\.2\.840\.10008\.("
     r"1\.3\.10|5\.1\.4\.1\.1\.(88|11|104|9|66|67|68|200|201|481\.(3|5|8))(\.[0-9.]+)?|5\.1\.4\.(38|39|43|44|45)\.[0-9.]+)"
 )  # directories; SR and KO, PR, documents, waveforms, registrations, surfaces, implementation plans
 _CAPTURED = re.compile(r"1\.2\.840\.10008\.5\.1\.4\.1\.1\.7(\.[1-4])?")
 _SCANNED = frozenset({"DV", "DI", "DF", "WSD", "SD", "SI", "DRW", "SYN"})  # conversion types (PS3.3, C.8.6.1)
-_SAYING = (  # SOP class, conversion type, identity removed, burned-in annotation, overlays
-    0x00080016, 0x00080064, 0x00120062, 0x00280301, *(group << 16 | 0x3000 for group in range(0x6000, 0x6020, 2)),
+_CODE = re.compile(r"1131[01][0-9]")  # PS3.16, CID 7050
+_SAYING = (  # SOP class, conversion type, identity removed, how, burned-in annotation, overlays
+    0x00080016, 0x00080064, 0x00120062, 0x00120063, 0x00120064, 0x00280301,
+    *(group << 16 | 0x3000 for group in range(0x6000, 0x6020, 2)),
 )  # fmt: skip
 _LATER = 1024  # bytes from which on values are left in the file
 
@@ -145,12 +156,22 @@ def self_description(path: Path) -> SelfDescription | None:
                 str(file.get("BurnedInAnnotation", "") or "").strip().upper(),
                 _CAPTURED.fullmatch(kind) is not None or str(file.get("ConversionType", "")) in _SCANNED,
                 any((group, 0x3000) in file for group in range(0x6000, 0x6020, 2)),
-                str(file.get("PatientIdentityRemoved", "") or "").strip().upper() != "YES",
+                str(file.get("PatientIdentityRemoved", "") or "").strip().upper(),
+                _codes(file),
             )
     except (OSError, DataError):
         return None
     except _damage():
         return None
+
+
+def _codes(file: FileDataset) -> tuple[str, ...]:
+    """Codes of de-identification; CID 7050 alone, for others may name somebody."""
+    items = file.get("DeidentificationMethodCodeSequence") or ()
+    codes = {str(item.get("CodeValue", "")) for item in items}
+    if codes:
+        return tuple(sorted(code if _CODE.fullmatch(code) else "codes of another list" for code in codes))
+    return ("free text",) if file.get("DeidentificationMethod") else ()
 
 
 def header_of(path: Path) -> tuple[int, int, int]:
@@ -166,10 +187,10 @@ def header_of(path: Path) -> tuple[int, int, int]:
 
 
 def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
-    """The grey image in a DICOM file of at most `pixels` pixels.
+    """The image in a DICOM file of at most `pixels` pixels.
 
-    `bits` of a stored value count if no window says what to show; None: as many as are stored. Raises RefusedError
-    for colours, several frames, larger values or unknown packing, DataError for damage.
+    `bits` of a stored grey value count if no window says what to show; None: as many as are stored. Raises RefusedError
+    for several frames, larger values, colours of more than eight bits or unknown packing, DataError for damage.
     """
     block_broken_decoders()
     from pydicom import dcmread  # only if there are such files: it takes a third of a second
@@ -186,6 +207,8 @@ def read_dicom(path: Path, pixels: int, bits: int | None = None) -> Grey:
                 if name in file and file[name].is_empty:  # an element without a value says as much as none
                     del file[name]
             _check(file, pixels)
+            if file.PhotometricInterpretation in _COLOURS:
+                return _coloured(file)
             stored, notes = _stored(file)
             return _shown(file, stored, bits, notes)
     except InvalidDicomError as error:
@@ -230,20 +253,40 @@ def _check_packed(path: Path, meta: FileMetaDataset) -> None:
         raise RefusedError(f"DICOM: unpacks to more than {bound} bytes, from the {len(packed)} that it holds")
 
 
+_NEEDED = ("Rows", "Columns", "BitsAllocated", "BitsStored", "PixelRepresentation")
+
+
 def _check(file: FileDataset, pixels: int) -> None:
+    if gone := [name for name in _NEEDED if name not in file or file[name].is_empty]:
+        raise DataError(f"a damaged DICOM file: its header lacks {', '.join(gone)}")
+    if "TransferSyntaxUID" not in file.file_meta:
+        raise DataError("a damaged DICOM file: its header lacks the transfer syntax (0002,0010)")
     kind = str(file.get("PhotometricInterpretation", "nothing"))
-    if kind not in _GREY or int(file.get("SamplesPerPixel", 1)) != 1:
-        raise RefusedError(f"DICOM: expected grey values ({' or '.join(_GREY)}), found {kind:.20}")
-    if int(file.get("NumberOfFrames", 1) or 1) > 1:
-        raise RefusedError("DICOM: several frames in one file: store one frame in a file")
+    samples = 1 if kind in _GREY or kind == _PALETTE else 3
+    if kind not in (*_GREY, *_COLOURS) or int(file.get("SamplesPerPixel", 1)) != samples:
+        raise RefusedError(
+            f"DICOM: expected {' or '.join(_GREY)}, or colours as {', '.join(_COLOURS)}, found {kind:.20} of "
+            f"{int(file.get('SamplesPerPixel', 1))} samples a pixel: convert the file"
+        )
+    if (frames := int(file.get("NumberOfFrames", 1) or 1)) > 1:
+        raise RefusedError(
+            f"DICOM: {frames} frames in one file: store each that shows a case in a file of its own (dcmtk: dcm2img "
+            f"--all-frames), or leave the file out"
+        )
     declared = int(file.Rows) * int(file.Columns)
     if declared > pixels:
         raise RefusedError(f"more than {pixels} pixels: if the image is correct, raise --max-pixels")
     if "PixelData" not in file:  # a URL of the pixels (PS3.3, C.7.6.3.1.4.1) is not followed
-        raise RefusedError("DICOM: no pixels in the file itself")
+        floats = {"FloatPixelData", "DoubleFloatPixelData"} & {*file.dir()}
+        raise RefusedError(f"DICOM: {FLOATING}" if floats else "DICOM: no pixels in the file itself")
     _check_pixels(file, declared)
     if int(file.BitsAllocated) not in _ALLOCATED:
-        raise RefusedError(f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}")
+        raise RefusedError(
+            f"DICOM: expected values of 8 or 16 bits, found {int(file.BitsAllocated)}: a mask, a dose or a map is no "
+            f"image to release; else convert the file"
+        )
+    if kind in _COLOURS and kind != _PALETTE and int(file.BitsAllocated) != FEWEST:
+        raise RefusedError("DICOM: colours of 16 bits a channel are not read: store 8")
     if not 0 < int(file.BitsStored) <= int(file.BitsAllocated):
         raise RefusedError(f"DICOM: {int(file.BitsStored)} bits stored of {int(file.BitsAllocated)} allocated")
     high = int(file.get("HighBit", file.BitsStored - 1))
@@ -258,7 +301,9 @@ def _check_pixels(file: FileDataset, declared: int) -> None:
     """Raise DataError for other pixels than a file declares."""
     noun, content = "a damaged DICOM file: an image, of its rows and columns,", file.PixelData
     if not file.file_meta.TransferSyntaxUID.is_compressed:
-        check_declared(declared * int(file.BitsAllocated) // 8, held=len(content), noun=noun, ratio=1)
+        kind = file.PhotometricInterpretation
+        samples = 2 if kind == _HALVED else int(file.get("SamplesPerPixel", 1))
+        check_declared(declared * samples * int(file.BitsAllocated) // 8, held=len(content), noun=noun, ratio=1)
         return
     check_declared(declared, held=len(content), noun=noun)
     stream, stated = _stream(_frame(file)), (int(file.Rows), int(file.Columns))
@@ -293,6 +338,22 @@ def _stream(frame: bytes) -> _Stream | None:
             return _Stream((rows, columns), bits)
         at += 1 if frame[at + 1] == 0xFF else 2 + int.from_bytes(frame[at + 2 : at + 4])
     return None
+
+
+def _coloured(file: FileDataset) -> Grey:
+    """The colours of a file as RGB of eight bits."""
+    from pydicom.pixels.processing import apply_color_lut
+    from pydicom.pixels.utils import pixel_array
+
+    kind = file.PhotometricInterpretation
+    with _unpacking(file):
+        values = pixel_array(file, index=0)  # YBR becomes RGB
+    if kind == _PALETTE:
+        values = apply_color_lut(values, file)
+        values = values >> FEWEST if values.dtype.itemsize > 1 else values
+        values = values[..., :3]  # a fourth channel says how opaque a pixel is
+    rgb = values.astype(np.uint8).reshape(int(file.Rows), int(file.Columns), 3)
+    return Grey(Image.fromarray(rgb), (f"DICOM: colours ({kind}) are read as RGB",))
 
 
 def _stored(file: FileDataset) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -354,8 +415,16 @@ def _words(file: FileDataset) -> np.ndarray:
             whole = file.PixelData[: rows * columns + rows * columns % 2]
             held = np.frombuffer(whole, dtype="<u2").byteswap().tobytes()[: rows * columns]
         return np.frombuffer(held, dtype=f"{order}u{wide}").astype(np.int64).reshape(rows, columns)
-    try:
+    with _unpacking(file):
         found = pixel_array(file, raw=True, index=0, correct_unused_bits=False)
+    return np.asarray(found).astype(np.int64).reshape(rows, columns)
+
+
+@contextmanager
+def _unpacking(file: FileDataset) -> Iterator[None]:
+    """Raise RefusedError with the remedy if the pixels are not unpacked."""
+    try:
+        yield
     except (RuntimeError, NotImplementedError) as error:  # no decoder for how it is packed, or a damaged stream
         packed = file.file_meta.TransferSyntaxUID.name
         broken = ", ".join(broken_decoders())
@@ -364,7 +433,6 @@ def _words(file: FileDataset) -> np.ndarray:
             f"DICOM: pixels packed as {packed} could not be unpacked: `pip install 'pylibjpeg[all]'` brings more "
             f"decoders, or {cause}"
         ) from error
-    return np.asarray(found).astype(np.int64).reshape(rows, columns)
 
 
 def _shown(file: FileDataset, stored: np.ndarray, stated: int | None, notes: tuple[str, ...]) -> Grey:
@@ -453,7 +521,7 @@ def _looked_up(file: FileDataset, name: str, values: np.ndarray, possible: np.nd
     """
     table = file[name].value[0]
     entries, first, bits = (int(number) for number in table.LUTDescriptor)
-    first, count, data = _sign(first, possible), entries or 2**16, table.LUTData
+    first, count, data = _sign(first, possible), entries % 2**16 or 2**16, table.LUTData  # some write it as signed
     if isinstance(data, bytes):  # words; entries of eight bits may also stand in a byte each
         order = "<" if file.file_meta.TransferSyntaxUID.is_little_endian else ">"
         data = np.frombuffer(data, dtype="u1" if bits <= 8 and len(data) < 2 * count else f"{order}u2")
@@ -470,7 +538,10 @@ def _viewed(file: FileDataset, values: np.ndarray) -> tuple[str, np.ndarray | No
         return "shown through the file's own table", held / most
     if "WindowCenter" not in file or "WindowWidth" not in file:
         return "", None
-    centre, width = (float(np.atleast_1d(file[name].value)[0]) for name in ("WindowCenter", "WindowWidth"))
+    try:
+        centre, width = (float(np.atleast_1d(file[name].value)[0]) for name in ("WindowCenter", "WindowWidth"))
+    except (TypeError, ValueError) as error:
+        raise RefusedError("DICOM: a window that is no number: correct WindowCenter and WindowWidth") from error
     form = str(file.get("VOILUTFunction", "LINEAR")).upper()
     if not np.isfinite([centre, width]).all():
         raise RefusedError(f"DICOM: a window of width {width:g} about {centre:g} says nothing")

@@ -86,9 +86,11 @@ def decode(path: Path, reading: Reading) -> Picture:
             raise RefusedError(wrong)
         if is_dicom(path):
             grey = read_dicom(path, reading.pixels, reading.bits)
-            square = grey.image.resize((reading.size, reading.size), Image.Resampling.BILINEAR)
+            mode = _MODES[reading.channels]
+            square = grey.image.convert(mode).resize((reading.size, reading.size), Image.Resampling.BILINEAR)
             notes = (*grey.notes, *enlarged(grey.image.size, reading.size))
-            return Picture(np.repeat(np.asarray(square)[None], reading.channels, axis=0), notes, 0)
+            pixels = np.asarray(square).reshape(reading.size, reading.size, reading.channels).transpose(2, 0, 1)
+            return Picture(np.ascontiguousarray(pixels), notes, 0)
         with _opened(path) as image:
             return _read(image, path, reading)
     except FileNotFoundError:
@@ -104,6 +106,10 @@ def decode(path: Path, reading: Reading) -> Picture:
 def coloured(path: Path) -> bool:
     """True if a file shows colours; False if grey or unreadable."""
     try:
+        if is_dicom(path):
+            image = read_dicom(path, PIXELS).image
+            small = np.asarray(image.convert("RGB").resize((_SEEN, _SEEN), Image.Resampling.BILINEAR), dtype=np.int64)
+            return bool((small.max(axis=2) - small.min(axis=2)).mean() > _TINT)
         with _opened(path) as image:
             if image.mode in ("1", "L", "LA") or image.width * image.height > PIXELS:
                 return False

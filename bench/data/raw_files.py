@@ -331,8 +331,13 @@ def _absent(name: str, there: set[str]) -> str:
     if "\\" in name:
         return "the image was not found: write / between folders, not \\"
     if _form(name) not in there:
-        return "the image was not found"
+        return "the image was not found" + (", but one of that name with an ending" if _ended(name, there) else "")
     return "the image was not found, but one whose name differs in capitals, blanks or how accents are coded"
+
+
+def _ended(name: str, there: set[str]) -> bool:
+    """If a file is called so, but for its ending."""
+    return any(other.startswith(f"{_form(name)}.") for other in there)
 
 
 def _form(name: str) -> str:

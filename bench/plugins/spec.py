@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
-import difflib
 import itertools
 import math
 import re
@@ -19,6 +18,7 @@ from typing import Annotated, Any, Literal, Union
 from annotated_types import Ge, Interval
 
 from bench.types import Parameter, Plugin
+from bench.validation import nearest
 
 _SPEC = re.compile(r"(?P<name>[^\[\]:]+)(:(?P<argument>\"[^\"]*\"|[^\[\]]*))?(\[(?P<parameters>.*)\])?")
 _QUOTED = re.compile(r'(?:^|(?<==))"[^"]*"')
@@ -180,9 +180,8 @@ def did_you_mean(name: str, known: Iterable[str], command: str | None = None) ->
     "did you mean 'syfer'? Known: noise, syfer"
     """
     known = sorted(set(known))
-    near = difflib.get_close_matches(name, known, n=1)
     rest = f"`{command}` shows all" if command else "Known: " + (", ".join(known) or "none")
-    return (f"did you mean {near[0]!r}? " if near else "") + rest
+    return nearest(name, known) + rest
 
 
 def construct(
@@ -272,7 +271,11 @@ def convert(value: Parameter, hint: object, where: str) -> Parameter:
         converted = _as(value, option)
         if converted is not _FAILED:
             return typing.cast(Parameter, converted)
-    raise UsageError(f"{where} must be {_describe(options)}, got {value!r}")
+    words = [
+        str(choice) for option in options if typing.get_origin(option) is Literal for choice in typing.get_args(option)
+    ]
+    hint = nearest(str(value), words).strip()
+    raise UsageError(f"{where} must be {_describe(options)}, got {value!r}{hint and f'; {hint}'}")
 
 
 _FAILED = object()

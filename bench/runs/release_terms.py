@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.data.dicom import UNSETTLED
+from bench.data.dicom import IDENTIFIED, UNSETTLED
 from bench.plugins.spec import defaults, parameters
 from bench.results.records import ClaimRecord
 from bench.types import Method
@@ -83,7 +83,8 @@ def of_notes(notes: Sequence[str]) -> Iterator[Cause]:
     """Causes in the notes on a data set."""
     for note in notes:
         if UNSETTLED in note:
-            yield Cause("images say of themselves that text is part of their pixels", note)
+            says = IDENTIFIED.removeprefix("say ") if IDENTIFIED in note else "that text is part of their pixels"
+            yield Cause(f"images say of themselves {says}", note)
 
 
 def of_claim(claim: ClaimRecord | None) -> Iterator[Cause]:

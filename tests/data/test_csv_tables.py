@@ -62,7 +62,7 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("b;c\n1;2\n", "a not found among b, c"),
-        ("aa\tb\n1\t2\n", r"a not found among aa, b .did you mean aa\? Rename it"),
+        ("aa\tb\n1\t2\n", r"a not found among aa, b .did you mean 'aa'\? Rename it"),
         ("a,b,b\n1,2,3\n", "b found more than once"),
         ("\n", "a not found among"),
         ("a,b\n1,\x85\n", "line 2 holds the control character"),

@@ -13,7 +13,7 @@ from pydicom.dataset import Dataset
 
 from bench.contract.source import DataError
 from bench.data.dicom import RefusedError, SelfDescription, read_dicom, self_description
-from bench.data.picture import Picture, Reading, decode
+from bench.data.picture import Picture, Reading, coloured, decode
 
 TWELVE = np.arange(4096, dtype=np.uint16).reshape(64, 64)
 
@@ -131,8 +131,9 @@ def test_eight_bits_are_as_they_are_and_may_become_three_channels(tmp_path: Path
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"PhotometricInterpretation": "PALETTE COLOR"}, "expected grey values"),
-        ({"NumberOfFrames": 2}, "several frames"),
+        ({"PhotometricInterpretation": "HSV"}, "expected MONOCHROME1 or MONOCHROME2, or colours as RGB.*found HSV"),
+        ({"PhotometricInterpretation": "RGB"}, "found RGB of 1 samples a pixel"),
+        ({"NumberOfFrames": 2}, "2 frames in one file: store each"),
         ({"HighBit": 15}, "more than the 12 bits"),
         ({"HighBit": 16}, "12 stored bits do not end at bit 16 of 16"),
         ({"BitsStored": 10, "HighBit": 9}, "more than the 10 bits"),
@@ -426,10 +427,10 @@ def test_a_decoder_that_does_not_import_leaves_the_others(tmp_path: Path, error:
 
 def test_a_file_is_asked_what_it_says_of_itself(tmp_path: Path) -> None:
     plain = self_description(dicom(tmp_path / "a.dcm", TWELVE, BurnedInAnnotation="NO"))
-    assert plain == SelfDescription(image=True, burned_in="NO", captured=True, overlays=False, identified=True)
+    assert plain == SelfDescription(image=True, burned_in="NO", captured=True, overlays=False, removed="", codes=())
     digital = {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.1.1", "PatientIdentityRemoved": "YES"}
     told = self_description(dicom(tmp_path / "b.dcm", TWELVE, BurnedInAnnotation="YES", **digital))
-    assert told == SelfDescription(image=True, burned_in="YES", captured=False, overlays=False, identified=False)
+    assert told == SelfDescription(image=True, burned_in="YES", captured=False, overlays=False, removed="YES", codes=())
     for kind in ("88.11", "88.59", "11.1", "104.1", "9.1.1", "66.1", "88.67"):
         found = self_description(dicom(tmp_path / "c.dcm", TWELVE, SOPClassUID=f"1.2.840.10008.5.1.4.1.1.{kind}"))
         assert found is not None
@@ -440,3 +441,85 @@ def test_a_file_is_asked_what_it_says_of_itself(tmp_path: Path) -> None:
         assert found.image == (kind != "66.4"), kind
     (tmp_path / "d.dcm").write_bytes(b"x" * 200)
     assert self_description(tmp_path / "d.dcm") is None
+
+
+def rgb(path: Path, values: np.ndarray, kind: str = "RGB", **more: object) -> Path:
+    """Colours (h, w, 3) uint8, written by pixel."""
+    dicom(path, values[..., 0], bits=8)
+    file = dcmread(path)
+    file.SamplesPerPixel, file.PhotometricInterpretation, file.PlanarConfiguration = 3, kind, 0
+    file.PixelData = values.tobytes()
+    for name, value in more.items():
+        setattr(file, name, value)
+    file.save_as(path)
+    return path
+
+
+COLOURS = np.random.default_rng(3).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+
+
+def test_colours_are_read_whatever_the_order_of_samples(tmp_path: Path) -> None:
+    plain = read_dicom(rgb(tmp_path / "a.dcm", COLOURS), 1 << 20)
+    assert np.array_equal(np.asarray(plain.image), COLOURS)
+    assert plain.notes == ("DICOM: colours (RGB) are read as RGB",)
+    planes = COLOURS.transpose(2, 0, 1).copy()
+    path = rgb(tmp_path / "b.dcm", COLOURS, PlanarConfiguration=1, PixelData=planes.tobytes())
+    assert np.array_equal(np.asarray(read_dicom(path, 1 << 20).image), COLOURS)
+    grey = np.full((8, 8, 3), 128, dtype=np.uint8)
+    grey[..., 0] = COLOURS[..., 0]  # luminance; the others say that there is no colour
+    found = np.asarray(read_dicom(rgb(tmp_path / "c.dcm", grey, "YBR_FULL"), 1 << 20).image)
+    assert np.abs(found.astype(int) - COLOURS[..., :1]).max() <= 1
+
+
+def test_colours_become_the_channels_asked_for(tmp_path: Path) -> None:
+    path = rgb(tmp_path / "a.dcm", COLOURS)
+    assert np.array_equal(decode(path, Reading(8, 3)).pixels, COLOURS.transpose(2, 0, 1))
+    assert np.array_equal(decode(path, Reading(8, 1)).pixels[0], np.asarray(Image.fromarray(COLOURS).convert("L")))
+    assert coloured(path)
+    assert not coloured(dicom(tmp_path / "b.dcm", TWELVE))
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_palettes_are_looked_up(tmp_path: Path, bits: int) -> None:
+    index = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    table = np.arange(256)[::-1] * (257 if bits == 16 else 1)
+    more: dict[str, object] = {"PhotometricInterpretation": "PALETTE COLOR"}
+    for name in ("Red", "Green", "Blue"):
+        more[f"{name}PaletteColorLookupTableDescriptor"] = [256, 0, bits]
+        more[f"{name}PaletteColorLookupTableData"] = table.astype("u2" if bits == 16 else "u1").tobytes()
+    found = np.asarray(read_dicom(dicom(tmp_path / "a.dcm", index, bits=8, **more), 1 << 20).image)
+    assert np.array_equal(found, np.repeat(255 - index[..., None], 3, axis=2))
+
+
+@pytest.mark.parametrize("name", ["Rows", "BitsStored", "PixelRepresentation"])
+def test_an_element_that_lacks_is_named(tmp_path: Path, name: str) -> None:
+    path = dicom(tmp_path / "a.dcm", TWELVE)
+    file = dcmread(path)
+    delattr(file, name)
+    file.save_as(path)
+    with pytest.raises(DataError, match=f"its header lacks {name}"):
+        read(path)
+
+
+def test_a_window_that_is_no_number_is_named(tmp_path: Path) -> None:
+    path = dicom(tmp_path / "a.dcm", TWELVE, WindowCenter="2048", WindowWidth="4096")
+    path.write_bytes(path.read_bytes().replace(b"2048", b"20,4"))
+    with pytest.raises(DataError, match="a window that is no number"):
+        read(path)
+
+
+def test_codes_of_de_identification_are_told_and_no_words(tmp_path: Path) -> None:
+    codes = []
+    for value in ("113101", "113107", "DOE^JANE"):
+        item = Dataset()
+        item.CodeValue, item.CodingSchemeDesignator, item.CodeMeaning = value, "DCM", "x"
+        codes.append(item)
+    path = dicom(tmp_path / "a.dcm", TWELVE, PatientIdentityRemoved="YES", DeidentificationMethodCodeSequence=codes)
+    told = self_description(path)
+    assert told is not None
+    assert told.codes == ("113101", "113107", "codes of another list")
+    told = self_description(
+        dicom(tmp_path / "b.dcm", TWELVE, PatientIdentityRemoved="NO", DeidentificationMethod="DOE")
+    )
+    assert told is not None
+    assert (told.removed, told.codes) == ("NO", ("free text",))

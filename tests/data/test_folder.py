@@ -11,6 +11,7 @@ from PIL import Image
 from bench.contract.source import DataError
 from bench.data.prepare import prepare
 from bench.data.sets.folder import Folder
+from bench.runs.release_terms import of_notes
 
 
 def draw(path: Path, shade: int, blue: int | None = None) -> None:
@@ -256,6 +257,32 @@ def test_accents_may_be_coded_in_another_way_than_in_the_table(listed: Path, for
     (listed / "i/0.png").rename(listed / "i" / on_disk)
     (listed / "labels.csv").write_text(f"path,Edema\ni/{written},1\ni/1.png,0\n", encoding="utf-8")
     assert Folder(str(listed)).scan([], 8).paths == [listed / "i" / on_disk, listed / "i/1.png"]
+
+
+def test_columns_of_nothing_are_passed_over_and_those_with_cells_need_a_name(listed: Path) -> None:
+    (listed / "labels.csv").write_text("path;Edema;;\ni/0.png;1;;\ni/1.png;0; ;\n")
+    assert Folder(str(listed)).scan([], 8).findings == ("Edema",)
+    (listed / "labels.csv").write_text("path;Edema;;\ni/0.png;1;;x\ni/1.png;0; ;\n")
+    with pytest.raises(DataError, match="column 3 has no name"):
+        Folder(str(listed)).scan([], 8)
+
+
+def test_a_name_without_its_ending_is_answered_by_the_remedy(listed: Path) -> None:
+    (listed / "labels.csv").write_text("path,Edema\ni/0,1\ni/1.png,0\n")
+    with pytest.raises(DataError, match="line 2: the image was not found, but one of that name with an ending"):
+        Folder(str(listed)).scan([], 8)
+
+
+def test_what_files_say_of_the_patient_s_identity_is_noted_and_asked_about(tmp_path: Path) -> None:
+    for number, removed in enumerate(("YES", "NO", "NO", "")):
+        more = {"PatientIdentityRemoved": removed} if removed else {}
+        dicom(tmp_path / f"{'ab'[number % 2]}/{number}.dcm", np.full((8, 8), 99, dtype=np.uint16), **more)
+    notes = Folder(str(tmp_path)).scan([], 8).notes
+    assert "1 of 4 images do not say that the patient's identity was removed from the file" in notes
+    assert "1 of 4 images say that the patient's identity was removed, and not how" in notes
+    (asked,) = of_notes(notes)
+    assert asked.text == "images say of themselves that the patient's identity was not removed"
+    assert asked.detail.startswith("2 of 4 images")
 
 
 def test_archives_are_counted_and_not_opened(classes: Path) -> None:

@@ -28,7 +28,7 @@ import pandas as pd
 
 from bench.contract.source import DataError, Scan, Source
 from bench.data.csv_tables import MARKS, read_table
-from bench.data.dicom import UNSETTLED, self_description
+from bench.data.dicom import IDENTIFIED, UNSETTLED, self_description
 from bench.data.picture import coloured
 from bench.data.raw_files import (
     ENDINGS,
@@ -426,8 +426,15 @@ class Folder(Source):
             (sum(each.captured and not each.burned_in for each in dicom),
              f"of {len(paths)} images are scanned films or captured screens that do not say whether they show text"),
             (sum(each.overlays for each in dicom), f"of {len(paths)} images hold overlays, which are not shown"),
-            (sum(each.identified for each in dicom),
+            (sum(each.removed not in ("YES", "NO") for each in dicom),
              f"of {len(paths)} images do not say that the patient's identity was removed from the file"),
+            (sum(each.removed == "NO" for each in dicom),
+             f"of {len(paths)} images {IDENTIFIED}, {UNSETTLED}: de-identify them, for their pixels may show it, too"),
+            (sum(each.removed == "YES" and not each.codes for each in dicom),
+             f"of {len(paths)} images say that the patient's identity was removed, and not how"),
+            *((sum(code in each.codes for each in dicom),
+               f"of {len(paths)} images say that the patient's identity was removed by {code}")
+              for code in sorted({code for each in dicom for code in each.codes})),
         )  # fmt: skip
         notes = tuple(f"{count} {what}" for count, what in counts if count)
         if (

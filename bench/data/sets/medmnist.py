@@ -28,6 +28,7 @@ from bench.data.csv_tables import read_list
 from bench.data.raw_files import downloading, locate, stamp_files
 from bench.data.verification import near_identical
 from bench.disk.file_kind import impostor
+from bench.validation import nearest
 
 _SIZES = (28, 64, 128, 224)
 _ORIGINS = {
@@ -133,7 +134,8 @@ class MedMNIST(Source):
         flag, _, side = self.flag.partition("@")
         known = {name for name in _catalogue() if not name.endswith("3d")}
         if flag not in known:
-            raise ValueError(f"flag must be one of the 2-D sets {', '.join(sorted(known))}; got {flag!r}")
+            names, hint = ", ".join(sorted(known)), nearest(flag, known).strip()
+            raise ValueError(f"flag must be one of the 2-D sets {names}; got {flag!r}{hint and f'; {hint}'}")
         if side not in ("", *map(str, _SIZES)):
             raise ValueError(f"size after '@' must be one of {', '.join(map(str, _SIZES))}, got {side!r}")
         return flag, int(side or 28)

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.contract.source import DataError, Official, Scan, Source
 from bench.data.csv_tables import read_table, refuse
-from bench.data.raw_files import locate, stamp_files, stamp_images
+from bench.data.raw_files import listed, locate, stamp_files, stamp_images
 
 _TABLE = "OCTDL_labels.csv"
 _DISEASES = {
@@ -57,7 +57,8 @@ class OCTDL(Source):
         odd = ~table["disease"].isin(list(_DISEASES))
         refuse(odd, top / _TABLE, f"expected a disease among {', '.join(_DISEASES)}", self.obtain)
         refuse(table["file_name"].duplicated(), top / _TABLE, "an image listed a second time", self.obtain)
-        here = {path for disease in _DISEASES for path in (images / disease).glob("*.jpg")}
+        folders = [images / disease for disease in _DISEASES if (images / disease).is_dir()]
+        here = {path for folder in folders for path in listed(folder)[0] if path.suffix == ".jpg"}
         paths = [
             images / disease / f"{name}.jpg" for name, disease in zip(table["file_name"], table["disease"], strict=True)
         ]
