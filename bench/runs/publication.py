@@ -127,17 +127,20 @@ def release(
             causes = [*verdicts(owned), *of_parameters(cell.method.plugin), *of_notes(bench.record.notes)]
             with quiet(bench, where.results, "release") as log:
                 named = names_and_people(owned, where)
-                foreseen = list(_foreseen(owned, order, private_words(named)))
+                causes += _foreseen(owned, order, private_words(named))
                 fits = owned.given is None and cell.method.plugin.needs_public
-                idle = fits and bool(causes or foreseen) and order.accept is None  # for a release that will not be
-                if (order.dry and (fits or trains(cell.method.plugin))) or idle:
-                    made = None
-                else:
-                    made, foreseen = _release(owned, named, order, log)
-            causes = distinct([*causes, *foreseen])
+                idle = fits and bool(causes) and order.accept is None  # for a release that will not be
+                made = None
+                if not idle and not (order.dry and (fits or trains(cell.method.plugin))):
+                    made, found = _release(owned, named, order, log)
+                    causes += found
+            causes = distinct(causes)
     lines = described(owned, made, order, causes)
     if order.dry:
-        return replace(lines, unknown=[*([] if made else [FITTED]), LOOKED], left=left)
+        unknown = (
+            [FITTED, *([] if order.key is None else ["if the key is of the fitted scheme"])] if made is None else []
+        )
+        return replace(lines, unknown=[*unknown, LOOKED], left=left)
     if made is None or (causes and order.accept is None):
         raise ReleaseRefusedError(causes)
     if causes:
@@ -262,8 +265,8 @@ def _release(
         made, about, kept, links, noise, learned, entry, composition_text(entry, before), words, raw, behind.lines
     )
     check_form(publication, order)
-    causes = [*_foreseen(owned, order, words), *of_claim(claim), *behind.causes]
-    return publication, [*causes, *_raw_rows(sealed, bench.private, raw), *of_composition(entry, before)]
+    causes = [*of_claim(claim), *behind.causes, *_raw_rows(sealed, bench.private, raw)]
+    return publication, [*causes, *of_composition(entry, before)]
 
 
 def _again(order: Order, scheme: Scheme, learned: str) -> Key:

@@ -47,7 +47,7 @@ class Look:
         bytes: Size of all files.
         raw: Released rows that equal a raw row; None if the shapes differ.
         nearest: Least and median root mean square difference of a released row to its nearest raw one, a value.
-        between: The median of the same between raw rows; both None if the shapes differ.
+        between: The median of the same between raw rows; both None if the shapes differ, or there is one raw row.
         words: How often a name of a file or a person stands in the text of a file, by file.
     """
 
@@ -72,10 +72,11 @@ class Look:
         """The findings for the owner."""
         same = "all different" if self.distinct == self.rows else f"only {self.distinct:,} different ones"
         yield f"{self.rows:,} rows, {same}; {self.bytes / 1e6:,.1f} MB"
-        if self.raw is None or self.nearest is None or self.between is None:
+        if self.raw is None:
             yield "rows are of another shape than raw ones: no distance between them"
         else:
             yield f"{self.raw:,} released rows equal a raw one"
+        if self.nearest is not None and self.between is not None:
             least, middle = self.nearest
             yield (
                 f"nearest raw row: median difference {middle:.3g} a value, least {least:.3g}; between raw rows "

@@ -58,6 +58,8 @@ CASES: list[tuple[str, int, str]] = [
     ("encode", 2, "encode nowhere --release empty --out queries.safetensors"),
     ("decode", 2, "decode nowhere.csv --release empty --out decoded.csv"),
     ("report", 2, "report empty"),
+    ("report", 2, "report --before"),
+    ("report", 2, "report"),
     ("show", 0, "show RUN --out picture.png --results results"),
     ("show", 2, "show RUN --out picture.txt"),
     ("status", 0, "status --results results"),

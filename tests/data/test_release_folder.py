@@ -137,8 +137,7 @@ def test_labels_come_from_a_table_from_raw_rows_or_not_at_all(raw: Path, prepare
     assert torch.equal(found[[0, 2, 3]], torch.tensor([[1.0, 0], [1, 0], [0, 1]]))
     assert found[1].isnan().all()
     (listed / "labels.csv").write_text("path\nill-0.png\nwell-0.png\n")  # images without labels
-    rows = opened(listed, raw, prepared)
-    assert rows.release(0, rows.members, prepared.dataset(rows.members)).labels is None
+    assert labels(listed) is None
     (listed / "labels.csv").write_text("path,well,else\nill-0.png,0,1\nwell-0.png,1,0\n")
     found = labels(listed)
     assert found[:, 0].isnan().all()
@@ -352,7 +351,6 @@ def other_shape(folder: Path) -> None:
         (write("released,row,digest\nill-0.png,0,00\n"), "line 2: the raw row has another content in folder"),
         (write("released,row,primary\nill-0.png,0,2\n"), "line 2: primary is something else than 0 or 1"),
         (write("released,row\n"), "links.csv: expected a line a row, found none"),
-        (write("released;row\nill-0.png;0\n"), "expected one of the columns raw and row"),
         (write("released,class\nill-0.png,sick\n", "labels.csv"), "of another coding: expected ill, well, got sick"),
         (write("released,a,b\nill-0.png,1,0\n", "labels.csv"), "of another coding: expected ill, well"),
         (write("released,ill\nill-0.png,yes\n", "labels.csv"), "1 bad labels:\n  line 2: ill is something else than"),
