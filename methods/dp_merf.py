@@ -133,12 +133,9 @@ class DPMERF(Method):
                     "all the same, or fewer than 2: set length"
                 )
         normal = Secret.of_seed(derive(seed, "frequencies")).stream().normal(self.features // 2, mean.numel())
-        groups = 1 if public.exclusive or not public.findings else len(public.findings)
-        kinds = len(public.findings) + 1 if public.exclusive else 3
         return self.load({
             "frequencies": (normal / length).float().to(device), "mean": mean, "std": std,
             "length": torch.tensor(length, dtype=torch.float64),
-            "labels": torch.tensor((groups, kinds, int(public.exclusive), len(public.findings))),
         })  # fmt: skip
 
     def load(self, state: State) -> DPMERFScheme:
@@ -173,6 +170,60 @@ class DPMERF(Method):
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Coding:
+    """How labels become codes: `groups` of `kinds` each, 0 for unknown.
+
+    Of exclusive classes, one group, in which 1 and above are the classes; else a group a finding, in which 1 is no and
+    2 yes. Rows without labels are one group of unknown ones.
+    """
+
+    findings: int
+    exclusive: bool
+
+    @classmethod
+    def of(cls, data: Dataset) -> Coding:
+        """The coding of a data set's labels. How many findings it has is public."""
+        return cls(0 if data.labels is None else data.labels.shape[1], data.exclusive)
+
+    @property
+    def groups(self) -> int:
+        """Labels that are drawn by themselves."""
+        return 1 if self.exclusive else max(1, self.findings)
+
+    @property
+    def kinds(self) -> int:
+        """Kinds of a group."""
+        return self.findings + 1 if self.exclusive else 3
+
+    @property
+    def columns(self) -> int:
+        """Numbers of a code."""
+        return self.groups * self.kinds
+
+    def read(self, labels: torch.Tensor | None, count: int) -> torch.Tensor:
+        """The kind (n, groups) int64 of each group of labels (n, k)."""
+        if labels is None or not self.findings:
+            return torch.zeros(count, self.groups, dtype=torch.int64)
+        known = ~labels.isnan()
+        if self.exclusive:
+            return torch.where(known.all(dim=1), labels.nan_to_num().argmax(dim=1) + 1, 0)[:, None].cpu()
+        return torch.where(known, (labels > 0.5).long() + 1, 0).cpu()
+
+    def one_hot(self, kinds: torch.Tensor) -> torch.Tensor:
+        """Codes (n, columns) float32 of kinds (n, groups)."""
+        return torch.nn.functional.one_hot(kinds, self.kinds).flatten(1).float()
+
+    def labels(self, kinds: torch.Tensor) -> torch.Tensor | None:
+        """Labels (m, k) of kinds (m, groups); None without findings."""
+        if not self.findings:
+            return None
+        if self.exclusive:
+            whole = torch.nn.functional.one_hot(kinds[:, 0], self.findings + 1)[:, 1:].float()
+            return torch.where(kinds == 0, torch.nan, whole)
+        return torch.where(kinds == 0, torch.nan, (kinds - 1).float())
+
+
 @dataclass(frozen=True, eq=False)
 class DPMERFKey(SecretKey):
     """A secret: the source of noise, start and draws."""
@@ -183,20 +234,19 @@ class DPMERFKey(SecretKey):
         """As many drawn rows (n, ...) as private ones, unlinked.
 
         Raises:
-            ValueError: Rows of another shape or kind of labels, numbers that are not finite, or a delta that n rows do
-                not allow.
+            ValueError: Rows of another shape, numbers that are not finite, or a delta that n rows do not allow.
             FloatingPointError: Training diverged.
         """
-        scheme, method, n = self.scheme, self.scheme.method, len(private)
-        mean, chances = scheme.read(self._noisy_sum(private) / n)
-        network = self._trained(mean, chances)
+        scheme, method, n, coding = self.scheme, self.scheme.method, len(private), Coding.of(private)
+        mean, chances = scheme.read(self._noisy_sum(private) / n, coding)
+        network = self._trained(mean, chances, coding)
         kinds = scheme.draw(chances, self.secret.derive("labels"), n)
         codes = self.secret.stream("release").normal(n, method.code).float()
         with torch.no_grad():
-            inputs = torch.cat((codes, scheme.one_hot(kinds)), dim=1).to(mean.device)
+            inputs = torch.cat((codes, coding.one_hot(kinds)), dim=1).to(mean.device)
             rows = [network(part) for part in torch.split(inputs, ROWS)]
         samples = torch.cat(rows) * scheme.learned["std"] + scheme.learned["mean"]
-        return Release(samples, scheme.labels(kinds.to(samples.device)), None)
+        return Release(samples, coding.labels(kinds.to(samples.device)), None)
 
     def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
         """The noisy sum, for which the claim holds, as the one step."""
@@ -215,21 +265,21 @@ class DPMERFKey(SecretKey):
         """The noisy sum (d,) float64, the same at every call."""
         scheme = self.scheme
         noise = scheme.noise(len(private))
-        total = torch.zeros(scheme.width, dtype=torch.int64, device=private.samples.device)
+        total = torch.zeros(scheme.width(Coding.of(private)), dtype=torch.int64, device=private.samples.device)
         for part in _parts(private):
             total += noise.added(scheme.vector(part))
         return noise.noisy(total, bound(self.secret.derive("noise"), private).stream())
 
-    def _trained(self, mean: torch.Tensor, chances: torch.Tensor) -> torch.nn.Sequential:
+    def _trained(self, mean: torch.Tensor, chances: torch.Tensor, coding: Coding) -> torch.nn.Sequential:
         """A generator whose rows have nearly the features (D, columns) float32."""
         scheme, method, device = self.scheme, self.scheme.method, mean.device
-        network = method.generator(scheme.shape, scheme.columns).to(device)
+        network = method.generator(scheme.shape, coding.columns).to(device)
         start(network, self.secret.stream("network"))
         optimiser = torch.optim.Adam(network.parameters(), lr=method.learning_rate)
         pace = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, method.steps)
         codes, labels = self.secret.stream("codes"), self.secret.derive("batches")
         for step in range(method.steps):
-            label = scheme.one_hot(scheme.draw(chances, labels.derive(step), method.batch)).to(device)
+            label = coding.one_hot(scheme.draw(chances, labels.derive(step), method.batch)).to(device)
             code = codes.normal(method.batch, method.code).float().to(device)
             features = scheme.features(network(torch.cat((code, label), dim=1)))
             loss = (features.T @ label / method.batch - mean).square().sum()
@@ -249,8 +299,7 @@ class DPMERFKey(SecretKey):
 class DPMERFScheme(SecretScheme):
     """Public numbers of `method`.
 
-    `learned`: `frequencies` (D / 2, d) float32, `mean` and `std` of a row, the `length` scale, and of `labels` the
-    groups, kinds a group, whether they are exclusive, and the findings.
+    `learned`: `frequencies` (D / 2, d) float32, `mean` and `std` of a row, and the `length` scale.
     """
 
     key = DPMERFKey
@@ -307,16 +356,9 @@ class DPMERFScheme(SecretScheme):
         """Of a row."""
         return tuple(self.learned["mean"].shape)
 
-    @property
-    def columns(self) -> int:
-        """Numbers of a label code."""
-        groups, kinds, *_ = self.learned["labels"].tolist()
-        return int(groups * kinds)
-
-    @property
-    def width(self) -> int:
+    def width(self, coding: Coding) -> int:
         """Numbers of a row's vector."""
-        return (self.method.features + 1) * self.columns
+        return (self.method.features + 1) * coding.columns
 
     def noise(self, rows: int) -> GaussianSum:
         """The noise of a sum over so many rows; ValueError as `delta_for`."""
@@ -331,7 +373,7 @@ class DPMERFScheme(SecretScheme):
         """Rows' vectors (n, (D + 1) columns) float32, of length 1.
 
         Features by label code, of squared length 1 - `label_share`, then the label code. Raises ValueError for rows of
-        another shape or labels of other findings.
+        another shape.
         """
         if tuple(data.samples.shape[1:]) != self.shape:
             raise ValueError(f"this key takes rows of shape {self.shape}, got {tuple(data.samples.shape[1:])}")
@@ -339,63 +381,29 @@ class DPMERFScheme(SecretScheme):
         if bad:
             raise ValueError(f"features must be finite: {bad} of {len(data)} rows of {data.name} are not")
         rows = (data.samples - self.learned["mean"]) / self.learned["std"]
-        kinds = self.kinds(data)
-        code = self.one_hot(kinds).to(rows.device) / math.sqrt(kinds.shape[1])
+        coding = Coding.of(data)
+        code = coding.one_hot(coding.read(data.labels, len(data))).to(rows.device) / math.sqrt(coding.groups)
         share = self.method.label_share
         joint = math.sqrt(1 - share) * self.features(rows)[:, :, None] * code[:, None, :]
         return torch.cat((joint.flatten(1), math.sqrt(share) * code), dim=1)
 
-    def read(self, mean: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, mean: torch.Tensor, coding: Coding) -> tuple[torch.Tensor, torch.Tensor]:
         """Features (D, columns) and chances (groups, kinds) of a noisy mean.
 
         The mean (d,) is of vectors; the features are float32, by label code.
         """
-        groups, kinds, *_ = self.learned["labels"].tolist()
-        share, root = self.method.label_share, math.sqrt(groups)
-        joint = mean[: -self.columns].reshape(-1, self.columns) * root / math.sqrt(1 - share)
-        chances = (mean[-self.columns :] * root / math.sqrt(share)).reshape(groups, kinds).clamp_min(0)
+        columns = coding.columns
+        share, root = self.method.label_share, math.sqrt(coding.groups)
+        joint = mean[:-columns].reshape(-1, columns) * root / math.sqrt(1 - share)
+        chances = (mean[-columns:] * root / math.sqrt(share)).reshape(coding.groups, coding.kinds).clamp_min(0)
         whole = chances.sum(dim=1, keepdim=True)
-        return joint.float(), torch.where(whole > 0, chances / whole, 1 / kinds)
-
-    def kinds(self, data: Dataset) -> torch.Tensor:
-        """The kind (n, groups) int64 of each group of labels.
-
-        0 is unknown. Of exclusive classes 1 and above are the classes, of a finding 1 is no and 2 yes.
-        """
-        _, _, exclusive, k = self.learned["labels"].tolist()
-        labels = data.labels
-        if not k or labels is None:
-            return torch.zeros(len(data), max(1, int(self.learned["labels"][0])), dtype=torch.int64)
-        if labels.shape[1] != k or data.exclusive != bool(exclusive):
-            raise ValueError(
-                f"this key was made for {k} {'exclusive classes' if exclusive else 'findings'}, {data.name} has "
-                f"{labels.shape[1]} {'exclusive classes' if data.exclusive else 'findings'}"
-            )
-        known = ~labels.isnan()
-        if exclusive:
-            return torch.where(known.all(dim=1), labels.nan_to_num().argmax(dim=1) + 1, 0)[:, None].cpu()
-        return torch.where(known, (labels > 0.5).long() + 1, 0).cpu()
-
-    def one_hot(self, kinds: torch.Tensor) -> torch.Tensor:
-        """Codes (n, columns) float32 of kinds (n, groups)."""
-        each = int(self.learned["labels"][1])
-        return torch.nn.functional.one_hot(kinds, each).flatten(1).float()
+        return joint.float(), torch.where(whole > 0, chances / whole, 1 / coding.kinds)
 
     def draw(self, chances: torch.Tensor, secret: Secret, count: int) -> torch.Tensor:
         """Kinds (count, groups) int64, each group by its chances (groups, kinds)."""
         steps = chances.cpu().cumsum(dim=1)
         at = secret.stream().uniform(len(steps), count) * steps[:, -1:]
         return torch.searchsorted(steps, at, right=True).clamp_max(steps.shape[1] - 1).T
-
-    def labels(self, kinds: torch.Tensor) -> torch.Tensor | None:
-        """Labels (m, k) of kinds (m, groups); None without findings."""
-        _, _, exclusive, k = self.learned["labels"].tolist()
-        if not k:
-            return None
-        if exclusive:
-            whole = torch.nn.functional.one_hot(kinds[:, 0], k + 1)[:, 1:].float()
-            return torch.where(kinds == 0, torch.nan, whole)
-        return torch.where(kinds == 0, torch.nan, (kinds - 1).float())
 
 
 def _parts(data: Dataset) -> list[Dataset]:

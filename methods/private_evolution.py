@@ -109,9 +109,10 @@ class PrivateEvolution(Method):
                 "than 2: choose another --public"
             )
         state = {"samples": samples, "scale": (scale * math.sqrt(spread)).float()}
+        names = "\n".join(public.findings).encode()
+        state |= {"findings": torch.tensor([*names], dtype=torch.uint8), "exclusive": torch.tensor(public.exclusive)}
         if rows.labels is not None and public.findings:
-            most = 2 if public.exclusive else len(public.findings)  # numbers in which two rows' labels can disagree
-            state |= {"labels": rows.labels, "most": torch.tensor(most)}
+            state["labels"] = rows.labels
         return self.load(state)
 
     def load(self, state: State) -> PrivateEvolutionScheme:
@@ -128,13 +129,15 @@ class PrivateEvolutionKey(SecretKey):
     def release(self, private: Dataset) -> Release:
         """As many rows (n, ...) of the pool as private ones, unlinked.
 
-        They have the labels of the pool. Raises ValueError for rows of another shape or other findings, for numbers
-        that are not finite, and for a delta that n rows do not allow.
+        They have the labels of the pool.
+
+        Raises:
+            NotApplicable: The pool has no labels of the private findings.
+            ValueError: Rows of another shape, numbers that are not finite, or a delta that n rows do not allow.
         """
-        pool = self.scheme.learned
         rows = self._evolved(private, lambda votes, population: None)
-        labels = pool.get("labels")
-        return Release(pool["samples"][rows], None if labels is None else labels[rows], None)
+        labels = self.scheme.labels(private)
+        return Release(self.scheme.learned["samples"][rows], None if labels is None else labels[rows], None)
 
     def private_steps(self, private: Dataset, probes: Dataset, see: Callable[[PrivateStep], None]) -> None:
         """Each round's noisy votes, beside the votes of `probes`."""
@@ -172,8 +175,9 @@ class PrivateEvolutionKey(SecretKey):
 class PrivateEvolutionScheme(SecretScheme):
     """A pool of public rows.
 
-    `learned`: its `samples`; `labels` and in how many of them two rows can disagree at `most` (if there are any); and
-    the `scale` (d,) by which columns or pixels are divided, so that the mean squared distance of its rows is 1.
+    `learned`: its `samples`; `labels` (if there are any), the names of their `findings` as UTF-8, a line each, and
+    whether they are `exclusive`; and the `scale` (d,) by which columns or pixels are divided, so that the mean squared
+    distance of its rows is 1.
     """
 
     key = PrivateEvolutionKey
@@ -234,17 +238,35 @@ class PrivateEvolutionScheme(SecretScheme):
         usual = min(rows, round(rows / (2 * self.noise(rows).sigma)))
         return min(len(self.learned["samples"]), self.method.candidates or max(FEWEST, usual))
 
+    def labels(self, data: Dataset) -> torch.Tensor | None:
+        """The pool's labels (N, k) of the findings of `data`; None if either has none.
+
+        Raises NotApplicable if the pool is of other findings.
+        """
+        labels = self.learned.get("labels")
+        if labels is None or data.labels is None or not data.findings:
+            return None
+        known = bytes(self.learned["findings"].tolist()).decode().split("\n")
+        places = {name.casefold(): place for place, name in enumerate(known)}
+        wanted = [places.get(name.casefold(), -1) for name in data.findings]
+        exclusive = bool(self.learned["exclusive"])
+        if -1 in wanted or exclusive != data.exclusive or (exclusive and len(wanted) < len(known)):
+            raise NotApplicable(
+                f"private-evolution releases public rows with their own labels, and those are of {', '.join(known)}; "
+                f"{data.name} has {', '.join(data.findings)}: name a data set with these findings by --public"
+            )
+        return labels[:, wanted]
+
     def nearest(self, data: Dataset, population: torch.Tensor) -> torch.Tensor:
         """The candidate (n,) int64 that each row votes for.
 
         `population` (c,) are rows of the pool. Of equally near ones the first is taken. Raises ValueError for rows of
-        another shape or other findings, and for rows that are not finite.
+        another shape, and for rows that are not finite, and NotApplicable as `labels` does.
         """
-        pool, labels = self.learned["samples"], self.learned.get("labels")
+        pool = self.learned["samples"]
         if data.samples.shape[1:] != pool.shape[1:]:
             raise ValueError(f"the pool has rows of shape {tuple(pool.shape[1:])}, got {tuple(data.samples.shape[1:])}")
-        if labels is not None and data.labels is not None and data.labels.shape[1] != labels.shape[1]:
-            raise ValueError(f"the pool has {labels.shape[1]} findings, {data.name} has {data.labels.shape[1]}")
+        labels = self.labels(data)
         theirs, found = self._scaled(pool[population]), []
         for rows in torch.split(torch.arange(len(data), device=pool.device), ROWS):
             part = data.take(rows)
@@ -278,7 +300,10 @@ class PrivateEvolutionScheme(SecretScheme):
         Unknown ones agree.
         """
         yes, no = ([(side == value).float() for side in (first, second)] for value in (1, 0))
-        return (yes[0] @ no[1].T + no[0] @ yes[1].T) / float(self.learned["most"])
+        most = (
+            2 if bool(self.learned["exclusive"]) else first.shape[1]
+        )  # numbers in which two rows' labels can disagree
+        return (yes[0] @ no[1].T + no[0] @ yes[1].T) / most
 
     def _scaled(self, samples: torch.Tensor) -> torch.Tensor:
         return samples.flatten(1) / self.learned["scale"]

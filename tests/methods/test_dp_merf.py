@@ -10,7 +10,7 @@ from bench.audit.gradient_canaries import GradientCanaries
 from bench.owner.gaussian_sum import calibrated
 from bench.randomness import Secret
 from bench.types import Dataset, NotApplicable, PrivateStep
-from methods.dp_merf import DPMERF
+from methods.dp_merf import DPMERF, Coding
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -97,13 +97,13 @@ def test_other_rows_or_labels_never_share_their_noise():
 def test_unknown_labels_are_a_kind_of_their_own():
     private = halves(6, exclusive=False)
     labels = torch.tensor([[1.0], [0.0], [torch.nan], [1.0], [0.0], [torch.nan]])
-    scheme = quick().fit(private, 0)
-    kinds = scheme.kinds(replace(private, labels=labels))
+    coding = Coding.of(private)
+    kinds = coding.read(labels, 6)
     assert kinds[:, 0].tolist() == [2, 1, 0, 2, 1, 0]
-    assert torch.equal(scheme.labels(kinds).isnan(), labels.isnan())
-    assert torch.equal(scheme.labels(kinds).nan_to_num(), labels.nan_to_num())
-    chosen = quick().fit(halves(6), 0)
-    assert torch.equal(chosen.labels(chosen.kinds(halves(6))), halves(6).labels)
+    assert torch.equal(coding.labels(kinds).isnan(), labels.isnan())
+    assert torch.equal(coding.labels(kinds).nan_to_num(), labels.nan_to_num())
+    classes = Coding.of(halves(6))
+    assert torch.equal(classes.labels(classes.read(halves(6).labels, 6)), halves(6).labels)
 
 
 def test_rows_without_labels_and_tables_are_drawn_too():
@@ -139,7 +139,7 @@ def test_an_audit_of_the_noisy_sum_shows_most_of_the_claim_and_refutes_a_third_o
     scheme = quick(epsilon=6.0, features=800).fit(public, 0)
     if less is not None:
         weaken(monkeypatch, less)
-    game = GradientCanaries(scheme, scheme.claim(), public, 1280, scheme.width, 1.0)
+    game = GradientCanaries(scheme, scheme.claim(), public, 1280, scheme.width(Coding.of(public)), 1.0)
     found = shown(game, secret)
     assert found > (6.0 if less else 3.0)
     assert less is not None or found <= 6.0
@@ -179,12 +179,18 @@ def test_the_length_scale_is_the_root_mean_squared_distance_of_public_rows():
         quick().fit(unlabelled(torch.ones(4, 1, 6, 6)), 0)
 
 
+def test_public_rows_may_be_of_other_findings_than_private_ones():
+    key = key_of(quick(), halves(40))
+    release = key.release(halves(40, exclusive=False))
+    assert release.labels.shape == (40, 1)
+    same = key_of(quick(), halves(40, exclusive=False)).release(halves(40, exclusive=False))
+    assert torch.equal(release.samples, same.samples)
+
+
 def test_rows_of_another_kind_are_refused():
     key = key_of(quick(), halves(40))
     with pytest.raises(ValueError, match=r"rows of shape \(1, 6, 6\), got \(1, 6, 7\)"):
         key.release(uniform(5, 1, 6, 7))
-    with pytest.raises(ValueError, match="made for 2 exclusive classes, halves has 1 findings"):
-        key.release(halves(40, exclusive=False))
     broken = halves(40)
     broken.samples[3, 0, 0, 0] = torch.nan
     with pytest.raises(ValueError, match="1 of 40 rows of halves are not"):

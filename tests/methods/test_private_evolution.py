@@ -149,11 +149,18 @@ def test_an_audit_of_the_votes_shows_part_of_the_claim_and_refutes_a_third_of_th
     assert less is not None or found <= 4.0
 
 
+def test_labels_are_those_of_the_private_findings_by_name():
+    pool = line(40, 0, 1)
+    two = replace(pool, labels=torch.cat((1 - pool.labels, pool.labels), dim=1), findings=("Below", "Above"))
+    release = key_of(PrivateEvolution(), two).release(line(30, 0, 1, seed=3))
+    assert torch.equal(release.labels, (release.samples > 0.5).float())
+
+
 def test_rows_of_another_kind_are_refused():
     key = key_of(PrivateEvolution(), line(40, 0, 1))
     with pytest.raises(ValueError, match=r"rows of shape \(1,\), got \(2,\)"):
         key.release(uniform(5, 2))
-    with pytest.raises(ValueError, match="the pool has 1 findings, line has 2"):
+    with pytest.raises(NotApplicable, match="are of above; line has a, b: name a data set with these findings"):
         key.release(replace(line(5, 0, 1), labels=torch.zeros(5, 2), findings=("a", "b")))
     broken = line(5, 0, 1)
     broken.samples[2] = torch.nan
