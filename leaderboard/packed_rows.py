@@ -23,7 +23,7 @@ from bench.plugins.spec import UsageError
 from bench.results import signed_json
 from bench.results.record_parts import Part
 from bench.results.records import RecordError
-from bench.results.results import Results
+from bench.results.results import ReadOnce, Results
 from bench.results.signed_json import AlteredError
 
 ROWS, ENDING = "rows", ".json.xz"
@@ -186,7 +186,7 @@ def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Re
             f"{cell}/{evaluator}--{name}-{row.origin.records[evaluator].pictures[name][:12]}.png": png
             for (evaluator, name), png in row.pictures.items()
         }
-    return Results(folder, _Storage(files, faults), trusted)
+    return ReadOnce(folder, _Storage(files, faults), trusted)
 
 
 def _unpacked(path: Path) -> bytes:

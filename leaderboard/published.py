@@ -17,7 +17,7 @@ from bench.plugins import registry
 from bench.plugins.spec import parse
 from bench.results import signed_json
 from bench.results.bundle import ENDING, Bundle, BundleError
-from bench.results.disclosure_check import identifying_text, restricted
+from bench.results.disclosure_check import unfit_text
 from bench.results.records import PluginRecord, Record, RecordError, dumps, is_no_past_time
 from bench.results.results import Results, cell_and_evaluator
 from bench.types import Method
@@ -120,12 +120,12 @@ def examined(
     return fit, refused
 
 
-def problems(folder: Path = PUBLISHED) -> Iterator[tuple[str, str]]:
+def problems(folder: Path = PUBLISHED, results: Results | None = None) -> Iterator[tuple[str, str]]:
     """Every published file that is altered, missing or superfluous, and why.
 
-    Published records may be of earlier code.
+    Published records may be of earlier code. `results` are those of the folder, if somebody has read them.
     """
-    results = published_results(folder)
+    results = results or published_results(folder)
     digests: dict[str, str] = {}
     for path in row_files(folder):
         with suppress(PackedRowError):  # its file stands among the records below, with the reason
@@ -258,7 +258,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         reasons.append("a plug-in from a file, which others do not have: make a package of it")
     elif current and (why := stale(record)):  # which builds what the record names
         reasons.append(f"stale code: {why}")
-    reasons += [*restricted(record), *identifying_text(record)]
+    reasons += unfit_text(record)
     return [*reasons, *_picture_faults(record, pictures)]
 
 

@@ -172,7 +172,7 @@ class DPMERF(Method):
 
 @dataclass(frozen=True)
 class Coding:
-    """How labels become codes: `groups` of `kinds` each, 0 for unknown.
+    """The coding of labels: `groups` of `kinds` each, 0 for unknown.
 
     Of exclusive classes, one group, in which 1 and above are the classes; else a group a finding, in which 1 is no and
     2 yes. Rows without labels are one group of unknown ones.
@@ -183,7 +183,10 @@ class Coding:
 
     @classmethod
     def of(cls, data: Dataset) -> Coding:
-        """The coding of a data set's labels. How many findings it has is public."""
+        """The coding of a data set's labels.
+
+        The number of findings is public.
+        """
         return cls(0 if data.labels is None else data.labels.shape[1], data.exclusive)
 
     @property

@@ -239,9 +239,9 @@ class PrivateEvolutionScheme(SecretScheme):
         return min(len(self.learned["samples"]), self.method.candidates or max(FEWEST, usual))
 
     def labels(self, data: Dataset) -> torch.Tensor | None:
-        """The pool's labels (N, k) of the findings of `data`; None if either has none.
+        """The pool's labels (N, k) of the findings of `data`.
 
-        Raises NotApplicable if the pool is of other findings.
+        None if either has none. Raises NotApplicable if the pool is of other findings.
         """
         labels = self.learned.get("labels")
         if labels is None or data.labels is None or not data.findings:

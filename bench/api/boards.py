@@ -300,12 +300,14 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
     others = [replace(other, trusted=trusted) for other in others]
     draws, broken = _draws(verdicts)
     refused = [*refused, *broken]
+    published = published_results(PUBLISHED, trusted)
     index = build(
-        published_results(PUBLISHED, trusted), site, *others, verdicts=verdicts, refused=refused, draws=draws,
+        published, site, *others, verdicts=verdicts, refused=refused, draws=draws,
         withdrawn=withdrawn(),
     )  # fmt: skip
     unread = [("verdict", str(verdict)) for verdict in judgements if not isinstance(verdict, Verdict)]
-    return index, [*problems(), *refused, *unread]
+    checked = problems(results=published if trusted is None else None)
+    return index, [*checked, *refused, *unread]
 
 
 def _draws(verdicts: Sequence[Verdict]) -> tuple[Draws, list[tuple[str, str]]]:

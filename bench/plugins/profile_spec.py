@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __figures__ = False
 
+from collections.abc import Hashable
+from functools import lru_cache
 from typing import cast
 
 from bench.contract.eve_profile import PROFILES, SAME_IMAGE, Profile
@@ -24,7 +26,8 @@ def read_profile(text: str) -> Profile:
     return cast(Profile, construct(PROFILES[spec.name], spec))
 
 
-def profile_of(text: object) -> Profile:
+@lru_cache(maxsize=1 << 10)  # thousands of records say one of a few
+def profile_of(text: Hashable) -> Profile:
     """The profile of a record's text.
 
     One of a later version has no correct image.

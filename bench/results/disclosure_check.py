@@ -99,12 +99,23 @@ PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
 
 def restricted(record: Record) -> Iterator[str]:
     """Reasons against any export: words, wrong sharing flags, patients' numbers."""
+    return _restricted(record, _without_numbers(record))
+
+
+def _restricted(record: Record, bare: JsonValue) -> Iterator[str]:
     if record.dataset is None or not record.dataset.shareable:
         yield from (f"its data may not be shared, and {said}" for said in beyond_figures(record))
     elif not _may_be_shared(record):
         yield f"{record.dataset.name} may not be shared, and the record says that it may"
-    if found := PATIENT.search(json.dumps(_without_numbers(record))):
+    if found := PATIENT.search(json.dumps(bare)):
         yield f"it holds what looks like a patient's number, {found[0][:2]}…"
+
+
+def unfit_text(record: Record) -> Iterator[str]:
+    """`restricted` and `identifying_text`, with one look at the record's text."""
+    bare = _without_numbers(record)
+    yield from _restricted(record, bare)
+    yield from _identified(bare)
 
 
 def _without_numbers(record: Record) -> JsonValue:
@@ -124,7 +135,11 @@ def _may_be_shared(record: Record) -> bool:
 
 def identifying_text(record: Record) -> Iterator[str]:
     """Texts with a path, file, address or terminal code, and their fields."""
-    return (f"{where} holds {said}" for where, said in _identifying(_without_numbers(record), ""))
+    return _identified(_without_numbers(record))
+
+
+def _identified(bare: JsonValue) -> Iterator[str]:
+    return (f"{where} holds {said}" for where, said in _identifying(bare, ""))
 
 
 def _identifying(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:

@@ -403,3 +403,17 @@ class Results:
         for name, record in self.records():
             if isinstance(record, Record) and is_no_past_time(record.created):
                 yield name, f"it says that it was made at {record.created!r:.40}, which is no time of the past"
+
+
+@dataclass(frozen=True)
+class ReadOnce(Results):
+    """A results folder whose records a process reads and checks once."""
+
+    @cached_property
+    def _found(self) -> dict[str, Record]:
+        return {}
+
+    def _record(self, name: str) -> Record:
+        if name not in self._found:
+            self._found[name] = super()._record(name)
+        return self._found[name]

@@ -63,7 +63,7 @@ def test_the_board_of_the_project_shows_published_records_and_bundles(
     bundle(tmp_path / f"submissions/theirs{ENDING}", current("noise"), current("blur", limit=3))
     problems, found = published.problems, published.submitted
     monkeypatch.setattr(published, "PUBLISHED", folder)
-    monkeypatch.setattr(published, "problems", lambda: problems(folder))
+    monkeypatch.setattr(published, "problems", lambda results=None: problems(folder))
     monkeypatch.setattr(published, "submitted", lambda: found(tmp_path / "submissions"))
     assert main(["leaderboard", "build", "--site", str(tmp_path / "site")]) == 1
     assert "limited: made with --limit 3" in capsys.readouterr().err
