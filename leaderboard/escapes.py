@@ -1,4 +1,4 @@
-"""Escaping of third-party text for spreadsheets, TeX, XML and HTML."""
+"""Escaping of third-party text for spreadsheets, TeX, Typst, Markdown, XML and HTML."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _TEX = {
     "−": "$-$", "–": "--", "—": "---", "×": r"$\times$", "∞": r"$\infty$", "≥": r"$\geq$", "≤": r"$\leq$",
     "ε": r"$\varepsilon$", "δ": r"$\delta$", "σ": r"$\sigma$", "λ": r"$\lambda$", "β": r"$\beta$", "²": r"$^{2}$",
     "·": r"\textperiodcentered{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "…": r"\ldots{}", "“": "``", "”": "''",
-    "‘": "`", "’": "'", "†": r"$\dagger$",
+    "‘": "`", "’": "'", "†": r"$\dagger$", "‡": r"$\ddagger$",
 }  # fmt: skip
 _RAISED = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]#|~!$]")
+_TYPST = re.compile(r"[\\#$*_\[\]<>@`~=+\-/\"'{}&|^]|\.(?=\s)")
 _XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TURNS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -61,6 +63,24 @@ def _tex(letter: str) -> str:
     if letter.isascii() or "\N{LATIN CAPITAL LETTER A WITH GRAVE}" <= letter <= "\N{LATIN SMALL LETTER Z WITH CARON}":
         return letter
     return f"{{[}}U+{ord(letter):04X}{{]}}"
+
+
+def markdown(text: str) -> str:
+    r"""The text for Markdown, in a table too, on one line.
+
+    >>> markdown("a|b [c](d)"), markdown("<b>*x*</b>")
+    ('a\\|b \\[c\\](d)', '&lt;b&gt;\\*x\\*&lt;/b&gt;')
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", html.escape(_XML.sub("\N{REPLACEMENT CHARACTER}", _line(text)), quote=False))
+
+
+def typst(text: str) -> str:
+    r"""The text for Typst's markup, on one line.
+
+    >>> typst("dp-simple[scale=1]"), typst("#eval(1)")
+    ('dp\\-simple\\[scale\\=1\\]', '\\#eval(1)')
+    """
+    return _TYPST.sub(r"\\\g<0>", _XML.sub("\N{REPLACEMENT CHARACTER}", _line(text)))
 
 
 def xml(text: str) -> str:

@@ -152,7 +152,12 @@ def _row_of(name: str, part: Sequence[Row]) -> Row | None:
 
 
 def _fits(row: Row, spec: PluginSpec) -> bool:
-    return row.method == spec.name and all(_same(row.parameters.get(key), value) for key, value in spec.parameters)
+    return is_meant(row.method, row.parameters, spec)
+
+
+def is_meant(method: str, parameters: Mapping[str, object], spec: PluginSpec) -> bool:
+    """True if a row has that name and the written parameters."""
+    return method == spec.name and all(_same(parameters.get(key), value) for key, value in spec.parameters)
 
 
 def _same(recorded: object, written: object) -> bool:

@@ -88,6 +88,22 @@ VERBS: dict[str, Verb] = {
         ("bench compare dp-simple syfer", "bench compare --metric guesswork"),
         "compare:compare",
     ),
+    "table": Verb(
+        "Print the board's figures with their intervals as a table for a paper.",
+        (
+            "bench table --rows dp-simple dauntless --metrics utility-auc reid-auc --format latex --out table.tex",
+            "bench table --results leaderboard/published --dataset nih --format csv",
+        ),
+        "figures:table",
+    ),
+    "plot": Verb(
+        "Draw records for a paper: trade-off, ladder, curve, person-risk or matrix.",
+        (
+            "bench plot trade-off --out trade-off.pdf",
+            "bench plot matrix --metric guesswork --width page --out matrix.svg",
+        ),
+        "figures:plot",
+    ),
     "reach": Verb(
         "Show which encoders of a ladder of breakable ones each attack breaks.",
         ("bench reach", "bench reach --preset standard --write reach.json"),

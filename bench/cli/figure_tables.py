@@ -18,10 +18,10 @@ from bench.cli.terminal import to_stdout
 from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
-from bench.workbench.choice import NO_PUBLIC
 from leaderboard.board import MAIN, Row, telling, used
 from leaderboard.entries import Column, Entry, columns, entry, number, short
 from leaderboard.names import label, unusual
+from leaderboard.typesetting import title
 
 FEW = 3
 WIDEST = 5
@@ -186,15 +186,6 @@ def _table(columns: Sequence[Column], part: Sequence[Row]) -> Table:
 def senseless(column: Column, part: Sequence[Row]) -> bool:
     """True if the metric makes no sense for some rows."""
     return any(row.entries[column.name].status == "not-applicable" for row in part)
-
-
-def title(row: Row) -> str:
-    """The data, preset and seed of a table's rows."""
-    data = row.data
-    if data is None:
-        return f"{row.dataset}: its data could not be opened"
-    public = "no public rows" if data.public == NO_PUBLIC else f"public set {data.public}"
-    return f"{row.dataset} ({data.counts} images; {public}), preset {row.preset}, seed {row.seed}"
 
 
 def parameters(row: Row, board: Sequence[Row]) -> list[str]:

@@ -1,0 +1,115 @@
+"""`bench table` and `bench plot`: what is drawn, the same bytes each time, and what a folder lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from made.board_records import auc, guesswork, record, score, utility
+
+from bench.cli import main
+from bench.results.results import Results
+
+CURVE = {
+    "figure": "loss on held-out keys",
+    "points": [[0, 5.0], [10, 4.0]],
+    "reason": "",
+    "converged": True,
+    "part": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three rows with utility, two attacks, a learning curve, a ROC curve and risks of people."""
+    risk = score(0.6, 0.1, 0.9, null=0.2, null_low=0.2, null_high=0.4, unit="share")
+    risk = risk.model_copy(update={"parts": {"median person": score(0.0), "person at 95 %": score(0.2)}})
+    roc = score(0.4, 0.3, 0.5, unit="share").model_copy(
+        update={"parts": {f"1 false in {one_in}": score(1 / one_in**0.5) for one_in in (2, 10, 1000)}}
+    )
+    for number, method in enumerate(("identity", "dp-simple", "dauntless")):
+        for attack in ("contrastive", "relational"):
+            scores = {"reid-auc": auc(0.9 - 0.1 * number), "guesswork": guesswork(3.0 + number), "person-risk": risk,
+                      "advantage": roc}  # fmt: skip
+            made = record(method, attack, scores, cell=f"synth-cxr/{method}", details={"learning": [CURVE]})
+            Results(tmp_path).keep(made, {})
+        own = record(method, "utility", {"utility-auc": utility(0.6 + 0.1 * number)}, kind="utility",
+                     cell=f"synth-cxr/{method}")  # fmt: skip
+        Results(tmp_path).keep(own, {})
+        honest = record(method, "honesty", {"broken-promises": score(0.0)}, kind="honesty", cell=f"synth-cxr/{method}")
+        Results(tmp_path).keep(honest, {})
+    return tmp_path
+
+
+KINDS = ("trade-off", "curve", "matrix", "person-risk")
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg", "png"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_chart_has_the_same_bytes_each_time_and_no_date(folder: Path, kind: str, ending: str) -> None:
+    files = [folder / f"{number}.{ending}" for number in range(2)]
+    for file in files:
+        assert main(["plot", kind, "--results", str(folder), "--out", str(file)]) == 0
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
+    assert not any(word in first for word in (b"CreationDate", b"<dc:date>", b"Matplotlib v"))
+
+
+def test_the_roc_curve_and_the_ladder_are_drawn(folder: Path) -> None:
+    assert main(["plot", "curve", "--of", "roc", "--results", str(folder), "--out", str(folder / "roc.svg")]) == 0
+    ladder = ["plot", "ladder", "--dataset", "synth-cxr", "--attack", "relational", "--width", "page"]
+    assert main([*ladder, "--results", str(folder), "--out", str(folder / "ladder.svg")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("trade-off --x membership-auc", "no record has a figure called 'membership-auc'"),
+        ("trade-off --rows blur", "no record is of 'blur'"),
+        ("trade-off --dataset nih", "no record is of the data set 'nih'"),
+        ("matrix --attack needle", "no record is of an attack called 'needle'"),
+        ("ladder --rows identity", "the ladder has its own rows"),
+    ],
+)
+def test_what_a_folder_lacks_is_said(
+    folder: Path, words: str, remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    assert main(["plot", *words.split(), "--results", str(folder), "--out", str(folder / "no.pdf")]) == 2
+    assert remedy in capsys.readouterr().err
+    assert not (folder / "no.pdf").exists()
+
+
+def test_a_folder_without_attacks_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = record("blur", "utility", {"utility-auc": utility(0.7)}, kind="utility", cell="synth-cxr/blur")
+    Results(tmp_path).keep(own, {})
+    for kind in ("curve", "matrix", "person-risk"):
+        assert main(["plot", kind, "--results", str(tmp_path), "--out", str(tmp_path / "no.pdf")]) == 2
+        assert "bench run" in capsys.readouterr().err
+
+
+def test_rows_that_are_not_rated_are_left_out_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for attack, scores, kind in (("contrastive", {"reid-auc": auc(0.9)}, "reidentification"),
+                                 ("utility", {"utility-auc": utility(0.7)}, "utility")):  # fmt: skip
+        Results(tmp_path).keep(record("blur", attack, scores, kind=kind, cell="synth-cxr/blur"), {})
+    assert main(["plot", "trade-off", "--results", str(tmp_path), "--out", str(tmp_path / "no.pdf")]) == 2
+    assert "blur: the check of its promises did not run" in capsys.readouterr().err
+
+
+def test_rows_and_metrics_stand_in_the_order_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--rows", "dauntless", "identity", "--metrics", "guesswork", "utility-auc"]
+    assert main(["table", "--results", str(folder), *asked]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    assert lines[0].startswith("| Method | Guesswork ↑ | Utility AUC ↑ |")
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["dauntless", "identity"]
+
+
+def test_two_presets_are_two_tables_and_no_chart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = record("identity", "utility", {"utility-auc": utility(0.7)}, kind="utility", cell="synth-cxr/other",
+                   preset="standard")  # fmt: skip
+    Results(folder).keep(other, {})
+    assert main(["table", "--results", str(folder), "--metrics", "utility-auc"]) == 0
+    assert capsys.readouterr().out.count("| Method |") == 2
+    assert main(["plot", "trade-off", "--results", str(folder), "--out", str(folder / "no.pdf")]) == 2
+    assert "choose with --dataset, --preset and --seed" in capsys.readouterr().err
