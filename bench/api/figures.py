@@ -539,11 +539,13 @@ def _person_risk(part: Part, results: Results, drawing: Drawing) -> bytes:
 
     chosen: list[Risk] = []
     unrated: list[str] = []
+    reasons: dict[str, None] = {}
     records = {(row.cell, record.evaluator): record for row, record in _attack_records(part, drawing)}
     for row in part.rows:
         for name in RISKS:
             one = row.entries.get(name)
             if one is None or one.score is None:
+                reasons |= {} if one is None or not one.gaps else {one.gaps[0].reason: None}
                 continue
             if one.unrated:
                 unrated.append(f"{row.label}: {one.unrated}")
@@ -567,8 +569,8 @@ def _person_risk(part: Part, results: Results, drawing: Drawing) -> bytes:
     if not chosen:
         _refuse_unrated(unrated)
         raise UsageError(
-            "no row has a person's risk: it needs several keys and attacks, as in `bench run --method dauntless "
-            "--attack relational --metric person-risk --preset first-look`"
+            f"no row has a person's risk ({'; '.join(reasons) or 'it was not measured'}): run, for example, `bench run "
+            "--method dauntless --attack relational --metric person-risk --preset first-look --keys 10`"
         )
     title = f"{part.name}; each row's strongest attack; bounds hold for all people at once"
     title += "; † not certified" * any("†" in risk.label for risk in chosen)

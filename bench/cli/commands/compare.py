@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Annotated
 
+from rich.measure import Measurement
 from rich.table import Table
 
 from bench.api import boards, running
 from bench.api.boards import Comparison
 from bench.cli.parameters import RESULTS, ResultsFolder, completer, switch
 from bench.cli.terminal import to_stdout
-from bench.statistics.confidence_intervals import UNLIKELY
 from leaderboard.comparison import Compared, Ranked
 from leaderboard.entries import interval, number, short
 from leaderboard.one_scale import Bar, Scale
@@ -23,9 +24,12 @@ GAINS = (
     "under the ROC curve less 1; of likeness what is gained beyond the mean image."
 )
 RANKED = (
-    "{} pairs of methods on the same people, key by key, corrected by Holm: all rank intervals hold together with 95 % "
-    "confidence. That each method's strongest attack was chosen on the same data is not corrected for."
+    "Below each figure its difference to the first of the column, on the same people, key by key, with its 95 % "
+    "interval (× of guesses: their ratio), and p, corrected for all pairs of methods (Holm). All rank intervals of a "
+    "column hold together with 95 % confidence. That each method's strongest attack was chosen on the same data is not "
+    "corrected for."
 )
+NAME = 40  # letters of a method's column
 PAIRED = (
     "First {}, second {}, on the same people, key by key. A difference is the first figure minus the second; of "
     "guesses and ranks it is the ratio of geometric means over keys. Intervals of 95 %; p is not corrected for the "
@@ -48,9 +52,8 @@ def compare(
     """Print a table a data set; 1 if nothing could be compared."""
     comparisons, scales = boards.compare_and_scale(running.open_place(results).results, method, metric, attack)
     for comparison in comparisons:
-        for ranks in comparison.ranks:
-            to_stdout().print(_ranks(comparison, ranks))
-            _print_left_out(ranks.left_out.items())
+        if comparison.ranks:
+            _print_ranks(comparison)
         if comparison.first is not None:
             _print_pair(comparison)
     _print_scales(scales)
@@ -131,16 +134,49 @@ def _print_left_out(reasons: Iterable[tuple[str, str]]) -> None:
         print(f"not compared: {', '.join(dict.fromkeys(names))}: {reason}")
 
 
-def _ranks(one: Comparison, ranks: Ranked) -> Table:
-    table = Table(
-        title=f"{ranks.column.title} {ranks.column.arrow}: {_title(one)}", title_justify="left",
-        caption=RANKED.format(len(ranks.pairs)), caption_justify="left",
-    )  # fmt: skip
-    for name in ("method", "figure", "rank", "no difference shown from"):
-        table.add_column(name, justify="right" if name in ("figure", "rank") else "left", overflow="fold")
-    for label, value in ranks.values.items():
-        low, high = ranks.ranks[label]
-        alike = [b if a == label else a for (a, b), p in ranks.pairs.items() if label in (a, b) and p >= UNLIKELY]
-        rank = str(low) if low == high else f"{low} – {high}, not told apart"
-        table.add_row(label, number(value, ranks.column.digits), rank, ", ".join(alike))
+def _print_ranks(one: Comparison) -> None:
+    """All methods by all figures, in a table as wide as the console."""
+    labels = list(dict.fromkeys(label for ranks in one.ranks for label in ranks.values))
+    wide, console = sys.maxsize, to_stdout()
+    parts: list[list[Ranked]] = [[]]
+    for ranks in one.ranks:
+        more = _ranks(one, labels, [*parts[-1], ranks])
+        if parts[-1] and Measurement.get(console, console.options.update(max_width=wide), more).maximum > console.width:
+            parts.append([])
+        parts[-1].append(ranks)
+    for part in parts:
+        console.print(_ranks(one, labels, part))
+    console.print(RANKED, style="table.caption")
+    _print_left_out(
+        (f"{label} by {ranks.column.title}", reason) for ranks in one.ranks for label, reason in ranks.left_out.items()
+    )
+
+
+def _ranks(one: Comparison, labels: Sequence[str], some: Sequence[Ranked]) -> Table:
+    table = Table(title=_title(one), title_justify="left", show_lines=True)
+    table.add_column("method", overflow="fold", max_width=NAME)
+    for ranks in some:
+        table.add_column(f"{ranks.column.title} {ranks.column.arrow}".strip(), justify="right", no_wrap=True)
+    for label in labels:
+        table.add_row(label, *(_rank(label, ranks) for ranks in some))
     return table
+
+
+def _rank(label: str, ranks: Ranked) -> str:
+    """Figure, rank, and the difference to the method in front with its p."""
+    if label not in ranks.values:
+        return "not compared"
+    low, high = ranks.ranks[label]
+    rank = f"rank {low}" if low == high else f"rank {low} – {high}"
+    lines = [f"{number(ranks.values[label], ranks.column.digits)}, {rank}"]
+    best = next(iter(ranks.values))
+    if label != best:
+        value, least, most = ranks.sizes[best, label]
+        p = ranks.pairs[best, label]
+        if ranks.ratio:
+            texts = f"× {number(1 / value, None)}", interval(1 / most, 1 / least, None)
+        else:
+            digits = ranks.column.digits
+            texts = number(-value, digits), interval(-most, -least, digits)
+        lines += [f"{texts[0]} ({texts[1]})", f"p {p:.2g}"]
+    return "\n".join(lines)

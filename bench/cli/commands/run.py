@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
@@ -20,6 +21,7 @@ from bench.cli.parameters import (
     Share,
     flags,
     read,
+    switch,
 )
 from bench.cli.stop import code
 from bench.cli.terminal import to_stdout
@@ -54,15 +56,34 @@ KEPT: Mapping[Condition, str] = {
 
 
 def run(
-    *, chosen: Annotated[RunFlags | None, SPREAD] = None, files: Annotated[RunFiles, SPREAD] = USUAL_RUN_FILES
-) -> int:  # fmt: skip
+    *,
+    chosen: Annotated[RunFlags | None, SPREAD] = None,
+    show_all: Annotated[
+        bool,
+        switch("show the other rows of the folder, of the same data, preset and seed, in the table, too", group=HOW),
+    ] = False,
+    files: Annotated[RunFiles, SPREAD] = USUAL_RUN_FILES,
+) -> int:
     """Run what is missing; 1 if anything failed."""
     place = files.place()
 
     def show(spec: RunSpec, summary: Summary) -> None:
-        print_board(boards.board(summary, place))
+        print_board(boards.board(_with_others(summary, place) if show_all else summary, place))
 
     return _perform(files, files.request(chosen, "run", local=files.local), place, show)
+
+
+def _with_others(summary: Summary, place: Place) -> Summary:
+    """The records of a run, and those of other rows on the same data, preset and seed."""
+    own = {record.cell for record in summary.records}
+    sizes = {_size(record) for record in summary.records}
+    others = [one for one in running.records_of(place.results) if one.cell not in own and _size(one) in sizes]
+    return replace(summary, records=[*summary.records, *others])
+
+
+def _size(record: Record) -> tuple[object, ...]:
+    name = record.choice.get("dataset") if record.dataset is None else record.dataset.name
+    return name, record.preset, record.seed, record.limit
 
 
 def audit(
