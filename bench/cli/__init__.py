@@ -91,7 +91,7 @@ VERBS: dict[str, Verb] = {
     "table": Verb(
         "Print the board's figures with their intervals as a table for a paper.",
         (
-            "bench table --rows dp-simple dauntless --metrics utility-auc reid-auc --format latex --out table.tex",
+            "bench table --metrics utility-auc reid-auc --format latex --out table.tex",
             "bench table --results leaderboard/published --dataset nih --format csv",
         ),
         "figures:table",

@@ -135,7 +135,7 @@ def _print_left_out(reasons: Iterable[tuple[str, str]]) -> None:
 
 
 def _print_ranks(one: Comparison) -> None:
-    """All methods by all figures, in a table as wide as the console."""
+    """All methods by all figures, in one table."""
     labels = list(dict.fromkeys(label for ranks in one.ranks for label in ranks.values))
     wide, console = sys.maxsize, to_stdout()
     parts: list[list[Ranked]] = [[]]
@@ -163,7 +163,7 @@ def _ranks(one: Comparison, labels: Sequence[str], some: Sequence[Ranked]) -> Ta
 
 
 def _rank(label: str, ranks: Ranked) -> str:
-    """Figure, rank, and the difference to the method in front with its p."""
+    """Figure, rank, and the difference to the first, with p."""
     if label not in ranks.values:
         return "not compared"
     low, high = ranks.ranks[label]

@@ -74,7 +74,7 @@ def run(
 
 
 def _with_others(summary: Summary, place: Place) -> Summary:
-    """The records of a run, and those of other rows on the same data, preset and seed."""
+    """The records of a run, with others on the same data."""
     own = {record.cell for record in summary.records}
     sizes = {_size(record) for record in summary.records}
     others = [one for one in running.records_of(place.results) if one.cell not in own and _size(one) in sizes]
