@@ -527,8 +527,16 @@ def _end_with_judge(reading: int) -> None:
     os._exit(1)
 
 
+def refuse_debugger(*arguments: object, **options: object) -> None:
+    """A hook for `breakpoint()` in processes that no terminal belongs to."""
+    raise RuntimeError(
+        "breakpoint() needs a terminal, and this process has none: `bench debug` runs a plug-in with one"
+    )
+
+
 def main() -> None:
     """Do what the task says: list, describe, serve or check."""
+    sys.breakpointhook = refuse_debugger
     task = json.loads(sys.argv[1])
     mode = task["mode"]
     if mode in ("serve", "check"):

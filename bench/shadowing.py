@@ -1,13 +1,16 @@
-"""Guard against foreign modules under the names of this project's packages."""
+"""Guard against foreign modules, and against the caller's script in children."""
 
 from __future__ import annotations
 
 __figures__ = False
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 # Both load entry points of every installed package when they are imported, and would run other authors' code here.
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
@@ -66,3 +69,18 @@ def _complaint(name: str, place: Path | None) -> str:
         f"the name {name!r} leads to {place}, which is not part of Veil Bench; expected {ours}. "
         f"Rename what is there, or {remedy}."
     )
+
+
+@contextmanager
+def without_script() -> Iterator[None]:
+    """Processes that start within the block do not import the caller's script.
+
+    `multiprocessing` has a new process import the `__main__` of the one that starts it: a script without a guard would
+    run once more in each. What travels to our processes is text and this project's own functions.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.generator import navigation, pages
+from docs.generator import NOTEBOOKS, executed, navigation, notebook_path, pages
 
 ROOT = str(Path(__file__).parents[1])
 
@@ -36,11 +36,17 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generator's pages in place of those in `docs/`."""
+    """Add the generator's pages in place of those in `docs/`, notebooks executed."""
     for page in pages():
         if page.path in files.src_uris:  # as it lies in the repository, without links to generated pages
             files.remove(files.src_uris[page.path])
         files.append(File.generated(config, page.path, content=page.text))
+    for path in NOTEBOOKS:
+        text, pictures = executed(path, path.stem)
+        files.remove(files.src_uris[notebook_path(path)])
+        files.append(File.generated(config, notebook_path(path), content=text))
+        for name, content in pictures.items():
+            files.append(File.generated(config, f"{path.stem}/{name}", content=content))
     return files
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.results.store import Regenerable
     from bench.results.verdict import Verdict
     from bench.runs.request import Request
-    from bench.runs.run import Summary
     from bench.runs.run_spec import RunSpec
     from bench.workbench.choice import Choice
     from leaderboard.board import Row
@@ -385,17 +384,17 @@ class Board:
     limit: int | None
 
 
-def board(summary: Summary, place: Place) -> Board:
-    """The board of a run's records; verdicts use all on record."""
+def board(records: Sequence[Record], place: Place) -> Board:
+    """The board of a run's records; verdicts use all in its folder."""
     from leaderboard.board import rows
 
     # The pages refuse limited records; the person who asked for a limit still wants to see the figures.
-    shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in summary.records]
+    shown = [record.model_copy(update={"choice": {**record.choice, "limit": None}}) for record in records]
     pool = list(records_of(place.results))
     board_rows = rows(shown, {record.cell: record.cell.partition("/")[0] for record in shown}, pool)
     panels = {row.cell: (row.panel, row.membership) for row in (*board_rows, *rows(pool))}  # of all that is on record
     verdicts = {row.cell: "; ".join(panel.verdict for panel in panels[row.cell] if panel.members) for row in board_rows}
-    limits = [record.limit for record in summary.records if record.limit is not None]
+    limits = [record.limit for record in records if record.limit is not None]
     return Board(board_rows, verdicts, min(limits, default=None))
 
 

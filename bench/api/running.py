@@ -251,7 +251,8 @@ def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     first = specs[0]
     presets = ", ".join(dict.fromkeys(spec.preset for spec in specs))
     device = "CUDA device" if first.device == "cuda" else "CPU"
-    yield f"preset {presets} on the {device}, {first.jobs} job(s) at a time; records in {place.results.root}"
+    jobs = f"{first.jobs} job{'' if first.jobs == 1 else 's'}"
+    yield f"preset {presets} on the {device}, {jobs} at a time; records in {place.results.root}"
     if first.isolation == "none":
         yield "methods and attacks run in the judge's own process: trust them, and keep the records off leaderboards"
     elif first.isolation != "sandbox":
@@ -378,6 +379,11 @@ def list_plugins(group: Group | None = None) -> dict[Group, list[catalogue.Liste
 def info(name: str, preset: str = "quick") -> str:
     """A description of every plug-in of that name. Raises UsageError."""
     return catalogue.described(parse(name), preset, _expected)
+
+
+def details(name: str, preset: str = "quick") -> list[catalogue.Details]:
+    """Every plug-in of that name, as data. Raises UsageError."""
+    return catalogue.details(parse(name), preset)
 
 
 def _expected(method: str, preset: str) -> Iterator[str]:

@@ -75,6 +75,14 @@ VERBS: dict[str, Verb] = {
         ("bench check dp-simple", "bench check ./my_blur.py:MyBlur --device cpu"),
         "plugins:check",
     ),
+    "debug": Verb(
+        "Try a method or an attack in this process, where debugger, prints and profiler work.",
+        (
+            "bench debug ./my_blur.py:MyBlur --pdb",
+            "bench debug contrastive --method blur --dataset synth-cxr --profile contrastive.pstats",
+        ),
+        "debug:debug",
+    ),
     "show": Verb(
         "Draw raw rows beside their released forms, one column for each method, as a PNG.",
         (

@@ -20,7 +20,7 @@ from bench.results.records import Record
 from bench.types import Parameter
 from leaderboard.board import MAIN, Row, telling, used
 from leaderboard.entries import Column, Entry, columns, entry, number, short
-from leaderboard.names import label, unusual
+from leaderboard.names import parameters_text, unusual
 from leaderboard.typesetting import title
 
 FEW = 3
@@ -63,12 +63,25 @@ def _brief(
         table.add_column(f"{column.title} {column.arrow}", justify="right", no_wrap=True)
     for cell, records in [*cells.items()][:lines]:
         first = records[0]
-        name = label(first)
+        name = telling_label(first, [others[0] for others in cells.values()])
         name = f"{cell.partition('/')[0]} | {name}" if several else name
         entries = [entry(records, column) for column in shown]
         texts = (PENDING.get(item.status, item.text) for item in entries)
         table.add_row(Text(f"{name} seed {first.seed}" if seeds else name), *texts)  # brackets are no markup
     return table
+
+
+def telling_label(record: Record, board: Sequence[Record]) -> str:
+    """A row's label with the parameters first that tell it from others of its method.
+
+    What a narrow column cuts is then what all of them share.
+    """
+    own = unusual(record)
+    twins = [unusual(other) for other in board if other.method.name == record.method.name]
+    apart = [name for name in sorted(own) if any(other.get(name) != own[name] for other in twins)]
+    ordered = dict.fromkeys([*apart, *sorted(own)])
+    text = ",".join(parameters_text({name: own[name]}) for name in ordered)
+    return f"{record.method.name}[{text}]" if text else record.method.name
 
 
 def print_board(board: Board) -> None:

@@ -152,6 +152,9 @@ Trusted = Annotated[
            metavar="FILE.pub"),
 ]  # fmt: skip
 Suite = Annotated[str | None, switch("a suite that ships with the project", group=WHAT, metavar="NAME")]
+Format = Annotated[
+    Literal["text", "json"], switch("json prints one object for scripts", name="--format", show_default=True)
+]
 Config = Annotated[
     Path | None,
     switch(

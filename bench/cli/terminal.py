@@ -7,12 +7,15 @@ b'ReID AUC v 0.5 - 1 ?'
 from __future__ import annotations
 
 import codecs
+import json
+import math
 import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
     from rich.console import Console
 
 SPELLED = "spelled"
@@ -50,6 +53,22 @@ def to_stdout() -> Console:
 
     width = None if sys.stdout.isatty() else 160
     return Results(highlight=False, markup=False, width=width)  # brackets are those of specs
+
+
+def print_json(**content: JsonValue) -> None:
+    """Print a command's result as one JSON object, with its keys sorted.
+
+    Numbers that are not finite become null, for JSON has none of them.
+    """
+    print(json.dumps(_finite(content), sort_keys=True, indent=2, ensure_ascii=False))
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_stderr(lines: Iterable[str], most: int) -> None:

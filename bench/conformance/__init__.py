@@ -9,7 +9,7 @@ __figures__ = False
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import partial
 from io import StringIO
@@ -37,8 +37,9 @@ DESCRIBED = frozenset(
 
 
 def conform(
-    group: Group, text: str, device: torch.device, begun: Callable[[str], None] = lambda title: None
-) -> list[Result]:
+    group: Group, text: str, device: torch.device, begun: Callable[[str], None] = lambda title: None,
+    raised: Callable[[BaseException], None] | None = None,
+) -> list[Result]:  # fmt: skip
     """Run the checks of the plug-in's group, up to the first cause.
 
     A check that depends on a failed one is not reached.
@@ -48,6 +49,8 @@ def conform(
         text: Its name, or FILE.py:CLASS.
         device: Where to work.
         begun: Told the title of every check as it begins.
+        raised: Told what a failed check raised, while its frames live; what the plug-in prints is then printed. None
+            keeps what it prints from the user.
     """
     spec = parse(text)
     results: list[Result] = []
@@ -59,8 +62,8 @@ def conform(
             results.append(Result(title, "not-reached", f'because "{cause}" failed'))
             continue
         start = time.perf_counter()
-        with redirect_stdout(output):
-            result = _outcome(title, work, group, spec)
+        with redirect_stdout(output) if raised is None else nullcontext():
+            result = _outcome(title, work, group, spec, raised)
         results.append(replace(result, seconds=time.perf_counter() - start))
         failed += [title] if result.status == "failed" else []
     if (idle := _idle(results)) is not None:
@@ -87,7 +90,10 @@ def _cause(group: Group, title: str, failed: list[str]) -> str | None:
     return core[0] if core else next((each for each in failed if methods.NEEDS.get(title) == each), None)
 
 
-def _outcome(title: str, work: Callable[[], None], group: Group, spec: PluginSpec) -> Result:
+def _outcome(
+    title: str, work: Callable[[], None], group: Group, spec: PluginSpec,
+    raised: Callable[[BaseException], None] | None,
+) -> Result:  # fmt: skip
     try:
         with heard() as signalled:
             work()
@@ -98,6 +104,8 @@ def _outcome(title: str, work: Callable[[], None], group: Group, spec: PluginSpe
     except BaseException as error:  # a plug-in may fail in any way, and each way is a finding
         if signalled(error):
             raise
+        if raised is not None:
+            raised(error)
         with suppress(Exception):  # the class that cannot be loaded is what failed
             cause = cause_of(error, registry.load(group, spec.name))
             return Result(title, "failed", _said(error), cause.where, cause.trace)

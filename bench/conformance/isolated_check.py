@@ -21,8 +21,10 @@ from bench.plugins.environments import Environment
 from bench.plugins.groups import Group
 from bench.plugins.spec import PluginSpec, UsageError, parse
 from bench.plugins.third_party import environment_of, files_of
+from bench.room_side import refuse_debugger
 from bench.sandbox import confined, why_not
 from bench.sandbox import environment as room_variables
+from bench.shadowing import without_script
 
 PATIENCE = 60.0  # seconds after which a check that goes on is named
 
@@ -81,12 +83,35 @@ def check_plugin(text: str, device: str) -> Iterator[PluginCheck]:
         yield PluginCheck(group, begun, "failed", detail, "", "", 0.0)
 
 
+def check_here(text: str, device: str, raised: Callable[[BaseException], None]) -> Iterator[PluginCheck]:
+    """The same in this process, where a debugger reaches the plug-in.
+
+    Args:
+        text, device: As for `check_plugin`.
+        raised: Told what a failed check raised, while its frames live.
+
+    Raises:
+        UsageError: As `check_plugin`; or the plug-in is in an environment of its own, which no debugger reaches.
+    """
+    from bench.conformance import conform
+    from bench.plugins.catalogue import groups_of
+    from bench.workbench.machine import choose_device
+
+    spec = parse(text)
+    if environment_of("methods", spec) or environment_of("attacks", spec):
+        raise UsageError(f"{text} is in an environment of its own, where no debugger reaches it: name FILE.py:CLASS")
+    for group in groups_of(spec.name):
+        for result in conform(group, text, choose_device(device), raised=raised):
+            yield PluginCheck(group, **asdict(result))
+
+
 def _begun(text: str, device: str) -> tuple[Connection, Callable[[], int]]:
     """Connection to a process that checks a plug-in, and its exit code."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=work, args=(text, device, theirs))
-    process.start()
+    with without_script():
+        process.start()
     theirs.close()
 
     def ended() -> int:
@@ -138,6 +163,8 @@ def work(text: str, device: str, pipe: Connection) -> None:
     from bench.conformance import conform
     from bench.plugins.catalogue import groups_of
     from bench.workbench.machine import choose_device
+
+    sys.breakpointhook = refuse_debugger
 
     def tell(group: str, begun: str | None, result: dict[str, object] | None = None) -> None:
         pipe.send_bytes(json.dumps({"group": group, "begun": begun, "result": result}).encode())

@@ -23,6 +23,7 @@ from PIL import Image
 from bench.contract.source import DataError, Scan
 from bench.data.dicom import RefusedError
 from bench.data.picture import PIXELS, Reading, decode, enlarged
+from bench.shadowing import without_script
 
 DIGEST_BYTES = 16
 Report = Callable[[int, int], None]
@@ -164,7 +165,8 @@ def _parts(target: Path, scan: Scan, size: int | None, workers: int, pixels: int
         return
     processes = min(workers, len(jobs))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=follow_parent) as pool:
-        futures = [pool.submit(decode_into, *job) for job in jobs]
+        with without_script():
+            futures = [pool.submit(decode_into, *job) for job in jobs]
         try:
             yield from (future.result() for future in as_completed(futures))
         except BrokenProcessPool as error:

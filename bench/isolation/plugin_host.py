@@ -38,7 +38,7 @@ from bench.plugins.configured import configure, to_fit
 from bench.plugins.groups import Group
 from bench.plugins.registry import inhabit
 from bench.progress import LOGGER, Forwarder
-from bench.room_side import MESSAGE_BYTES
+from bench.room_side import MESSAGE_BYTES, refuse_debugger
 from bench.types import (
     Attack,
     Attacker,
@@ -217,6 +217,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     gc.freeze()
     gc.enable()
     group, spec, preset, device, threads, requests, answers, folder, memory = arguments
+    sys.breakpointhook = refuse_debugger
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     torch.set_num_threads(int(threads))

@@ -53,32 +53,77 @@ def described(spec: PluginSpec, preset: str, expected: Expected) -> str:
     return "\n".join(line for group in groups_of(spec.name) for line in _described(group, spec, preset, expected))
 
 
-def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) -> Iterator[str]:
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter: its type, the preset's default, and the value that the spec gives."""
+
+    name: str
+    kind: str
+    default: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """All that is known of a plug-in.
+
+    Args:
+        group, name, origin, about: As `Listed`.
+        declared: What its class says, by name.
+        parameters: In order.
+        text: Of its module.
+    """
+
+    group: Group
+    name: str
+    origin: str
+    about: str
+    declared: dict[str, str]
+    parameters: list[Parameter]
+    text: str
+
+
+def details(spec: PluginSpec, preset: str) -> list[Details]:
+    """Every plug-in of that name as data. Raises as `described`."""
+    return [_details(group, spec, preset) for group in groups_of(spec.name)]
+
+
+def _details(group: Group, spec: PluginSpec, preset: str) -> Details:
     entry = registry.entries(group).get(spec.name)
     if entry is not None and (added := _added(entry)) is not None:
-        yield from _described_as_added(entry, added, spec, preset)
-        return
-    plugin, cls = spec.name, registry.load(group, spec.name)
+        return _details_as_added(entry, added, spec, preset)
+    cls = registry.load(group, spec.name)
     built = None if spec == PluginSpec(spec.name) else registry.build(group, spec, preset)
-    yield f"{plugin}  ({registry.noun(group)}, from {registry.origin(group, plugin)})"
-    yield f"  {summary(cls)}"
     column = getattr(cls, "column", None)  # metrics have one
-    for name in _SHOWN:
-        if value := getattr(cls, name, None) or getattr(column, name, None):
-            yield f"  {name}: {value}"
+    told = {name: getattr(cls, name, None) or getattr(column, name, None) for name in _SHOWN}
+    declared = {name: str(value) for name, value in told.items() if value}
     if "shareable" in vars(cls):
-        yield f"  shareable: {'yes' if cls.shareable else 'no: its pixels stay on this machine'}"  # type: ignore[attr-defined]
+        declared["shareable"] = "yes" if cls.shareable else "no: its pixels stay on this machine"  # type: ignore[attr-defined]
     sized = getattr(cls, "presets", {}).get(preset, {})
-    yield "  parameters:" if dataclasses.fields(cls) else "  parameters: none"
+    found = []
     for field in dataclasses.fields(cls):
         usual = sized.get(field.name, field.default)
         default = f"{usual} (preset {preset})" if field.name in sized else _default(usual)
         given = usual if built is None else getattr(built, field.name)
-        yield f"    {field.name}: {field.type} = {default if given == usual else f'{given} (else {default})'}"
-    if group == "methods":
-        yield from expected(plugin, preset)
-    module = inspect.getdoc(inspect.getmodule(cls)) or ""
-    yield "\n" + "\n".join(f"  {line}".rstrip() for line in module.splitlines())
+        found.append(Parameter(field.name, str(field.type), default, default if given == usual else str(given)))
+    text = inspect.getdoc(inspect.getmodule(cls)) or ""
+    return Details(group, spec.name, registry.origin(group, spec.name), summary(cls), declared, found, text)
+
+
+def _described(group: Group, spec: PluginSpec, preset: str, expected: Expected) -> Iterator[str]:
+    each = _details(group, spec, preset)
+    yield f"{each.name}  ({registry.noun(group)}, from {each.origin})"
+    yield f"  {each.about}"
+    yield from (f"  {name}: {value}" for name, value in each.declared.items())
+    yield "  parameters:" if each.parameters else "  parameters: none"
+    for one in each.parameters:
+        yield f"    {one.name}: {one.kind} = {one.value}" + (
+            "" if one.value == one.default else f" (else {one.default})"
+        )
+    entry = registry.entries(group).get(spec.name)
+    if group == "methods" and (entry is None or entry.environment is None):
+        yield from expected(each.name, preset)
+    yield "\n" + "\n".join(f"  {line}".rstrip() for line in each.text.splitlines())
 
 
 def _added(entry: registry.Entry) -> AddedPlugin | None:
@@ -86,24 +131,20 @@ def _added(entry: registry.Entry) -> AddedPlugin | None:
     return None if entry.environment is None else read(entry.environment).plugin(entry.group, entry.name)
 
 
-def _described_as_added(
-    entry: registry.Entry, added: AddedPlugin, spec: PluginSpec, preset: str
-) -> Iterator[str]:  # fmt: skip
+def _details_as_added(entry: registry.Entry, added: AddedPlugin, spec: PluginSpec, preset: str) -> Details:
     made = read(str(entry.environment)).manifest
-    yield f"{spec.name}  ({registry.noun(entry.group)}, from {entry.origin} {added.version})".replace(" )", ")")
-    yield f"  {added.about}"
     plugin = stand_in(entry.group, spec, preset)
-    for name in _SHOWN:
-        if name != "group" and (value := getattr(plugin, name, None)):
-            yield f"  {name}: {value}"
-    yield f"  environment: {entry.environment}, {made.python}, digest {made.digest}"
-    yield f"  added: {made.added}, packages built: {made.built}"
+    declared = {name: str(value) for name in _SHOWN if name != "group" and (value := getattr(plugin, name, None))}
+    declared["environment"] = f"{entry.environment}, {made.python}, digest {made.digest}"
+    declared["added"] = f"{made.added}, packages built: {made.built}"
     if made.repository is not None:
-        yield from (f"  {text}" for text in made.repository.told())
-    yield "  parameters:" if added.kinds else "  parameters: none"
+        declared["repository"] = "\n  ".join(made.repository.told())
+    found = []
     for name, kind in added.kinds:
-        yield f"    {name}: {kind} = {getattr(plugin, name, 'required')}"
-    yield "\n" + "\n".join(f"  {line}".rstrip() for line in added.text.splitlines())
+        value = str(getattr(plugin, name, "required"))
+        found.append(Parameter(name, kind, value, value))
+    origin = f"{entry.origin} {added.version}".strip()
+    return Details(entry.group, spec.name, origin, added.about, declared, found, added.text)
 
 
 def groups_of(name: str) -> list[Group]:

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 Group = Literal["methods", "attacks", "datasets", "metrics", "features", "evaluators"]
 GROUPS: tuple[Group, ...] = get_args(Group)
-Kind = Literal["method", "attack", "metric", "dataset", "package"]
+Kind = Literal["method", "attack", "metric", "dataset", "evaluator", "package"]
 """What `bench new` writes: a plug-in of a group, or a package around a method."""
 New = Literal[Kind, "release-folder"]
 """The same, and an example of a folder that another tool released."""

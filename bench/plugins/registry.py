@@ -332,7 +332,7 @@ def from_file(name: str) -> type:
         UsageError: No such file or class, or a file that cannot be run (with its line).
     """
     path_text, _, attribute = name.rpartition(":")
-    module = _module(path_text)
+    module = module_of(path_text)
     cls = getattr(module, attribute, None)
     if not isinstance(cls, type):
         own = (value for value in vars(module).values() if isinstance(value, type))
@@ -342,7 +342,7 @@ def from_file(name: str) -> type:
 
 
 @cache
-def _module(path_text: str) -> ModuleType:
+def module_of(path_text: str) -> ModuleType:
     """The module in a file, run once for all its plug-ins."""
     path = Path(path_text).resolve()
     if not path.is_file():

@@ -22,7 +22,8 @@ from bench.shadowing import PACKAGES
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TEMPLATES = Path(__file__).parent / "skeletons"
 GROUPS: dict[Kind, Group] = {
-    "method": "methods", "attack": "attacks", "metric": "metrics", "dataset": "datasets", "package": "methods",
+    "method": "methods", "attack": "attacks", "metric": "metrics", "dataset": "datasets", "evaluator": "evaluators",
+    "package": "methods",
 }  # fmt: skip
 LONGEST = 60
 
@@ -36,7 +37,9 @@ def files(kind: Kind, name: str) -> dict[str, str]:
     words = _words(kind, name)
     if kind != "package":
         module = words["module"]
-        return {f"{module}.py": _plugin(kind, words), f"test_{module}.py": _made("test.py", words)}
+        imports, _, behaviour = _made(f"test.{kind}", words).partition("---\n")
+        tests = _made("test.py", words | {"imports": _sorted(imports), "behaviour": behaviour.strip()})
+        return {f"{module}.py": _plugin(kind, words), f"test_{module}.py": tests}
     package = words["module"]
     return {
         f"{name}/pyproject.toml": _made("package.pyproject.toml", words),
@@ -98,6 +101,11 @@ def _plugin(template: str, words: dict[str, str]) -> str:
         raise UsageError(f"a {template} that is called {words['name']} would be the class {taken[0]}, which it needs "
                          "itself: choose another name")  # fmt: skip
     return text
+
+
+def _sorted(imports: str) -> str:
+    """Import lines in order: `import` first, then `from`, each by module."""
+    return "\n".join(sorted(imports.splitlines(), key=lambda line: (line.startswith("from"), line.lower())))
 
 
 def _made(template: str, words: dict[str, str]) -> str:

@@ -27,6 +27,7 @@ from bench.runs.engine import Engine, Future, Outcome
 from bench.runs.job_process import JobProcess
 from bench.runs.tasks import Answer, Progress, allowed
 from bench.runs.worker import below
+from bench.shadowing import without_script
 from bench.wire.message import WireError
 from bench.workbench.machine import threads_each
 
@@ -150,7 +151,8 @@ class LocalEngine(Engine):
             self._running.append(running)  # first of all: a signal may end this at any line, and `close` must know it
             if self._context.get_start_method() == "forkserver":
                 _serve()
-            running.begin()
+            with without_script():
+                running.begin()
             for end in theirs:
                 end.close()
 

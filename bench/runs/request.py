@@ -100,6 +100,15 @@ def run_specs(request: Request) -> tuple[RunSpec, ...]:
     return tuple(dict.fromkeys(part for spec in specs for part in _by_side(spec)))
 
 
+def choice_of(request: Request) -> Choice:
+    """The choice of data of a request without methods. Raises as `run_specs`, or UsageError for several."""
+    known = _model()
+    choices = _choices(_told(request.options, known))
+    if len(choices) > 1:
+        raise UsageError(f"one data set under one seed is opened at a time, got {len(choices)} of them")
+    return choices[0]
+
+
 def _by_side(spec: RunSpec) -> Iterator[RunSpec]:
     """The spec in parts whose methods take images of one side."""
     alike: dict[tuple[Choice, ...], list[Configured[Method]]] = {}
@@ -119,12 +128,7 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
             others = ", ".join(str(each) for each in named if each != words[0])
             raise UsageError(f"--attack {words[0]} goes with no other attack: got {others} beside it")
         given["attacks"] = words[0]
-    try:
-        told = known.model_validate(given).model_dump(exclude_none=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"option {where}: {expected(first)}") from error
+    told = _told(given, known)
     choices = _choices(told)
     first_choice, preset = choices[0], choices[0].preset
     asked = told.get("attacks", "all")
@@ -162,6 +166,16 @@ def _run_spec(request: Request, part: Mapping[str, object], known: type[BaseMode
         isolation=isolation,
         skip_absent=told.get("skip_absent", False),
     )
+
+
+def _told(given: Mapping[str, object], known: type[BaseModel]) -> dict[str, Any]:
+    """The options that were given, checked."""
+    try:
+        return known.model_validate(given).model_dump(exclude_none=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"option {where}: {expected(first)}") from error
 
 
 def _named(told: Mapping[str, Any], attacks: Sequence[Written] | Words) -> Iterator[tuple[Group, PluginSpec]]:

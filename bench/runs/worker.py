@@ -30,6 +30,7 @@ from bench.plugins.spec import UsageError
 from bench.progress import LOGGER, forward_progress
 from bench.results import log_file
 from bench.results.reason import Code, Phase, phase_of, status_of
+from bench.room_side import refuse_debugger
 from bench.runs.engine import Job
 from bench.runs.tasks import MESSAGE_CAP, MOST_STEPS, Answer, Progress, allowed
 from bench.shadowing import ShadowedError
@@ -56,6 +57,7 @@ def work(job: Job, answers: Connection, printer: Connection, nexts: Connection, 
     printer.close()
     _cut_off(keep=(answers.fileno(), nexts.fileno()))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.breakpointhook = refuse_debugger
     torch.set_num_threads(threads)
     register()
     LOGGER.propagate = False

@@ -39,12 +39,13 @@ def _one(group: Group) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
-def _add_path(group: Group) -> str:
+def add_path(group: Group) -> str:
+    """The page on adding a plug-in to a group."""
     return f"how-to/add-{_one(group).replace(' ', '-')}.md"
 
 
 def _adding(group: Group) -> Page:
-    here, title, kind = _add_path(group), f"Add {_one(group)}", registry.kind(group)
+    here, title, kind = add_path(group), f"Add {_one(group)}", registry.kind(group)
     section = _one(group).replace(" ", "-")
     return Page(here, title, join(
         f"# {title}",
@@ -65,7 +66,7 @@ def _overview(group: Group, entries: list[registry.Entry]) -> Page:
         f"# {title}",
         escape(_summary(registry.kind(group))),
         table(("name", "what it is", "source"), rows),
-        f"To add one: [Add {_one(group)}]({relative(_add_path(group), here)}).",
+        f"To add one: [Add {_one(group)}]({relative(add_path(group), here)}).",
     ), (title,))  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _page(group: Group, entry: registry.Entry) -> Page:
         f"# {entry.name}",
         f"{link} from {escape(entry.origin)}. **{escape(_summary(cls))}**",
         table(("declared", "as"), declared),
-        f"What the declarations mean: [Add {_one(group)}]({relative(_add_path(group), here)}).",
+        f"What the declarations mean: [Add {_one(group)}]({relative(add_path(group), here)}).",
         "## Sizes by preset {#sizes}" if sizes else "",
         sizes,
         "## On the command line",

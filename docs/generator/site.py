@@ -10,15 +10,26 @@ from pathlib import Path
 
 from docs.generator.command_line import command_line_pages
 from docs.generator.markdown import Page, escape, join, relative, table
+from docs.generator.notebook import notebook_page
 from docs.generator.plugin_pages import plugin_pages
+from docs.generator.reference import reference_pages
 from docs.generator.settings import settings_pages
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+NOTEBOOKS = (DOCS / "first_method.py",)
+
+
+def notebook_path(path: Path) -> str:
+    """The page of a notebook."""
+    return f"{path.stem.replace('_', '-')}.md"
+
+
 TOP = {
     ROOT / "README.md": "index.md",
     ROOT / "CONTRIBUTING.md": "contributing.md",
     ROOT / "CHANGELOG.md": "changelog.md",
+    **{path: notebook_path(path) for path in NOTEBOOKS},
 }
 TOPS = ("methods", "attacks", "metrics", "leaderboard")
 ARCHITECTURE = "architecture/index.md"
@@ -38,6 +49,8 @@ def pages() -> list[Page]:
         *plugin_pages(),
         *command_line_pages(),
         *settings_pages(),
+        *(notebook_page(path, notebook_path(path)) for path in NOTEBOOKS),
+        *reference_pages(),
         *(written[path] for path in sorted(written) if "/" not in path),
         *room_pages(architecture.text),
         Page("contributing.md", "Contributing", link_to_site(ROOT / "CONTRIBUTING.md", "contributing.md")),
@@ -65,7 +78,7 @@ def link_to_site(source: Path, page: str) -> str:
     def rewritten(match: re.Match[str]) -> str:
         mark, text, target, anchor = match.groups(default="")
         file = (source.parent / target).resolve()
-        path = file.relative_to(DOCS).as_posix() if file.is_relative_to(DOCS) else TOP.get(file, "")
+        path = TOP.get(file) or (file.relative_to(DOCS).as_posix() if file.is_relative_to(DOCS) else "")
         return f"{mark}[{text}]({relative(path + anchor, page)})" if path else text
 
     return _LINK.sub(rewritten, source.read_text(encoding="utf-8"))

@@ -14,10 +14,12 @@ import torch
 
 from bench.cli import main
 from bench.conformance import conform, methods
+from bench.plugins import registry
 from bench.plugins.groups import GROUPS as ALL
 from bench.plugins.groups import Kind
 from bench.plugins.skeleton import GROUPS, KINDS, files
 from bench.types import Method
+from docs.generator.plugin_pages import plugin_pages
 
 SLOW = ("Bob keeps up with simple models", "its word holds")
 
@@ -39,6 +41,33 @@ def test_a_skeleton_satisfies_the_contract_as_it_is_written(
     results = conform(GROUPS[kind], f"{tmp_path}/my_{kind}.py:My{kind.capitalize()}", torch.device("cpu"))
     assert [result for result in results if result.status in ("failed", "noted", "not-reached")] == []
     assert [result.status for result in results].count("passed") >= 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "package"])
+def test_the_test_of_a_skeleton_tries_what_the_plug_in_does(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"own_{kind}"
+    assert main(["new", kind, name.replace("_", "-"), "--into", str(tmp_path)]) == 0
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        written = vars(importlib.import_module(f"test_{name}"))
+        tests = [work for title, work in written.items() if title.startswith("test_") and "contract" not in title]
+        assert tests
+        for work in tests:
+            work()
+    finally:
+        for module in (name, f"test_{name}"):
+            sys.modules.pop(module, None)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "package"])
+def test_a_skeleton_names_the_page_of_its_contract(kind: Kind) -> None:
+    text = files(kind, "some-name")["some_name.py"]
+    noun = registry.noun(GROUPS[kind]).replace(" ", "-")
+    page = f"how-to/add-{'an' if noun[0] in 'aeiou' else 'a'}-{noun}"
+    assert page in text
+    assert f"{page}.md" in {each.path for each in plugin_pages()}
 
 
 def test_the_next_command_can_be_pasted_where_folders_have_spaces(

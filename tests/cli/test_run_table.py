@@ -15,7 +15,6 @@ from bench.cli import figure_tables
 from bench.cli.figure_tables import interim
 from bench.results.records import Record
 from bench.results.results import Results
-from bench.runs.run import Summary
 from bench.workbench.place import Place
 
 WIDTH = 70
@@ -26,7 +25,7 @@ def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *records: Record) -
     monkeypatch.setattr(
         figure_tables, "to_stdout", lambda: Console(file=text, width=WIDTH, highlight=False, markup=False)
     )
-    figure_tables.print_board(board(Summary(records=list(records)), Place(Results(tmp_path), tmp_path, ())))
+    figure_tables.print_board(board(records, Place(Results(tmp_path), tmp_path, ())))
     return text.getvalue()
 
 
@@ -90,3 +89,13 @@ def test_figures_so_far_take_a_line_a_method_and_fit_the_console() -> None:
     assert "2.00" in text.getvalue()
     assert "and 1 more" in text.getvalue()
     assert "aa[k=5]" in text.getvalue()  # brackets are no markup
+
+
+def test_parameters_that_differ_stand_first_so_far() -> None:
+    long = {"alpha": "a" * 30, "beta": "b" * 30}
+    made = [record("aa", scores={"top-1": auc(0.8)}, cell=f"d/{k}", parameters={**long, "k": k}) for k in (5, 7)]
+    text = io.StringIO()
+    console = Console(file=text, width=60, highlight=False)
+    console.print(interim(made, console, 3))
+    assert "aa[k=5," in text.getvalue()
+    assert "aa[k=7," in text.getvalue()

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Annotated
 
+from pydantic import JsonValue
 from rich.measure import Measurement
 from rich.table import Table
 
 from bench.api import boards, running
 from bench.api.boards import Comparison
-from bench.cli.parameters import RESULTS, ResultsFolder, completer, switch
-from bench.cli.terminal import to_stdout
+from bench.api.frames import comparison_lines
+from bench.cli.parameters import RESULTS, Format, ResultsFolder, completer, switch
+from bench.cli.terminal import print_json, to_stdout
 from leaderboard.comparison import Compared, Ranked
 from leaderboard.entries import interval, number, short
 from leaderboard.one_scale import Bar, Scale
@@ -48,9 +50,16 @@ def compare(
                completer=completer("attacks")),
     ] = None,
     results: ResultsFolder = RESULTS,
+    form: Format = "text",
 ) -> int:  # fmt: skip
     """Print a table a data set; 1 if nothing could be compared."""
     comparisons, scales = boards.compare_and_scale(running.open_place(results).results, method, metric, attack)
+    if form == "json":
+        print_json(
+            comparisons=[line for one in comparisons for line in comparison_lines(one)],
+            gains=[line for scale in scales for line in _gain_lines(scale)],
+        )
+        return int(all(comparison.empty for comparison in comparisons))
     for comparison in comparisons:
         if comparison.ranks:
             _print_ranks(comparison)
@@ -78,6 +87,15 @@ def _print_scales(scales: Sequence[Scale]) -> None:
         for bars in zip(*(scale.bars for scale in both), strict=True):
             table.add_row(bars[0].threat, *map(_gain, bars))
         to_stdout().print(table)
+
+
+def _gain_lines(scale: Scale) -> Iterable[dict[str, JsonValue]]:
+    for bar in scale.bars:
+        yield {
+            "dataset": scale.dataset, "preset": scale.preset, "seed": scale.seed, "row": scale.method,
+            "threat": bar.threat, "value": bar.value, "low": bar.low, "high": bar.high, "by": bar.by,
+            "reason": bar.reason,
+        }  # fmt: skip
 
 
 def _where(scale: Scale) -> tuple[str, str, int]:

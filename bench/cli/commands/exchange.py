@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from annotated_types import Ge
 
 from bench.api import boards, running
-from bench.cli.parameters import RESULTS, ResultsFolder, Trusted, goes_with, read, switch
-from bench.cli.terminal import to_stderr
+from bench.cli.parameters import RESULTS, Format, ResultsFolder, Trusted, goes_with, read, switch
+from bench.cli.terminal import print_json, to_stderr
 from bench.exchange.check import summary
 from bench.exchange.merge import Outcomes
 from bench.exchange.verify import Verification
@@ -151,10 +151,11 @@ def verify(
         tuple[Path, ...],
         switch("folder above the data sets (or BENCH_DATA)", name="--data-root", metavar="DIR", group=BUNDLE),
     ] = (),
+    form: Format = "text",
 ) -> int:  # fmt: skip
     """Judge a bundle, or read a folder; 1 if anything is refused."""
     if bundle is None:
-        return _verify_folder(results or RESULTS, trusted)
+        return _verify_folder(results or RESULTS, trusted, form)
     if seal and results is None:
         raise UsageError("--seal writes records of your own: name their folder with --results")
     signer = SigningKey.read(sign) if sign else None
@@ -162,6 +163,8 @@ def verify(
         bundle, running.open_place(results or RESULTS, data_root, trusted), secret=secret, rerun=rerun, sealed=seal,
         signer=signer, out=verdict, register=register, received=received, releases=release,
     )  # fmt: skip
+    if form == "json":
+        return _print_verification(done)
     _print_notes(done)
     if done.verified.verdict is None:
         print("refused")
@@ -183,9 +186,28 @@ def verify(
     return 0
 
 
-def _verify_folder(folder: Path, trusted: Sequence[Path]) -> int:
+def _print_verification(done: Verification) -> int:
+    """Print a bundle's verdict as JSON; 1 if it is refused."""
+    found = done.verified.verdict
+    print_json(
+        accepted=found is not None, tier=None if found is None else found.tier.word, signer=done.signer,
+        verdict=None if found is None else str(done.path),
+        rows={} if found is None else {cell: row.model_dump(mode="json") for cell, row in found.rows.items()},
+        refused=list(summary(done.verified.refused)), notes=list(summary(done.verified.notes)),
+        differences=list(done.differences), unfitted=list(done.unfitted),
+    )  # fmt: skip
+    return int(found is None)
+
+
+def _verify_folder(folder: Path, trusted: Sequence[Path], form: str) -> int:
     results = running.open_place(folder, trusted=trusted).results
     problems = boards.verify_folder(results)
+    if form == "json":
+        print_json(
+            altered=[{"file": name, "reason": results.bare(name, reason)} for name, reason in problems],
+            signatures_checked=results.trusted is not None,
+        )
+        return 1 if problems else 0
     for name, reason in problems:
         print(plain(f"{name}: {results.bare(name, reason)}"), file=sys.stderr)
     known = "" if results.trusted is not None else "; signatures were not checked (--trusted names public keys)"

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.table import Table
 from rich.text import Text
 
 from bench.api import running
-from bench.cli.parameters import RESULTS, DataRoots, Preset, switch
-from bench.cli.terminal import to_stdout
+from bench.cli.parameters import RESULTS, DataRoots, Format, Preset, switch
+from bench.cli.terminal import print_json, to_stdout
 from bench.plugins.groups import Group, New
 from bench.plugins.spec import UsageError, parse
+
+if TYPE_CHECKING:
+    from bench.conformance.isolated_check import PluginCheck
 
 LONG = 5.0  # seconds of a check that are worth a note
 Name = Annotated[str, switch("a plug-in's name or FILE.py:CLASS")]
 
 
-def list_plugins(group: Annotated[Group | None, switch("only this group")] = None, /) -> int:
+def list_plugins(
+    group: Annotated[Group | None, switch("only this group")] = None, /, *, form: Format = "text"
+) -> int:  # fmt: skip
     """Print a table a group; a broken plug-in shows its reason."""
+    if form == "json":
+        print_json(plugins=[{"group": title, **asdict(row)} for title, rows in running.list_plugins(group).items()
+                            for row in rows])  # fmt: skip
+        return 0
     console = to_stdout()
     for title, rows in running.list_plugins(group).items():
         table = Table("name", "what it is", "from", "state", title=title, title_justify="left")
@@ -31,8 +42,11 @@ def list_plugins(group: Annotated[Group | None, switch("only this group")] = Non
     return 0
 
 
-def info(name: Name, /, *, preset: Preset = "quick") -> int:
+def info(name: Name, /, *, preset: Preset = "quick", form: Format = "text") -> int:
     """Print what is known about every plug-in of that name."""
+    if form == "json":
+        print_json(plugins=[asdict(each) for each in running.details(name, preset)])
+        return 0
     print(running.info(name, preset))
     return 0
 
@@ -71,47 +85,77 @@ def check(
     dataset: Annotated[str | None, switch("data set of the raw rows of imported[path=FOLDER]", metavar="NAME")] = None,
     size: Annotated[int | None, switch("side in pixels of its images", metavar="PIXELS")] = None,
     data_root: DataRoots = (),
+    pdb: Annotated[
+        bool, switch("check in this process, print what it prints, and open the debugger where a check fails")
+    ] = False,
+    junit: Annotated[Path | None, switch("also write the results as JUnit XML", metavar="FILE")] = None,
+    form: Format = "text",
 ) -> int:
     """Print a line a check, and the first cause; 1 after failures.
 
     Of imported[path=FOLDER] the folder is checked, and its layout printed.
     """
-    from bench.conformance.isolated_check import PluginCheck, check_plugin
+    from bench.cli.debugger import open_debugger
+    from bench.cli.junit import write_junit
+    from bench.conformance.isolated_check import check_here, check_plugin
     from bench.conformance.release_folders import LAYOUT, RawRows, check_folder, is_recorded
 
     raw = None if dataset is None else RawRows(dataset, running.open_place(RESULTS, data_root), size)
+    folders = [text for text in (name, *names) if is_recorded(text) and "[" in text]
     recorded = [text for text in (name, *names) if is_recorded(text)]
     if raw is not None and not recorded:
         raise UsageError("--dataset names the raw rows of a release by another tool: check imported[path=FOLDER]")
-    failed: list[PluginCheck] = []
-    nexts: list[str] = []
-    for text in (name, *names):
-        tables: dict[str, Table] = {}
-        own: list[PluginCheck] = []
-        for result in check_folder(text, raw) if text in recorded and "[" in text else check_plugin(text, device):
-            title = f"{text} ({result.group})"
-            table = tables.setdefault(title, Table("check", "result", "detail", title=title, title_justify="left"))
-            detail = f"{result.where}: {result.detail}" if result.status == "failed" and result.where else result.detail
-            if result.seconds >= LONG:
-                detail = f"{detail} ({result.seconds:.0f} s)".strip()
-            table.add_row(result.check, result.status.replace("-", " "), Text(detail))
-            own += [result] if result.status == "failed" else []
-        for table in tables.values():
-            to_stdout().print(table)
-        for result in own[:1]:
-            at = f" at {result.where}" if result.where else ""
-            print(f'First cause: "{result.check}" failed{at}: {result.detail}', file=sys.stderr)
-            if result.trace:
-                print(result.trace, file=sys.stderr)
-        failed += own
-        if text in recorded and "[" in text and not own:
-            data = shlex.join(["--dataset", dataset]) if dataset is not None else "--dataset NAME"
-            nexts.append(f"Next: bench run --method {shlex.quote(text)} {data} --preset first-look")
+    if pdb and form == "json":
+        raise UsageError("--pdb is for a terminal, and --format json for scripts: leave one of them out")
+
+    def results(text: str) -> Iterator[PluginCheck]:
+        if text in folders:
+            yield from check_folder(text, raw)
+        elif pdb:
+            yield from check_here(text, device, open_debugger)
+        else:
+            yield from check_plugin(text, device)
+
+    found: dict[str, list[PluginCheck]] = {}
+    for text in dict.fromkeys((name, *names)):
+        found[text] = list(results(text))
+        if form == "text":
+            _print_checks(text, found[text])
+    failed = [(text, one) for text, own in found.items() for one in own if one.status == "failed"]
+    if junit is not None:
+        write_junit(junit, found)
+    if form == "json":
+        print_json(checks=[{"plugin": text, **asdict(one)} for text, own in found.items() for one in own],
+                   failed=len(failed))  # fmt: skip
+        return 1 if failed else 0
     if recorded:
         print(f"The layout of a folder for {parse(recorded[0]).name}:\n\n{LAYOUT.partition(chr(10))[2].strip(chr(10))}")
     print(f"{len(failed)} failed" if failed else "all checks passed")
-    print("".join(f"{line}\n" for line in nexts), end="")
+    for text in folders:
+        if not any(text == other for other, _ in failed):
+            data = shlex.join(["--dataset", dataset]) if dataset is not None else "--dataset NAME"
+            print(f"Next: bench run --method {shlex.quote(text)} {data} --preset first-look")
     return 1 if failed else 0
+
+
+def _print_checks(text: str, results: Sequence[PluginCheck]) -> None:
+    """A table a group, and the first cause of a failure."""
+    tables: dict[str, Table] = {}
+    for result in results:
+        title = f"{text} ({result.group})"
+        table = tables.setdefault(title, Table("check", "result", "detail", title=title, title_justify="left"))
+        detail = f"{result.where}: {result.detail}" if result.status == "failed" and result.where else result.detail
+        if result.seconds >= LONG:
+            detail = f"{detail} ({result.seconds:.0f} s)".strip()
+        table.add_row(result.check, result.status.replace("-", " "), Text(detail))
+    for table in tables.values():
+        to_stdout().print(table)
+    first = next((result for result in results if result.status == "failed"), None)
+    if first is not None:
+        at = f" at {first.where}" if first.where else ""
+        print(f'First cause: "{first.check}" failed{at}: {first.detail}', file=sys.stderr)
+        if first.trace:
+            print(first.trace, file=sys.stderr)
 
 
 def add(

@@ -68,7 +68,8 @@ def run(
     place = files.place()
 
     def show(spec: RunSpec, summary: Summary) -> None:
-        print_board(boards.board(_with_others(summary, place) if show_all else summary, place))
+        shown = _with_others(summary, place) if show_all else summary
+        print_board(boards.board(shown.records, place))
 
     return _perform(files, files.request(chosen, "run", local=files.local), place, show)
 

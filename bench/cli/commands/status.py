@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,9 +12,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from bench.api import boards, running
-from bench.cli.parameters import RESULTS, SPREAD, ResultsFolder, goes_with, read, switch
-from bench.cli.terminal import to_stdout
-from bench.plugins.spec import Amount, Count
+from bench.cli.parameters import RESULTS, SPREAD, Format, ResultsFolder, goes_with, read, switch
+from bench.cli.terminal import print_json, to_stdout
+from bench.plugins.spec import Amount, Count, UsageError
 from bench.results.results import Results
 from bench.wire.text import shown
 
@@ -44,12 +44,20 @@ def status(
     files: Annotated[
         bool, switch("also run Python files that plans name; do not use it in other people's folders")
     ] = False,
+    form: Format = "text",
     estimate: Annotated[CostOptions, SPREAD] = USUAL,
 ) -> int:
     """Print a line a job; 1 if any is not done."""
     folder = running.open_place(results).results
     if estimate.cost:
+        if form == "json":
+            raise UsageError("--cost prints a table only: leave --format out")
         return _print_costs(folder, estimate)
+    if form == "json":
+        jobs = running.status(folder, files=files)
+        states = Counter(job.state for job in jobs)
+        print_json(jobs=[asdict(job) for job in jobs], counts=dict(states))
+        return 0 if set(states) <= {"done"} else 1
     table = Table("data set", "cell", "evaluator", "state", "why")
     counts: Counter[str] = Counter()
     for job in running.status(folder, files=files):

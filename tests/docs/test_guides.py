@@ -1,0 +1,106 @@
+"""What the guides show runs: the notebook, the workflow, the container's lines."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import bench.evidence
+import bench.types
+from bench.cli import command_line
+from bench.randomness import Secret, Stream
+from docs.generator import NOTEBOOKS, executed, pages
+from docs.generator.reference import DERIVED, SECTIONS, classes_of
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs" / "how-to"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_as_a_script_without_a_guard(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "MPLBACKEND": "agg"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("(160, 1, 8, 8)") == 1, "once, in no process that it starts"
+    assert "unknown method 'grey-level'" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_becomes_a_page_with_its_tables_and_plots(path: Path) -> None:
+    pytest.importorskip("nbconvert", reason="of the extra docs")
+    text, pictures = executed(path, path.stem)
+    assert "<table" in text
+    assert "reid-auc" in text
+    assert any(content.startswith(b"\x89PNG") for content in pictures.values())
+    assert all(f"{path.stem}/{name}" in text for name in pictures)
+    assert "Traceback" not in text
+
+
+def test_every_class_of_the_contract_is_on_the_page_of_classes() -> None:
+    named = {name for names in SECTIONS.values() for name in names}
+    aliases = {name for name, cls in classes_of(bench.types).items() if cls.__name__ != name}
+    assert set(classes_of(bench.types)) - DERIVED - aliases == named
+
+
+def test_methods_of_streams_and_evidence_have_a_page() -> None:
+    site = {page.path: page.text for page in pages()}
+    for cls in (Stream, Secret):
+        assert f"::: {cls.__module__}.{cls.__qualname__}\n" in site["secrets.md"]
+    for name, cls in classes_of(bench.evidence).items():
+        if cls.__module__ == "bench.evidence":
+            assert f"::: bench.evidence.{name}\n" in site["evidence.md"]
+    told = re.findall(
+        r"`(?:Stream\.)?(\w+_integers)`", site["secrets.md"] + (HOW_TO / "write-a-plug-in.md").read_text()
+    )
+    assert told
+    assert all(hasattr(Stream, name) for name in told)
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", (HOW_TO / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def commands(text: str) -> list[list[str]]:
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line.partition(" | ")[0], comments=True) for line in lines if line.strip().startswith("bench ")]
+
+
+@pytest.mark.parametrize("page", ["use-in-scripts.md", "debug-a-plug-in.md", "upgrade.md"])
+def test_commands_of_the_guides_are_read(page: str) -> None:
+    found = [words for text in blocks(page, "sh") for words in commands(text)]
+    assert found
+    for words in found:
+        command_line().parse_args(words[1:], exit_on_error=False, print_error=False)
+
+
+def test_the_workflow_is_one_and_its_commands_are_read() -> None:
+    (text,) = blocks("continuous-integration.md", "yaml")
+    workflow = yaml.safe_load(text)
+    job = workflow["jobs"]["score"]
+    assert job["timeout-minutes"] == 10
+    found = [words for step in job["steps"] for words in commands(step.get("run", ""))]
+    assert [words[1] for words in found] == ["check", "run"]
+    for words in found:
+        command_line().parse_args(words[1:], exit_on_error=False, print_error=False)
+    (script,) = re.findall(r"python - <<'END'\n(.*?)\s*END", text, re.DOTALL)
+    compile("\n".join(line.strip() for line in script.splitlines()), "script", "exec")
+
+
+def test_the_container_installs_extras_that_exist() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    (named,) = re.findall(r'"/src\[(.*?)\]"', text)
+    assert set(named.split(",")) <= set(extras)
+    for name in ("libpango-1.0-0", "libpangoft2-1.0-0", "bubblewrap"):
+        assert name in text
