@@ -98,7 +98,7 @@ def _written(name: str, folder: Path) -> Path:
 
 
 def _cells() -> Iterator[str]:
-    """The source of the running script, or of a notebook's cells in order."""
+    """The running script's source, or a notebook's cells in order."""
     main = sys.modules["__main__"]
     shell = getattr(builtins, "get_ipython", lambda: None)() or getattr(main, "get_ipython", lambda: None)()
     if shell is not None:

@@ -57,7 +57,7 @@ def open_debugger(error: BaseException) -> None:
 
 @contextmanager
 def profiled(path: Path) -> Iterator[None]:
-    """Profile the block into a file for `pstats`, whether it raises or not.
+    """Profile the block into a file for `pstats`.
 
     Raises:
         UsageError: The file's folder is not there.

@@ -72,7 +72,7 @@ def _brief(
 
 
 def telling_label(record: Record, board: Sequence[Record]) -> str:
-    """A row's label with the parameters first that tell it from others of its method.
+    """A row's label, with parameters first that others have otherwise.
 
     What a narrow column cuts is then what all of them share.
     """

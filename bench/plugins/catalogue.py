@@ -55,7 +55,7 @@ def described(spec: PluginSpec, preset: str, expected: Expected) -> str:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its type, the preset's default, and the value that the spec gives."""
+    """A parameter's type, default in a preset, and value."""
 
     name: str
     kind: str

@@ -101,7 +101,10 @@ def run_specs(request: Request) -> tuple[RunSpec, ...]:
 
 
 def choice_of(request: Request) -> Choice:
-    """The choice of data of a request without methods. Raises as `run_specs`, or UsageError for several."""
+    """The one choice of data of a request.
+
+    Raises as `run_specs`, and UsageError for several choices.
+    """
     known = _model()
     choices = _choices(_told(request.options, known))
     if len(choices) > 1:

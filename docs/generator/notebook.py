@@ -1,4 +1,4 @@
-"""Notebooks as pages: scripts in the percent format of Jupytext, executed when the site is built."""
+"""Scripts in Jupytext's percent format as pages, executed for the site."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _cell(kind: str, text: str) -> str:
 
 
 def executed(path: Path, stem: str) -> tuple[str, dict[str, bytes]]:
-    """A notebook's page with what its cells give, and its pictures by name.
+    """A notebook's page with its outputs, and its pictures by name.
 
     Raises:
         nbclient.exceptions.CellExecutionError: A cell raises.

@@ -1,4 +1,4 @@
-"""Reference pages of the classes that authors and scripts use, with all their methods."""
+"""Reference pages of classes that authors and scripts use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DERIVED = frozenset({"KeylessKey", "KeylessScheme"})
 
 
 def reference_pages() -> list[Page]:
-    """The Python face, and the classes of the contract, of secrets and of evidence."""
+    """Pages of functions, contract, secrets and evidence."""
     return [_face(), _classes(), _secrets(), _evidence()]
 
 
