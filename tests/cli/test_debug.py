@@ -79,6 +79,7 @@ def test_an_exception_opens_the_debugger_where_it_was_raised(
 
 def test_leaving_the_debugger_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("q\n"))
+    monkeypatch.setattr("sys.breakpointhook", sys.__breakpointhook__)  # not that of pytest, which would end the tests
     assert main(["debug", plug_in(tmp_path, "breakpoint()")]) == 1
 
 
