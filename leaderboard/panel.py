@@ -147,6 +147,10 @@ class Panel:
         return next(member.standing for member in self.members if member.evaluator == evaluator)
 
 
+WITHOUT = "without"
+"""Begins the text of a control that ran without a figure that decides it."""
+
+
 @dataclass(frozen=True)
 class Control:
     """One attack on one reference method.
@@ -385,7 +389,9 @@ def _uncertified(members: Sequence[Member]) -> str:
     if "certified" in standings:
         return "no certified attack has a figure"
     if standings == {"controls not run"}:
-        return "the controls were not run"
+        controls = [control for member in members for control in member.controls if control.state == "not run"]
+        lacking = dict.fromkeys(control.text for control in controls if control.text.startswith(WITHOUT))
+        return f"the controls ran {', '.join(lacking)}" if lacking else "the controls were not run"
     return "no attack passed its controls" + ("; some were not run" if "controls not run" in standings else "")
 
 
@@ -449,7 +455,7 @@ def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str]
     scores = {} if best is None else {name: best.scores[name] for name in names if name in best.scores}
     if best is None or not {*needed} <= scores.keys():
         metrics = {**record.metrics, **({} if best is None else best.metrics)}
-        without = f"without {' or '.join(metrics[name].title if name in metrics else name for name in needed)}"
+        without = f"{WITHOUT} {' or '.join(metrics[name].title if name in metrics else name for name in needed)}"
         why = "never ran" if best is None else (best.reason or without)
         return Control(role, "not run" if best is None or best.status == "ok" else "fails", why, mine)
     if role == "hides nothing" and needed == (BY_PERSON,):

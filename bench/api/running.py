@@ -401,6 +401,13 @@ def _expected(method: str, preset: str) -> Iterator[str]:
         yield from (f"      here {stated(figure)}" for figure in row.ours)
 
 
+def class_name(name: str) -> str:
+    """The class that `new` writes for a plug-in of that name."""
+    from bench.plugins import skeleton
+
+    return skeleton.class_name(name)
+
+
 def new(kind: New, name: str, into: Path = Path()) -> dict[Path, bytes]:
     """Write a plug-in to start from, and its test; contents by path.
 

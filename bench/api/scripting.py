@@ -33,7 +33,7 @@ from bench.shadowing import ShadowedError, guard
 
 if TYPE_CHECKING:  # each function imports what it needs
     from bench.data.splits import Splits
-    from bench.runs.publication import Form, Published
+    from bench.runs.release_order import Form, Published
     from bench.types import Attack, Evaluator, Method, Metric, Source
 
 P = ParamSpec("P")
@@ -182,7 +182,7 @@ def release(
         >>> sorted(made.publication.files)
         ['release.safetensors']
     """
-    from bench.runs.publication import Order
+    from bench.runs.release_order import Order
     from bench.runs.release_terms import ReleaseRefusedError
 
     folder = Path(results)

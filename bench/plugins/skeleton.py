@@ -50,13 +50,22 @@ def files(kind: Kind, name: str) -> dict[str, str]:
     }
 
 
+def class_name(name: str) -> str:
+    """The class of a plug-in of that name.
+
+    >>> class_name("my-blur")
+    'MyBlur'
+    """
+    return "".join(map(str.capitalize, name.split("-")))
+
+
 def _words(kind: Kind, name: str) -> dict[str, str]:
     module = name.replace("-", "_")
     if NAME.fullmatch(name) is None or len(name) > LONGEST:
         raise UsageError(f"a name must be of a-z, 0-9 and single hyphens, and at most {LONGEST} long, got {name!r}")
     if name in registry.entries(GROUPS[kind]):
         raise UsageError(f"a {registry.noun(GROUPS[kind])} is called {name} already: choose another name")
-    title, written = name.replace("-", " ").capitalize(), "".join(map(str.capitalize, name.split("-")))
+    title, written = name.replace("-", " ").capitalize(), class_name(name)
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or written in dir(builtins):
         raise UsageError(f"{module} is a word or a module of Python's: choose another name")
     if module in ("conftest", "tests", *PACKAGES) or _installed(module):

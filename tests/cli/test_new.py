@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 import torch
 
-from bench.cli import main
+from bench.cli import command_line, main
 from bench.conformance import conform, methods
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS as ALL
@@ -36,7 +36,10 @@ def test_a_skeleton_satisfies_the_contract_as_it_is_written(
     kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["new", kind, f"my-{kind}", "--into", str(tmp_path)]) == 0
-    assert f"bench check {tmp_path}/my_{kind}.py:My{kind.capitalize()}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"Next: bench check {tmp_path}/my_{kind}.py:My{kind.capitalize()}\n" in out
+    command = shlex.split(out.partition("Then: ")[2])
+    command_line().parse_args(command[1:], exit_on_error=False, print_error=False)
     assert (tmp_path / f"test_my_{kind}.py").is_file()
     results = conform(GROUPS[kind], f"{tmp_path}/my_{kind}.py:My{kind.capitalize()}", torch.device("cpu"))
     assert [result for result in results if result.status in ("failed", "noted", "not-reached")] == []

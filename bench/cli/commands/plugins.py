@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from bench.conformance.isolated_check import PluginCheck
 
 LONG = 5.0  # seconds of a check that are worth a note
+TRY = "bench run --dataset digits --preset smoke"
+NEXT = {
+    "method": f"{TRY} --method {{}}",
+    "attack": f"{TRY} --method blur --attack {{}} --metric guesswork --metric reid-auc --controls",
+    "metric": f"{TRY} --method blur --attack none --metric {{}}",
+    "dataset": "bench run --dataset {} --preset smoke --method blur --attack none",
+    "evaluator": f"{TRY} --method blur --attack none --evaluator {{0}} --metric {{0}}Share",
+}
+"""A command that leads a new plug-in to a column or a row of a page, by its kind."""
 Name = Annotated[str, switch("a plug-in's name or FILE.py:CLASS")]
 
 
@@ -71,9 +80,9 @@ def new(
         folder = shlex.quote(str(into / name))
         print(f"Next: bench plugin add {folder} && bench check {name}")
     else:
-        path, text = next(iter(texts.items()))
-        cls = next(line for line in text.decode().splitlines() if line.startswith("class ")).partition("(")[0][6:]
+        path, cls = next(iter(texts)), running.class_name(name)
         print(f"Next: bench check {shlex.quote(f'{path}:{cls}')}")
+        print(f"Then: {NEXT[kind].format(shlex.quote(f'{path}:{cls}'))}")
     return 0
 
 
