@@ -9,7 +9,6 @@ from bench.api.boards import board
 from bench.cli.figure_tables import print_board
 from bench.results.records import PluginRecord, Record
 from bench.results.results import Results
-from bench.runs.run import Summary
 from bench.workbench.place import Place
 from leaderboard.board import rows
 from leaderboard.panel import panel
@@ -152,7 +151,7 @@ def test_a_verdict_speaks_of_every_attack_on_record(tmp_path: Path, capsys: pyte
     both = [record("syfer", name, pairs(guesses, 0.9, 0.0), cell="d/c") for name, guesses in (("a", 1), ("b", 90))]
     for each in both:
         Results(tmp_path).keep(each, {})
-    print_board(board(Summary(records=both[1:]), Place(Results(tmp_path), tmp_path, ())))
+    print_board(board(both[1:], Place(Results(tmp_path), tmp_path, ())))
     assert "broken by a; not certified, because" in " ".join(capsys.readouterr().out.split())
 
 
