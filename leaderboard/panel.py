@@ -390,8 +390,10 @@ def _uncertified(members: Sequence[Member]) -> str:
         return "no certified attack has a figure"
     if standings == {"controls not run"}:
         controls = [control for member in members for control in member.controls if control.state == "not run"]
-        lacking = dict.fromkeys(control.text for control in controls if control.text.startswith(WITHOUT))
-        return f"the controls ran {', '.join(lacking)}" if lacking else "the controls were not run"
+        lacking = dict.fromkeys(control.text for control in controls)
+        if lacking and all(text.startswith(WITHOUT) for text in lacking):
+            return f"the controls ran {', '.join(lacking)}"
+        return "the controls were not run"
     return "no attack passed its controls" + ("; some were not run" if "controls not run" in standings else "")
 
 
