@@ -7,9 +7,9 @@ starts from the median at the largest size, and is rough: a preset changes more 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import linear_regression, median
+from statistics import fmean, linear_regression, median
 
 from bench.results.records import Record
 
@@ -37,6 +37,54 @@ class EvaluatorCost:
     def hours(self) -> float:
         """Hours of all its jobs."""
         return self.jobs * self.estimated / 3600
+
+
+TYPICAL: Mapping[str, float] = {
+    "data": 10.0, "fit": 4.0, "honesty": 8.0, "utility": 13.5, "throughput": 2.7, "sets": 1.8, "tables": 0.7,
+    "audit": 27.6, "anonymity": 2.1, "decoding": 27.9, "learning-curve": 17.4, "linear-probe": 3.1, "probes": 74.1,
+    "reidentification": 10.0, "reidentification-absolute-correlation": 19.2, "reidentification-chance": 4.4,
+    "reidentification-contrastive": 37.4, "reidentification-contrastive-labels": 34.5,
+    "reidentification-float-holes": 7.9, "reidentification-invariants": 7.7, "reidentification-leverage": 10.2,
+    "reidentification-likelihood": 10.0, "reidentification-moments": 28.0, "reidentification-nearest-neighbour": 5.7,
+    "reidentification-relational": 18.8, "reidentification-surrogate": 28.5, "membership": 5.5,
+}  # fmt: skip
+"""Median seconds of jobs of the published rows at the preset first-look: only their ratios are used.
+
+An attack or evaluator that is not listed takes the seconds of its kind, or `UNKNOWN`.
+"""
+UNKNOWN = 10.0
+LATEST = 3
+"""So many jobs of a kind say how long the next takes: a machine that other work shares slows down and recovers."""
+
+
+def typical(job: str) -> float:
+    """Seconds of a kind of job: an evaluator, "fit" or "data"."""
+    return next((TYPICAL[name] for name in (job, job.partition("-")[0]) if name in TYPICAL), UNKNOWN)
+
+
+def seconds_left(
+    waiting: Iterable[str], running: Iterable[tuple[str, float]], past: Mapping[str, Sequence[float]]
+) -> float:
+    """Seconds of work in jobs that wait or run.
+
+    A job takes the mean of the latest of its own kind; without one, its typical seconds times the speed of this
+    machine, which the finished jobs of other kinds tell. One that has run for longer takes half its time again.
+
+    Args:
+        waiting: The kind of each job that has not begun.
+        running: The kind of each job at work, and its seconds so far.
+        past: The seconds of finished jobs, by kind.
+    """
+    latest = {kind: seconds[-LATEST:] for kind, seconds in past.items() if seconds}
+    spent = sum(map(sum, latest.values()))
+    usual = sum(len(seconds) * typical(kind) for kind, seconds in latest.items())
+    speed = spent / usual if usual else 1.0
+
+    def expected(kind: str) -> float:
+        return fmean(latest[kind]) if kind in latest else speed * typical(kind)
+
+    left = sum(map(expected, waiting))
+    return left + sum(max(expected(kind) - seconds, seconds / 2) for kind, seconds in running)
 
 
 def costs(records: Iterable[Record], rows: int) -> list[EvaluatorCost]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -17,6 +18,7 @@ from rich.text import Text
 
 from bench.results.reason import ABSENT
 from bench.results.records import Record
+from bench.runs.cost import seconds_left
 from bench.runs.engine import Outcome
 from bench.wire.text import line, plain
 
@@ -58,6 +60,7 @@ class Display:
         self._clock = clock
         self._rows: dict[str, _Row] = {}
         self._total = self._done = self._worked = 0
+        self._kinds, self._past = Counter[str](), dict[str, list[float]]()
         self._started = self._said = self._finished = clock()
         self._told: set[str] = set()
         self._figures, self._measured, self._shown = figures, list[Record](), 0
@@ -77,9 +80,13 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def expect(self, jobs: int) -> None:
-        """Expect so many more jobs."""
+    def expect(self, jobs: int, kinds: Iterable[str] = ()) -> None:
+        """Expect so many more jobs; `kinds` tell their time.
+
+        A kind is "data", "fit" or the name of an evaluation, as the last word of a job's name.
+        """
         self._total += jobs
+        self._kinds.update(kinds)
 
     def progress(self, name: str, stage: str, done: int, total: int) -> None:
         """A worker says where it is."""
@@ -95,6 +102,8 @@ class Display:
         """A job is over."""
         self._done += 1
         self._worked += 1
+        self._kinds[kind_of(name)] -= 1
+        self._past.setdefault(kind_of(name), []).append(outcome.seconds)
         self._said = self._finished = self._clock()
         self._rows = {other: row for other, row in self._rows.items() if other != name}
         text = f"{_WORDS[outcome.status]:>14}  {name}  {outcome.seconds:.1f} s"
@@ -137,9 +146,10 @@ class Display:
         """A result was already there."""
         self.message(f"{'already there':>14}  {name}")
 
-    def skip(self, jobs: int) -> None:
-        """Count expected jobs as done, for they need not run."""
+    def skip(self, jobs: int, kind: str = "") -> None:
+        """Count expected jobs of a kind as done: they need not run."""
         self._done += jobs
+        self._kinds[kind] -= jobs
 
     def message(self, text: str) -> None:
         """Show a line, above the bars if there are any."""
@@ -153,10 +163,20 @@ class Display:
         if remaining <= 0 or not self._worked:
             return ""
         now = self._clock()
+        kinds, rows = +self._kinds, self._rows
+        if kinds.total() == remaining:
+            running = [(kind_of(name), now - row.started) for name, row in rows.items()]
+            waiting = (kinds - Counter(kind for kind, _ in running)).elements()
+            spent = sum(map(sum, self._past.values())) + sum(seconds for _, seconds in running)
+            abreast = max(1.0, spent / max(now - self._started, 1e-9))
+            return self._said_left(seconds_left(waiting, running, self._past) / abreast)
         # A job that takes longer than the others did says that those to come may, too.
         slow = (now - self._started) / (self._worked + max(1, len(self._rows)))
         each = max((self._finished - self._started) / self._worked, slow)
         seconds = max(each * remaining - (now - self._finished), each * (remaining - 1))
+        return self._said_left(seconds)
+
+    def _said_left(self, seconds: float) -> str:
         return f"{self._done}/{self._total}" + (f", about {_duration(seconds)} left" if seconds >= 0.5 else "")
 
     def _whole(self) -> RenderableType:
@@ -181,6 +201,15 @@ class Display:
         note = self._left() or ("" if self._done else "starting")
         table.add_row(self._spinner, "all jobs", whole, _clock_face(now - self._started), _plain(note))
         return table
+
+
+def kind_of(job: str) -> str:
+    """The kind of a job by its name.
+
+    >>> kind_of("data digits seed 0"), kind_of("digits | dp-simple[scale=20] fit"), kind_of("digits | blur utility")
+    ('data', 'fit', 'utility')
+    """
+    return "data" if job.startswith("data ") else job.rpartition(" ")[2]
 
 
 def _plain(text: str) -> Text:

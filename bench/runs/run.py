@@ -27,7 +27,7 @@ from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
 from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
-from bench.runs.display import Display
+from bench.runs.display import Display, kind_of
 from bench.runs.engine import Engine, Future, Job, Outcome
 from bench.runs.local_engine import LocalEngine
 from bench.runs.outcome_record import described, outcome_record, restricted_data, restricted_fit
@@ -158,12 +158,15 @@ class _Graph:
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
-        self.display.expect(len(self.plan.known) + sum(1 + len(each) for each in self.plan.cells.values()))
+        kinds = ["data"] * len(self.plan.known)
+        for each in self.plan.cells.values():
+            kinds += ["fit", *(found.planned.name for found in each)]
+        self.display.expect(len(kinds), kinds)
         for choice, known in self.plan.known.items():
             cells = self.plan.of(choice)
             nothing_left = not any(self.plan.again(cell) for cell in cells)
             if known is not None and nothing_left and unchanged(choice, self.place, known):
-                self.display.skip(1)
+                self.display.skip(1, "data")
                 self._opened(choice, cells, known)
                 continue
             workers = max(1, (os.cpu_count() or 1) // self.spec.jobs)
@@ -187,7 +190,7 @@ class _Graph:
         if future.ran:
             self.display.finished(future.job.name, cast(Outcome, future.outcome))
         else:
-            self.display.skip(1)
+            self.display.skip(1, kind_of(future.job.name))
         self._follow.pop(future)(future)
         self.engine.forget(future)
         self.go_on(wait=False)
@@ -249,7 +252,7 @@ class _Graph:
             elif each.state != "missing":
                 self.display.message(f"again: {title(cell)} {each.planned.name}: {line(each.reason)}")
         if not wanted:
-            self.display.skip(1)
+            self.display.skip(1, "fit")
             if self._locked(cell):
                 self._complete(cell, data)  # a run that was killed may have left releases
                 self._unlock(cell)
@@ -314,10 +317,10 @@ class _Graph:
             if outcome.code in ABSENT:
                 self.results.forget_log(_data_log(choice))  # the terminal has said it all
         for cell in cells:
-            self.display.skip(1)
+            self.display.skip(1, "fit")
             for found in self.plan.cells[cell]:
                 if found.state in ("missing", "failed"):
-                    self.display.skip(1)
+                    self.display.skip(1, found.planned.name)
                 else:
                     self._keep(cell, found)
 
@@ -342,7 +345,7 @@ class _Graph:
             drop_releases(cell, data, self.results, keys, apart=self.spec.isolation != "none")
 
     def _keep(self, cell: Cell, found: Standing) -> None:
-        self.display.skip(1)
+        self.display.skip(1, found.planned.name)
         if found.record is not None:
             self.display.cached(f"{title(cell)} {found.planned.name}")
             self.summary.records.append(found.record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 
 import pytest
@@ -225,3 +225,16 @@ def test_on_a_terminal_figures_stand_above_the_bars_as_soon_as_there_are_any(clo
         clock.now = 4.0
         display.measured(record())
         assert "2 so far" in frame(display, file, clock)
+
+
+def test_the_time_left_goes_by_the_kinds_of_jobs_that_are_left(clock: Clock) -> None:
+    display, file = plain(clock)
+    display.expect(4, ["fit", "reidentification-relational", "fit", "reidentification-relational"])
+    for second, name in ((2.0, "digits | blur fit"), (4.0, "digits | noise fit")):
+        clock.now = second
+        display.finished(name, replace(OK, seconds=2.0))
+    # A relational attack takes 18.8 s where a fit takes 4 s: two of them take 2 * 18.8 / 4 * 2 s, not 2 * 2 s.
+    assert "[2/4, about 19 s left]" in file.getvalue()
+    clock.now = 24.0
+    display.finished("digits | blur reidentification-relational", replace(OK, seconds=20.0))
+    assert "[3/4, about 20 s left]" in file.getvalue()
