@@ -27,6 +27,8 @@ from bench.runs.release_scripts import EXAMPLE, LOADERS
 SUMS = "SHA256SUMS"
 CARD = "datacard.json"
 LABELS, GROUPS = "labels.csv", "groups.csv"
+METADATA, DATALIST = "metadata.csv", "datalist.json"
+"""The labels once more, for images: as `datasets` (Hugging Face) and as MONAI read them."""
 IMAGES_HASH = "images sha256"
 NO_CLAIM = "no differential privacy"
 TAKEN = frozenset({"released", "path", "class", "group"})
@@ -95,12 +97,25 @@ def write_texts(folder: Path, contents: Contents) -> None:
         cells = [["" if mark != mark else f"{mark:g}" for mark in row] for row in contents.labels.tolist()]
         lines = ([name, *row] for name, row in zip(contents.names, cells, strict=True))
         files[LABELS] = table_text(["released", *contents.findings], lines)
+        if contents.kind in IMAGES:
+            files[DATALIST] = _datalist(contents)
+        if contents.kind == "png":
+            pairs = zip(contents.names, cells, strict=True)
+            files[METADATA] = table_text(["file_name", *contents.findings], ([name, *row] for name, row in pairs))
     files["load.py"] = LOADERS[contents.kind]
     if contents.labels is not None:
         files["example.py"] = EXAMPLE
     files["README.md"] = _readme(contents, has_example=contents.labels is not None)
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def _datalist(contents: Contents) -> str:
+    """MONAI's list of images, with marks of 1, 0 or null."""
+    assert contents.labels is not None
+    marks = [[None if mark != mark else int(mark) for mark in row] for row in contents.labels.tolist()]
+    rows = [{"image": name, "label": row} for name, row in zip(contents.names, marks, strict=True)]
+    return json.dumps({"labels": dict(enumerate(contents.findings)), "training": rows}, indent=1) + "\n"
 
 
 def write_sums(folder: Path) -> Mapping[str, str]:
@@ -286,6 +301,9 @@ def _coding(contents: Contents) -> list[str]:
     lines = [f"1 is yes, 0 is no, blank (NaN) is unknown; {kind}."]
     if encoded:
         lines.append("They are in code: the owner alone knows which 1 means yes, or which class a column stands for.")
+    if contents.plain and contents.kind in IMAGES:
+        theirs = f"`{METADATA}` for `datasets` (Hugging Face), " if contents.kind == "png" else ""
+        lines.append(f"`{LABELS}` has them; the same stand in {theirs}`{DATALIST}` for MONAI.")
     lines += ["", "| finding | 1 | 0 | unknown | between |", "| --- | --- | --- | --- | --- |"]
     for name, marks in label_counts(contents.findings, contents.labels).items():
         cell = name.replace("|", "\\|").replace("\n", " ")

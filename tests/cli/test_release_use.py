@@ -19,6 +19,7 @@ from PIL import Image
 from safetensors.torch import load_file
 
 from bench.cli import main
+from bench.data.sets.folder import Folder
 from bench.disk.process_id import own_name
 from bench.randomness import Secret
 from bench.runs.release_files import changed, write_sums
@@ -79,6 +80,19 @@ def test_a_stranger_reads_the_same_rows_and_labels_in_every_format(form: str, tm
         "yes": 30, "no": 30, "unknown": 0, "mixed": 0}}}  # fmt: skip
     assert "**Only 12 rows are different ones**" in (tmp_path / "out" / "README.md").read_text()
     assert "sick: AUC" in python(tmp_path / "out", "example.py")
+
+
+@pytest.mark.parametrize("table", ["metadata.csv", "datalist.json"])
+def test_tables_of_other_libraries_hold_the_same_labels(table: str, tmp_path: Path) -> None:
+    images(tmp_path)
+    assert release(tmp_path, "mosaic", "--format", "png") == 0
+    _, labels, _, _ = loaded(tmp_path / "out")
+    for name in {"labels.csv", "metadata.csv", "datalist.json"} - {table}:
+        (tmp_path / "out" / name).unlink()
+    scan = Folder(str(tmp_path / "out")).scan([], 8)
+    assert scan.findings == ("sick",)
+    np.testing.assert_array_equal(scan.labels, np.asarray(labels))
+    assert [path.name for path in scan.paths or ()] == [f"{number:06d}.png" for number in range(60)]
 
 
 def test_hashes_cover_every_file(tmp_path: Path) -> None:

@@ -629,6 +629,52 @@ def test_a_hugging_face_image_folder_is_read_as_the_same_table(listed: Path, end
     assert (scan.findings, scan.subjects, scan.paths) == (own.findings, own.subjects, own.paths)
 
 
+def test_a_list_of_monai_is_read_as_the_same_table(listed: Path) -> None:
+    own = Folder(str(listed)).scan([], 8)
+    names, *rows = [line.split(",") for line in (listed / "labels.csv").read_text().splitlines()]
+    (listed / "labels.csv").unlink()
+    known = ("path", "subject", "split", "class", "sex", "age", "view", "site")
+    findings = [name for name in names if name not in known]
+    told: dict[str, object] = {"labels": {str(k): name for k, name in enumerate(findings)}}
+    parts: dict[str, list[object]] = {"training": [], "validation": [], "test": []}
+    for row in rows:
+        cells = dict(zip(names, row, strict=True))
+        marks = [None if cells[name] in ("", "-1") else int(float(cells[name])) for name in findings]
+        rest = {name: cell for name, cell in cells.items() if name in known and name not in ("path", "split")}
+        parts["training"].append({"image": cells["path"], "label": marks, "fold": 0, **rest})
+    (listed / "datalist.json").write_text(json.dumps({**told, **parts}))
+    scan = Folder(str(listed)).scan([], 8)
+    assert (scan.findings, scan.subjects, scan.paths) == (own.findings, own.subjects, own.paths)
+    np.testing.assert_array_equal(scan.labels, own.labels)
+
+
+def test_classes_of_a_list_of_monai_have_names_and_parts(listed: Path) -> None:
+    (listed / "labels.csv").unlink()
+    rows = [{"image": f"./i/{number}.png", "label": number % 2} for number in range(4)]
+    told = {"labels": {"0": "well", "1": "ill"}, "training": rows[:3], "validation": rows[3:], "test": []}
+    (listed / "dataset.json").write_text(json.dumps(told))
+    scan = Folder(str(listed)).scan([], 8)
+    assert (scan.findings, scan.exclusive) == (("ill", "well"), True)
+    assert [scan.findings[k] for k in scan.labels.argmax(axis=1)] == ["well", "ill", "well", "ill"]
+    assert scan.parts is not None
+    assert list(scan.parts) == ["train", "train", "train", "val"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"label": 1}, "expected objects with image, a file"),
+        ({"image": "i/0.png", "label": [0.5]}, "holds 1, 0 or null"),
+        ({"image": "i/0.png", "label": {"mask": "x"}}, "expected objects with image, a file"),
+    ],
+)
+def test_an_entry_of_monai_that_is_no_row_is_refused(listed: Path, entry: dict[str, object], words: str) -> None:
+    (listed / "labels.csv").unlink()
+    (listed / "datalist.json").write_text(json.dumps({"training": [entry]}))
+    with pytest.raises(DataError, match=words):
+        Folder(str(listed)).scan([], 8)
+
+
 def test_labels_of_an_image_folder_are_classes_whatever_their_kind(listed: Path) -> None:
     (listed / "labels.csv").unlink()
     rows = [{"file_name": f"i/{number}.png", "label": number % 2 == 1, "age": 40 + number} for number in range(4)]

@@ -4,8 +4,8 @@ The CSV is PATH/labels.csv or PATH itself. Columns: `path` (relative to the CSV'
 `split` (train, val, test, or blank), and either `class`, a word each for exclusive classes, or one column a finding
 with 1, 0, or blank or -1 for unknown; `[exclusive=true]` says that each row has exactly one of them, and that is
 checked. The columns `sex`, `age`, `view` and `site`, and those called `attribute:NAME`, hold words: groups for which
-figures are given apart. Without labels.csv, metadata.csv or metadata.jsonl of a Hugging Face image folder is read:
-`file_name` stands for path and `label` for class. Class sub-folders give exclusive classes and know no people; they are
+figures are given apart. Without labels.csv, a table of other libraries is read (`bench.data.sets.image_tables`). Class
+sub-folders give exclusive classes and know no people; they are
 not called train, val and test, which are parts, nor patient1 and patient2, which are people. Messages name lines and
 counts, neither files nor cells, because such data may be confidential.
 """
@@ -13,7 +13,6 @@ counts, neither files nor cells, because such data may be confidential.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import unicodedata
@@ -42,6 +41,7 @@ from bench.data.raw_files import (
     stamp_folder,
     walk,
 )
+from bench.data.sets.image_tables import METADATA, other_table, read_other
 from bench.data.subjects import NOTHING, UNKNOWN, contradictions, person, spelling, unreadable
 from bench.validation import one_of, within
 
@@ -64,8 +64,6 @@ _PARTS = {"train": "train", "val": "val", "valid": "val", "validation": "val", "
 _PART_FOLDERS = {*_PARTS, "training", "testing", "dev", "evaluation"}
 _ATTRIBUTES = ("sex", "age", "view", "site")
 _PREFIX = "attribute:"
-_METADATA = ("metadata.csv", "metadata.jsonl")
-"""Tables of an image folder as the library `datasets` of Hugging Face reads it."""
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _LOOKED_AT = 16
 _BINS = "as in a recycle bin or among thumbnails or hidden files"
@@ -91,49 +89,14 @@ def table_of(place: Path) -> Path | None:
     table = place / "labels.csv"
     if table.exists() or table.is_symlink():
         return table
-    return next((place / name for name in _METADATA if _names_files(place / name)), None)
-
-
-def _names_files(table: Path) -> bool:
-    """If a table's first line names a column of files."""
-    if not table.is_file():
-        return False
-    with table.open("rb") as file:
-        return b"file_name" in file.readline(1 << 16)
+    return other_table(place)
 
 
 def _rows(table: Path, obtain: str) -> pd.DataFrame:
     """The table with this project's columns, as `read_table` gives it."""
-    if table.name not in _METADATA:
-        return read_table(table, ("path",), optional=(*_KNOWN[1:], *_ATTRIBUTES), rest=True, obtain=obtain)
-    names = {"file_name": "path", "label": "class"}
-    cells = _json_lines(table) if table.suffix == ".jsonl" else read_table(table, ("file_name",), rest=True)
-    return cells.rename(columns={old: new for old, new in names.items() if new not in cells.columns})
-
-
-def _json_lines(table: Path) -> pd.DataFrame:
-    """A JSON object a line, with values as cells of text."""
-    found: dict[int, dict[str, str]] = {}
-    with table.open(encoding="utf-8-sig") as lines:
-        for number, text in enumerate(lines, start=1):
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text)
-            except (ValueError, RecursionError):
-                row = None
-            plain = isinstance(row, dict) and all(isinstance(each, str | int | float | None) for each in row.values())
-            if not plain or not isinstance(row.get("file_name"), str):
-                raise DataError(
-                    f"{table}: line {number}: expected a JSON object of texts and numbers with file_name. Correct it"
-                )
-            found[number] = {name: _cell(value) for name, value in row.items()}
-    return pd.DataFrame.from_dict(found, orient="index", dtype=str).fillna("")
-
-
-def _cell(value: str | float | None) -> str:
-    """A value of JSON as a CSV table would hold it."""
-    return "" if value is None else str(int(value)) if isinstance(value, bool) else str(value)
+    if table.name in METADATA:
+        return read_other(table)
+    return read_table(table, ("path",), optional=(*_KNOWN[1:], *_ATTRIBUTES), rest=True, obtain=obtain)
 
 
 def findings_of(rows: pd.DataFrame, findings: Sequence[str]) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
@@ -397,7 +360,7 @@ class Folder(Source):
                 *(_other_folder(listed_as, rows["class"]) if classes else ()),
                 *(
                     f"{other.name} beside {table.name} is not read: folder:PATH/{other.name} would"
-                    for other in map(table.with_name, _METADATA)
+                    for other in map(table.with_name, METADATA)
                     if other.is_file() and table.name == "labels.csv"
                 ),
                 *self._unlisted(table.parent, paths, seen),
