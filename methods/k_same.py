@@ -147,14 +147,17 @@ class KSameKey(Key):
                 would withhold every label.
             ValueError: A row is not finite.
         """
-        n, k = len(private), self.method.k
         finite = [part.flatten(1).isfinite().all(dim=1) for part in torch.split(private.samples, ROWS)]
         bad = (~torch.cat(finite)).nonzero()
         if len(bad):
             raise ValueError(
                 f"k-same takes means of finite rows: row {int(bad[0])} is not finite ({len(bad)} such rows)"
             )
-        units = self._units(private)
+        return self._released(private, self._units(private))
+
+    def _released(self, private: Dataset, units: torch.Tensor | None) -> Release:
+        """The release of rows whose units (n,) are known."""
+        k, n = self.method.k, len(private)
         noun, count = UNITS[self.method.unit], n if units is None else len(torch.unique(units))
         if count < k:
             raise NotApplicable(f"k-same needs at least k = {k} {noun}, got {count}: choose a smaller k")
@@ -170,7 +173,7 @@ class KSameKey(Key):
         small = [c for c, size in enumerate(sizes) if size < k]
         labels = private.labels
         if small and self.method.small_classes == "suppress":
-            return self._without(private, torch.isin(number, torch.tensor(small, device=number.device)))
+            return self._without(private, torch.isin(number, torch.tensor(small, device=number.device)), units)
         if small and self.method.small_classes == "merge":
             merged = _smallest(sizes, k, number, units)
             taken = torch.isin(number, torch.tensor(merged, device=number.device))
@@ -211,15 +214,18 @@ class KSameKey(Key):
         people, contents = people_and_contents(private)
         return (people if self.method.unit == "person" else contents).to(private.samples.device)
 
-    def _without(self, private: Dataset, small: torch.Tensor) -> Release:
-        """The release of the rows that are not `small` (n,) bool."""
+    def _without(self, private: Dataset, small: torch.Tensor, units: torch.Tensor | None) -> Release:
+        """The release of the rows that are not `small` (n,) bool.
+
+        Units are of all rows: an image that two names share may be among those left out.
+        """
         others = (~small).nonzero()[:, 0]
         if not len(others):
             raise NotApplicable(
                 f"k-same makes clusters of at least k = {self.method.k} {UNITS[self.method.unit]} of one class, and no "
                 "class has them"
             )
-        release = self.release(private.take(others))
+        release = self._released(private.take(others), None if units is None else units[others])
         links = torch.stack((others, torch.arange(len(others), device=others.device)), dim=1)
         return Release(release.samples, release.labels, links.cpu())
 

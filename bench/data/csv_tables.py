@@ -25,7 +25,7 @@ MARKS = {
 VIEWS: Mapping[str, tuple[str, ...]] = {"frontal": ("AP", "PA"), "AP": ("AP",), "PA": ("PA",)}
 """The frontal views by the word that chooses them."""
 _SEPARATORS = ",;\t|"
-_STATED = re.compile(r'"?sep=(.)"?\s*')  # a spreadsheet's first line
+_STATED = re.compile(r'"?sep=([^\r\n"])"?\s*')  # a spreadsheet's first line
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 

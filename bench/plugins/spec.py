@@ -115,8 +115,8 @@ def alternatives(written: str) -> list[str]:
     ['dp-simple[scale=1,clip=yes]', 'dp-simple[scale=1,clip=no]', 'dp-simple[scale=3,clip=yes]']
     >>> alternatives("surrogate[base=contrastive[steps=9|19],rounds=3]")
     ['surrogate[base=contrastive[steps=9],rounds=3]', 'surrogate[base=contrastive[steps=19],rounds=3]']
-    >>> alternatives('imported[path="a|b"]')
-    ['imported[path="a|b"]']
+    >>> alternatives('imported[path="a|b"|"c|d,e"]')
+    ['imported[path="a|b"]', 'imported[path="c|d,e"]']
     """
     match = _FILE.fullmatch(written) or _SPEC.fullmatch(written)
     if match is None or "|" not in (match["parameters"] or ""):
@@ -135,10 +135,13 @@ def _quoted(value: str) -> str:
 
     Raises UsageError if it cannot be written.
     """
-    if len(_items(value)) == 1 and not _depth(value) and value == value.strip() and value[:1] != '"':
+    plain = all(len(_items(value, mark)) == 1 for mark in ",|")
+    if plain and not _depth(value) and value == value.strip() and value[:1] != '"':
         return value
     if '"' in value:
-        raise UsageError(f"a value with a comma or an unpaired bracket cannot hold double quotes too: {value!r:.80}")
+        raise UsageError(
+            f"a value with a comma, a bar or an unpaired bracket cannot hold double quotes too: {value!r:.80}"
+        )
     return f'"{value}"'
 
 
@@ -153,11 +156,15 @@ def _depth(text: str) -> int:
 
 
 def _items(text: str, mark: str = ",") -> list[str]:
-    """`text` cut at the marks outside quotes and brackets."""
-    items, depth, quoted = [""], 0, False
+    """`text` cut at the marks outside quotes and brackets.
+
+    Quotes begin behind `=`, or behind the bar of an alternative.
+    """
+    items, depth, quoted, before = [""], 0, False, ""
     for letter in text:
         if letter == '"':
-            quoted = not quoted and items[-1].endswith("=")
+            quoted = not quoted and before in ("=", "|")
+        before = letter
         depth += 0 if quoted else (letter == "[") - (letter == "]")
         if letter == mark and not depth and not quoted:
             items.append("")

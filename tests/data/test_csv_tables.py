@@ -92,3 +92,11 @@ def test_lines_are_counted_after_a_line_that_states_the_separator(tmp_path: Path
 
 def test_columns_without_a_name_are_passed_over_where_others_are_not_read(tmp_path: Path) -> None:
     assert list(read_table(write(tmp_path, ",a,\n1,2,3\n"), ("a",))["a"]) == ["2"]
+
+
+def test_a_quote_is_no_separator(tmp_path: Path) -> None:
+    """The reader of CSV cannot take one, and would end in an error without a remedy."""
+    table = tmp_path / "labels.csv"
+    table.write_text('sep="\npath"class\n')
+    with pytest.raises(DataError, match="expected the columns path, class"):
+        read_table(table, ["path", "class"])

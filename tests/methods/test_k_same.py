@@ -282,3 +282,15 @@ def test_people_must_be_known_and_the_paper_counts_rows():
     assert KSame(unit="person").uses_subjects
     assert KSame.claims.startswith("k-anonymity (within-class)")
     assert not KSame(unit="image").uses_subjects
+
+
+def test_people_who_share_an_image_of_a_suppressed_class_stay_one():
+    """Eight names are seven people, for two of them hold one image, even where that image is left out."""
+    private = with_people(24)
+    samples, labels = private.samples.clone(), torch.zeros(24, 1)
+    labels[[0, 3]] = 1
+    samples[3] = samples[0]
+    shared = replace(private, samples=samples, labels=labels)
+    release = released(shared, k=4, unit="person", small_classes="suppress")
+    assert len(release) == 22
+    assert len(clusters(release)[1]) == 1  # two clusters of four would need eight people

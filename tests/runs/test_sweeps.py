@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.plugins.spec import UsageError
+from bench.plugins.spec import PluginSpec, UsageError, alternatives, parse
 from bench.runs.request import Request, run_specs
 
 
@@ -63,3 +63,8 @@ def test_bad_sweeps_name_the_part_that_cannot_be_read(options: dict[str, object]
     with pytest.raises(UsageError) as refused:
         run_specs(Request({"methods": ["dp-simple"], **options}))
     assert words in str(refused.value)
+
+
+def test_a_path_with_a_bar_is_written_so_that_it_stands_for_itself() -> None:
+    spec = PluginSpec("imported", None, (("path", "/data/a|b"), ("links", "/data/c,d|e")))
+    assert [parse(each) for each in alternatives(str(spec))] == [spec]
