@@ -10,7 +10,7 @@ __figures__ = False
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -329,9 +329,10 @@ def _matrix(part: Part, results: Results, drawing: Drawing) -> bytes:
     values, texts, below = list[list[float | None]](), list[list[str]](), list[list[str]]()
     for row in part.rows:
         line = [by_place.get((row.cell, name)) for name in names]
-        counted = {member.evaluator for panel in (row.panel, row.membership) for member in panel.members
-                   if member.certified}  # fmt: skip
-        entries = [None if record is None else entry([record], column, counted) for record in line]
+        entries = [
+            None if record is None else replace(entry([record], column, _certified(row)), unrated=row.unrated)
+            for record in line
+        ]
         values.append([None if one is None or one.score is None else one.score.value for one in entries])
         texts.append([_short_text(one, number) for one in entries])
         below.append(
@@ -346,11 +347,17 @@ def _matrix(part: Part, results: Results, drawing: Drawing) -> bytes:
     figures = [value for line in values for value in line if value is not None]
     chance = median(known) if known else (min(figures) if column.better == "lower" else max(figures))
     perfect = _perfect(column, figures)
-    title = f"{part.name}; † not certified, – not run, n/a not applicable"
+    title = f"{part.name}; † not certified, {'[ ] not rated, ' * any(row.unrated for row in part.rows)}– not run, "
+    title += "n/a not applicable"
     scale = charts.Scale(f"{column.title} (pale: as by chance, dark: all found)", column.name in LOGARITHMIC)
     table = charts.Grid([row_label(row, part.rows) for row in part.rows], names, values, texts, below, scale,
                         (chance, perfect if perfect != chance else chance + 1))  # fmt: skip
     return charts.grid(table, title, width=drawing.width, form=drawing.form)
+
+
+def _certified(row: Row) -> set[str]:
+    """The attacks of a row whose controls hold."""
+    return {one.evaluator for panel in (row.panel, row.membership) for one in panel.members if one.certified}
 
 
 def _digits(column: Column) -> int | None:
@@ -367,12 +374,13 @@ def _brief(ends: str) -> str:
 
 
 def _short_text(one: Entry | None, number: Callable[[float, int | None], str]) -> str:
-    """A figure with two decimals, and a dagger if not certified."""
+    """A figure with two decimals, a dagger if not certified, brackets if not rated."""
     if one is None:
         return "–"
     if one.score is None:
         return {"not-applicable": "n/a", "not-run": "–"}.get(one.status, one.status.replace("-", " "))
-    return number(one.score.value, _digits(one.column)) + ("" if one.certified else "†")
+    figure = number(one.score.value, _digits(one.column))
+    return (f"[{figure}]" if one.unrated else figure) + ("" if one.certified else "†")
 
 
 def _perfect(column: Column, figures: Sequence[float]) -> float:
@@ -534,26 +542,26 @@ def _above(score: ScoreRecord, points: Sequence[tuple[float, float]]) -> Span:
 
 def _person_risk(part: Part, results: Results, drawing: Drawing) -> bytes:
     from bench.pictures import charts
-    from leaderboard.entries import short
+    from leaderboard.entries import entry, short
     from leaderboard.typesetting import row_label
 
     chosen: list[Risk] = []
     unrated: list[str] = []
     reasons: dict[str, None] = {}
-    records = {(row.cell, record.evaluator): record for row, record in _attack_records(part, drawing)}
+    records = _attack_records(part, drawing)
     for row in part.rows:
         for name in RISKS:
             one = row.entries.get(name)
+            mine = {record.evaluator: record for other, record in records if other.cell == row.cell}
+            if one is not None and drawing.attacks:
+                one = replace(entry([*mine.values()], one.column, _certified(row)), unrated=one.unrated)
             if one is None or one.score is None:
                 reasons |= {} if one is None or not one.gaps else {one.gaps[0].reason: None}
                 continue
             if one.unrated:
                 unrated.append(f"{row.label}: {one.unrated}")
                 continue
-            record = records.get((row.cell, one.by))
-            if record is None and drawing.attacks:  # the strongest is none of those that were asked for
-                record = next((found for (cell, _), found in records.items() if cell == row.cell
-                               and name in found.scores), None)  # fmt: skip
+            record = mine.get(one.by)
             if record is None:
                 continue
             score = record.scores[name]
@@ -572,7 +580,8 @@ def _person_risk(part: Part, results: Results, drawing: Drawing) -> bytes:
             f"no row has a person's risk ({'; '.join(reasons) or 'it was not measured'}): run, for example, `bench run "
             "--method dauntless --attack relational --metric person-risk --preset first-look --keys 10`"
         )
-    title = f"{part.name}; each row's strongest attack; bounds hold for all people at once"
+    title = f"{part.name}; each row's strongest attack{' of those chosen' * bool(drawing.attacks)}; "
+    title += "bounds hold for all people at once"
     title += "; † not certified" * any("†" in risk.label for risk in chosen)
     return charts.person_risk(chosen, title, width=drawing.width, form=drawing.form)
 

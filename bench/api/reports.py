@@ -247,7 +247,7 @@ def _method(told: Mapping[str, object]) -> PluginSpec:
 
 def _runs(asked: Asked, method: PluginSpec, place: Place, observer: Observer) -> dict[str, RunResult | str]:
     """Each part's result, or the reason why it was left out."""
-    from bench.runs.request import Request
+    from bench.runs.request import Request, run_spec
 
     very: dict[str, object] = {"controls": True}
     if asked.folder is not None:
@@ -271,6 +271,8 @@ def _runs(asked: Asked, method: PluginSpec, place: Place, observer: Observer) ->
     found: dict[str, RunResult | str] = {}
     for name, options in parts.items():
         request = Request({**asked.options, **scheme, **options, "methods": [str(method)]}, verb="report")
+        if (count := len(run_spec(request).choices)) != 1:
+            raise UsageError(f"a report is on one data set and one seed: got {count} choices of them")
         result = run(request, place, observer)
         if result.summary.stopped is not None:
             raise result.summary.stopped

@@ -114,11 +114,15 @@ def print_board(board: Board) -> None:
 
 
 def sweeps(rows: Sequence[Row]) -> list[Table]:
-    """A table by parameter for each method with several values or seeds."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+    """A table by parameter for each method with several values or seeds.
+
+    Rows of other choices, such as another attacker, are never averaged.
+    """
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row.data is not None:
-            groups.setdefault((row.dataset, row.preset, row.method), []).append(row)
+            choice = sorted((name, str(value)) for name, value in row.choice.items() if name != "seed")
+            groups.setdefault((row.dataset, row.preset, row.method, str(choice)), []).append(row)
     return [_sweep(group) for group in groups.values() if len(group) > 1]
 
 

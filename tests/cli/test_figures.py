@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from made.board_records import auc, guesswork, record, score, utility
 
 from bench.cli import main
+from bench.pictures import charts
+from bench.pictures.charts import Grid, Risk
 from bench.results.results import Results
 
 CURVE = {
@@ -113,3 +116,37 @@ def test_two_presets_are_two_tables_and_no_chart(folder: Path, capsys: pytest.Ca
     assert capsys.readouterr().out.count("| Method |") == 2
     assert main(["plot", "trade-off", "--results", str(folder), "--out", str(folder / "no.pdf")]) == 2
     assert "choose with --dataset, --preset and --seed" in capsys.readouterr().err
+
+
+def test_a_chart_of_chosen_attacks_shows_the_strongest_of_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    seen: list[tuple[Sequence[Risk], str]] = []
+
+    def drawn(rows: Sequence[Risk], title: str, **more: object) -> bytes:
+        seen.append((rows, title))
+        return b""
+
+    monkeypatch.setattr(charts, "person_risk", drawn)
+    for attack, value in (("moments", 0.3), ("needle", 0.8), ("surrogate", 0.95)):
+        risk = score(value, value - 0.1, 1.0, null=0.2, null_low=0.2, null_high=0.4, unit="share")
+        Results(folder).keep(record("identity", attack, {"person-risk": risk}, cell="synth-cxr/identity"), {})
+    words = ["plot", "person-risk", "--results", str(folder), "--out", str(folder / "a.svg"), "--rows", "identity"]
+    assert main([*words, "--attack", "moments", "--attack", "needle"]) == 0
+    ((row,), title) = seen[0]
+    assert (row.worst.value, "strongest attack of those chosen" in title) == (0.8, True)
+
+
+def test_a_matrix_marks_figures_that_are_not_rated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Grid, str]] = []
+
+    def drawn(table: Grid, title: str, **more: object) -> bytes:
+        seen.append((table, title))
+        return b""
+
+    monkeypatch.setattr(charts, "grid", drawn)
+    Results(tmp_path).keep(record("blur", "contrastive", {"reid-auc": auc(0.9)}, cell="synth-cxr/blur"), {})
+    assert main(["plot", "matrix", "--results", str(tmp_path), "--out", str(tmp_path / "a.svg")]) == 0
+    table, title = seen[0]
+    assert table.texts[0][0].startswith("[0.90]")
+    assert "[ ] not rated" in title

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -245,3 +246,18 @@ def test_what_is_no_release_is_refused(released: Path, tmp_path: Path, capsys: p
     assert "must lie outside" in capsys.readouterr().err
     assert main(["run", "--method", "identity", "--this-release"]) == 2
     assert "name it, as in imported[path=FOLDER]" in capsys.readouterr().err
+
+
+def test_a_report_on_several_seeds_is_refused(released: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["report", str(released / "out"), "--dataset", "digits", "--preset", "smoke", "--seed", "0-1"]
+    assert main([*words, "--results", str(released / "seeds"), "--ledger", str(released / "ledger")]) == 2
+    assert "a report is on one data set and one seed: got 2 choices" in capsys.readouterr().err
+
+
+def test_a_report_without_a_pdf_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    from bench.cli.commands.report import _print
+
+    for names, said in ((("report.html",), True), (("report.html", "report.pdf"), False)):
+        of = SimpleNamespace(concluded=[], missing=[])
+        _print(reports.Reported(of, [Path(name) for name in names], {}, 0, {}), fill_in=False)  # type: ignore[arg-type]
+        assert ("no PDF: WeasyPrint" in capsys.readouterr().out) == said

@@ -99,3 +99,15 @@ def test_parameters_that_differ_stand_first_so_far() -> None:
     console.print(interim(made, console, 3))
     assert "aa[k=5," in text.getvalue()
     assert "aa[k=7," in text.getvalue()
+
+
+def test_rows_under_different_attackers_are_never_averaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [
+        record("blur", scores={"reid-auc": auc(value)}, metrics=metrics("reid-auc"), parameters={"sigma": 2}, eve=eve,
+               cell=f"d/blur-{eve}")
+        for eve, value in ((None, 0.9), ("other-study", 0.5))
+    ]  # fmt: skip
+    text = printed(tmp_path, monkeypatch, *made)
+    assert "0.900" in text
+    assert "0.700" not in text
+    assert "over seeds" not in text

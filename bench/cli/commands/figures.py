@@ -27,7 +27,9 @@ DataSet = Annotated[
 ]
 PresetName = Annotated[str | None, switch("only rows of this preset (default: all)", metavar="NAME")]
 Seed = Annotated[int | None, read(int, "only rows of this seed (default: all)", metavar="N")]
-Out = Annotated[Path | None, switch("a new file (default: standard output)", metavar="FILE", group=WHERE)]
+Out = Annotated[
+    Path | None, switch("a file; one that is there is replaced (default: standard output)", metavar="FILE", group=WHERE)
+]
 
 
 def table(
@@ -94,7 +96,7 @@ def plot(
         Literal["column", "page"], switch("as wide as a column (85 mm) or a page (178 mm)", show_default=True)
     ] = "column",
     results: ResultsFolder = RESULTS,
-    out: Annotated[Path, switch("a new file: .pdf, .svg or .png", metavar="FILE", group=WHERE)],
+    out: Annotated[Path, switch("a .pdf, .svg or .png; one that is there is replaced", metavar="FILE", group=WHERE)],
 ) -> int:  # fmt: skip
     """Write a chart of records."""
     if out.suffix not in ENDINGS:

@@ -122,6 +122,8 @@ def _subject(
 
 
 def _print(done: reports.Reported, *, fill_in: bool) -> None:
+    from leaderboard.risk_page import NO_PDF
+
     for each in done.report.concluded:
         print(f"{each.quantity}, {each.eve}: {each.word}. {each.sentence}")
         for why in each.why:
@@ -139,6 +141,8 @@ def _print(done: reports.Reported, *, fill_in: bool) -> None:
     for path in done.files:
         note = {"annex.html": " (private: raw images of people)", "declaration.yaml": ""}.get(path.name, "")
         print(f"Report: {shown(path)}{note}")
+    if not any(path.name == "report.pdf" for path in done.files):
+        print(NO_PDF)
     if fill_in:
         print("Nothing was declared: fill in declaration.yaml, and repeat the command with --declare")
 
