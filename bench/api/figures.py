@@ -374,7 +374,7 @@ def _brief(ends: str) -> str:
 
 
 def _short_text(one: Entry | None, number: Callable[[float, int | None], str]) -> str:
-    """A figure with two decimals, a dagger if not certified, brackets if not rated."""
+    """A figure with two decimals, and the signs that it needs."""
     if one is None:
         return "–"
     if one.score is None:
