@@ -385,8 +385,14 @@ def _wrong_sign(
     secret = Secret.of_seed(bench.seed("attack", attack.name, bench.finding or ""), "sign")
     key, candidates = view.scheme.sample_key(secret.derive("key")), torch.arange(len(view.candidates))
     known, released = None, view.candidates
+    people = bench.private.subjects if bench.method.uses_subjects else None  # the method is called as by its owner
+    if people is not None:
+        released = replace(released, subjects=people)
     if view.known is not None:
-        known, released = len(candidates) + torch.arange(len(view.known)), joined(released, view.known)
+        more, known = view.known, len(candidates) + torch.arange(len(view.known))
+        if people is not None:  # people of their own, for Eve does not know whose other images she holds
+            more = replace(more, subjects=people.max() + 1 + torch.arange(len(more), device=people.device))
+        released = joined(released, more)
     own = seal(key.release(released), secret.derive("seal"))
     if own.links is None:
         return False, {}

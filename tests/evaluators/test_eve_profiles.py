@@ -451,3 +451,11 @@ def test_the_reach_under_a_profile_counts_no_step_of_another() -> None:
         rungs = reach(first.attack, first.preset, first.dataset, known, eve)
         measured = [rung.step.eve for rung in rungs if rung.step is not None]
         assert measured == ([] if eve == "two-releases" else [eve])
+
+
+@pytest.mark.parametrize("eve", ["same-image", "other-study", *(each for each in KNOWING if "oracle" not in each)])
+def test_a_method_that_counts_people_is_attacked_under_every_profile(folder: Path, eve: str) -> None:
+    """Eve's own release, by which the sign of scores is checked, is of people, too."""
+    bench = films(folder, eve, "k-same[k=2,unit=person,small_classes=suppress]")
+    found = Reidentification(NearestNeighbour()).measure(bench)
+    assert judge(cast(Any, PatientReidAUC()), found.evidence).value > 0.5
