@@ -27,7 +27,7 @@ from bench.results.signing_key import SigningKey, read_public
 from bench.workbench.place import Place
 
 if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins needs no pages
-    from bench.runs.cost import EvaluatorCost
+    from bench.runs.cost import EvaluatorCost, Forecast
     from bench.runs.display import Display
     from bench.runs.engine import Engine, Executing
     from bench.runs.plan import Standing
@@ -81,16 +81,18 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run's parts and jobs, and attacks that no metric reads."""
+    """A run's parts and jobs, idle attacks, and a forecast."""
 
     specs: Sequence[RunSpec]
     jobs: Sequence[Planned]
     idle: Sequence[str]
     absent: Mapping[str, str]
+    forecast: Forecast
 
 
 def plan(request: Request, place: Place) -> Plan:
     """The jobs that a run would do or keep. Raises as `run`."""
+    from bench.runs.cost import Forecast
     from bench.runs.plan import plan_run, to_run
 
     specs, absent = _present(request, place)
@@ -105,7 +107,12 @@ def plan(request: Request, place: Place) -> Plan:
                 seen.add((cell.folder, evaluator))
                 names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator
                 jobs.append(Planned(number, *names, state, to_run(state, spec.overwrite)))
-    return Plan(specs, jobs, idle_attacks(specs), absent)
+    cells = {(job.part, job.dataset, job.method, job.seed) for job in jobs if job.runs}
+    kinds = [*("data" for _ in {cell[1::2] for cell in cells}), *("fit" for _ in cells)]
+    kinds += [job.evaluator for job in jobs if job.runs]
+    sizes = [path.stat().st_size for path in (place.results.root / "cells").glob("*/*/*.json")]
+    like = specs[0].preset, specs[0].device
+    return Plan(specs, jobs, idle_attacks(specs), absent, Forecast.of(kinds, records_of(place.results), sizes, like))
 
 
 @dataclass

@@ -87,6 +87,43 @@ def seconds_left(
     return left + sum(max(expected(kind) - seconds, seconds / 2) for kind, seconds in running)
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """The time and space of jobs that would run.
+
+    `seconds` are those of all jobs one after the other, and `size` the bytes of their records (None if nothing tells).
+    `records` is the number of earlier records, of the same preset and device, that say so; without any, typical seconds
+    do.
+    """
+
+    seconds: float
+    size: int | None
+    records: int
+
+    @classmethod
+    def of(
+        cls, kinds: Sequence[str], earlier: Iterable[Record], sizes: Sequence[int], like: tuple[str, str]
+    ) -> Forecast:
+        """Of jobs by their kinds.
+
+        Args:
+            kinds: The kind of each job, as `typical` takes it.
+            earlier: Records of the results folder.
+            sizes: Bytes of such records.
+            like: Preset and device of the run.
+        """
+        past: dict[str, list[float]] = {}
+        count = 0
+        for record in earlier:
+            wall = record.seconds.get("wall")
+            if record.status == "ok" and wall and (record.preset, record.device) == like:
+                past.setdefault(record.evaluator, []).append(wall)
+                past.setdefault("fit", []).append(record.seconds.get("fit", 0.0))
+                count += 1
+        size = round(fmean(sizes) * len(kinds)) if sizes and count else None
+        return cls(seconds_left(kinds, (), past), size, count)
+
+
 def costs(records: Iterable[Record], rows: int) -> list[EvaluatorCost]:
     """The cost by evaluator and device at so many private rows."""
     known: dict[tuple[str, str], dict[int, list[float]]] = {}

@@ -177,7 +177,7 @@ class Display:
         return self._said_left(seconds)
 
     def _said_left(self, seconds: float) -> str:
-        return f"{self._done}/{self._total}" + (f", about {_duration(seconds)} left" if seconds >= 0.5 else "")
+        return f"{self._done}/{self._total}" + (f", about {duration(seconds)} left" if seconds >= 0.5 else "")
 
     def _whole(self) -> RenderableType:
         return self._bars() if self._drawn is None else Group(self._drawn, self._bars())
@@ -223,7 +223,12 @@ def _clock_face(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds in print, in the unit that suits them.
+
+    >>> duration(42), duration(600), duration(9000)
+    ('42 s', '10 min', '2.5 h')
+    """
     return (
         f"{seconds:.0f} s"
         if seconds < 90

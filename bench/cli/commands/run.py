@@ -29,7 +29,7 @@ from bench.plugins.spec import UsageError
 from bench.results.person_text import person_texts
 from bench.results.reason import ABSENT
 from bench.results.records import Record
-from bench.runs.display import Display
+from bench.runs.display import Display, duration
 from bench.runs.plan import Condition
 from bench.runs.request import Request
 from bench.runs.run import Summary
@@ -154,7 +154,21 @@ def _print_plan(plan: running.Plan) -> int:
     for title, runs in (*lines, ("", [job.runs for job in plan.jobs])):
         end = "" if title else "; nothing was run"
         print(f"{title}{sum(runs)} to run, {len(runs) - sum(runs)} to keep{end}")
+    if any(job.runs for job in plan.jobs):
+        print(_forecast(plan))
     return 0
+
+
+def _forecast(plan: running.Plan) -> str:
+    """The time and space of a plan, and their basis."""
+    found, abreast = plan.forecast, plan.specs[0].jobs
+    basis = (
+        f"by {found.records} earlier records of this folder" if found.records else
+        "by typical jobs at first-look on one core: other presets, larger data and busy machines differ"
+    )  # fmt: skip
+    size = "" if found.size is None else f", and {found.size / 1e6:.1f} MB of records"
+    jobs = f"{abreast} job{'' if abreast == 1 else 's'} at a time"
+    return f"Forecast: about {duration(found.seconds / abreast)} with {jobs}{size}; {basis}"
 
 
 def _conclude(result: running.RunResult, place: Place) -> int:
