@@ -379,6 +379,7 @@ def _conclusions(row: Row, threshold: float, unrated: str) -> Iterator[Conclusio
         ended = [record for record in attacks if record.status == "ok" and metric not in record.scores]
         why = [f"{short(record.evaluator)}: {record.not_applicable.get(metric, 'no figure')}" for record in ended]
         if not scores:
+            why += [f"{short(record.evaluator)}: {record.reason}" for record in attacks if record.reason]
             yield Conclusion(quantity=quantity, eve=str(eve), word="not shown below", value=None, limit=None,
                              threshold=threshold, why=[*dict.fromkeys(why), "no attack gave a figure"])  # fmt: skip
             continue

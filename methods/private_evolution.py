@@ -116,7 +116,12 @@ class PrivateEvolution(Method):
         return self.load(state)
 
     def load(self, state: State) -> PrivateEvolutionScheme:
-        """The scheme that `PrivateEvolutionScheme.state` described."""
+        """The scheme that `PrivateEvolutionScheme.state` described.
+
+        Raises ValueError for one of an earlier version, which does not name its findings.
+        """
+        if missing := [name for name in ("samples", "scale", "findings", "exclusive") if name not in state]:
+            raise ValueError(f"the scheme lacks {', '.join(missing)}: it is of an earlier version; fit it again")
         return PrivateEvolutionScheme(self, dict(state))
 
 

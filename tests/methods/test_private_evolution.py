@@ -156,6 +156,13 @@ def test_labels_are_those_of_the_private_findings_by_name():
     assert torch.equal(release.labels, (release.samples > 0.5).float())
 
 
+def test_a_scheme_of_an_earlier_version_is_refused():
+    state = dict(PrivateEvolution().fit(line(40, 0, 1), 0).state())
+    del state["findings"]
+    with pytest.raises(ValueError, match="the scheme lacks findings: it is of an earlier version"):
+        PrivateEvolution().load(state)
+
+
 def test_rows_of_another_kind_are_refused():
     key = key_of(PrivateEvolution(), line(40, 0, 1))
     with pytest.raises(ValueError, match=r"rows of shape \(1,\), got \(2,\)"):
