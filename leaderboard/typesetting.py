@@ -148,7 +148,8 @@ def title(row: Row, name: str = "") -> str:
 def row_label(row: Row, rows: Sequence[Row]) -> str:
     """A row's method with the parameters by which its rows differ.
 
-    Of a method with one row, those unlike its preset's, as everywhere (`leaderboard.names.label`).
+    Of a method with one row, those unlike its preset's, as everywhere (`leaderboard.names.label`). Rows of the same
+    parameters say by which choice they differ, such as the number of keys or the attacker.
     """
     twins = [other for other in rows if other.method == row.method]
     if len(twins) < 2:
@@ -158,7 +159,17 @@ def row_label(row: Row, rows: Sequence[Row]) -> str:
         for name, value in row.parameters.items()
         if any(twin.parameters.get(name) != value for twin in twins)
     }
-    return f"{row.method}[{parameters_text(apart)}]" if apart else row.label
+    label = f"{row.method}[{parameters_text(apart)}]" if apart else row.label
+    same = [_choices(twin) for twin in twins if twin.parameters == row.parameters]
+    own = _choices(row)
+    chosen = [name for name in own if any(twin.get(name) != own[name] for twin in same)]
+    return label + (f" ({', '.join(f'{name} {own[name]}' for name in chosen)})" if chosen else "")
+
+
+def _choices(row: Row) -> dict[str, str]:
+    """A row's choices, without those in its table's title."""
+    told = {name: str(value) for name, value in sorted(row.choice.items()) if name not in ("dataset", "preset", "seed")}
+    return told | {"keys": str(row.keys)}
 
 
 def _markdown(sheet: Sheet, table: _Typeset) -> str:
@@ -246,7 +257,7 @@ def _line(row: Row, column: Column, entry: Entry | None) -> Sequence[str | int |
     if entry is None or score is None:
         status = "not-run" if entry is None else entry.status
         reason = "" if entry is None else entry.reason
-        return (*head, *[None] * 6, "", "", "", column.better, column.unit, None, row.keys, status, reason)
+        return (*head, *[None] * 7, "", "", "", column.better, column.unit, None, row.keys, status, reason)
     record = next(record for record in row.records if record.evaluator == entry.by)
     return (
         *head, score.value, score.low, score.high, score.null, score.null_low, score.null_high, score.p,

@@ -86,3 +86,14 @@ def test_rows_of_one_method_are_told_apart_by_what_differs() -> None:
     board = rows(made)
     assert [row_label(row, board) for row in board] == ["stranger[scale=1.0]", "stranger[scale=2.0]"]
     assert number(3.0, None) in typeset([Sheet("a set", board, [board[0].entries["guesswork"].column])], "typst")
+
+
+def test_rows_of_the_same_parameters_say_by_which_choice_they_differ() -> None:
+    made = [
+        record("stranger", scores={"guesswork": guesswork(3.0)}, eve=eve, cell=eve)
+        for eve in ("same-image", "other-study")
+    ]
+    board = rows(made)
+    assert sorted(row_label(row, board) for row in board) == [
+        "stranger (eve other-study)", "stranger (eve same-image)",
+    ]  # fmt: skip
