@@ -111,7 +111,8 @@ def _annotation(name: str, known: Option) -> Any:
         return Annotated[bool | None, Parameter(help=known.help, **rest)]
     if get_origin(known.kind) is Literal:
         return Annotated[known.kind | None, switch(known.help, **rest | {"metavar": None})]
-    plain = known.kind if isinstance(known.kind, type) else (get_args(known.kind) or (str,))[0]
+    parts = get_args(known.kind)
+    plain = known.kind if isinstance(known.kind, type) else str if not parts or str in parts else parts[0]
     plain = plain if isinstance(plain, type) else str
     kind = tuple[plain, ...] if known.many else plain  # type: ignore[valid-type]
     return Annotated[kind | None, read(known.kind, known.help, **rest)]

@@ -79,8 +79,10 @@ def misfits(record: Record, here: Refitted) -> Iterator[str]:
     if (stated is None) != (claim is None):
         yield f"it holds {'no' if stated is None else 'a'} formal claim, and its method {'one' if claim else 'none'}"
     elif stated is not None and claim is not None:
-        later = set() if "person" in stated.model_fields_set else {"person"}  # which earlier records lack
-        yield from _differences("its formal claim", *(each.model_dump(exclude=later) for each in (stated, claim)))
+        held, made = dict(stated), dict(claim)
+        if "person" not in stated.model_fields_set:  # which earlier records lack
+            del held["person"], made["person"]
+        yield from _differences("its formal claim", held, made)
     if record.dataset is not None and record.dataset.shareable:
         yield from _differences("what its method says of itself", record.scheme, dict(here.fitted.notes))
 

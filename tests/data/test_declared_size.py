@@ -251,7 +251,7 @@ def packed(kind: str, side: int) -> bytes:
     [
         ((EXPLICIT, bytes(256), {"Rows": 9_000, "Columns": 9_000}), "declares 81000000 bytes, expected at most 256"),
         ((EXPLICIT, bytes(256), {"BitsAllocated": 16, "BitsStored": 16, "HighBit": 15}), "declares 512 bytes"),
-        ((EXPLICIT, bytes(256), {"NumberOfFrames": 1 << 30}), "several frames"),
+        ((EXPLICIT, bytes(256), {"NumberOfFrames": 1 << 30}), "1073741824 frames in one file"),
         ((EXPLICIT, b"", {"PixelDataProviderURL": "file:///etc/passwd"}), "no pixels in the file itself"),
         ((DEFLATED, bytes(256), {"ImageComments": "a" * (1 << 26)}), "DICOM: unpacks to more than 16777216 bytes"),
         ((JPEG, packed("JPEG", 2048), {}), r"rows and columns are \(16, 16\), and \(2048, 2048\) in the packed pixels"),

@@ -19,7 +19,7 @@ from bench.cli import VERBS
 from bench.contract.preset import PRESETS
 from bench.plugins import registry
 from bench.plugins.groups import GROUPS
-from bench.plugins.spec import parse
+from bench.plugins.spec import alternatives, parse
 from bench.results.records import json_schema
 from bench.types import Method
 from docs.generator import navigation, pages
@@ -167,7 +167,8 @@ def _on_digits() -> list[str]:
     ]
     told = [shlex.split(line, comments=True) for text in texts for line in TAUGHT.findall(text)]
     asked = [words for words in told if "digits" in words and "--features" not in words]
-    found = {words[at + 1] for words in asked for at, word in enumerate(words) if word == "--method"}
+    named = (words[at + 1] for words in asked for at, word in enumerate(words) if word == "--method")
+    found = {each for name in named for each in alternatives(name)}
     here = (name for name in found if "path=" not in name)  # a folder of the reader's
     return sorted(name for name in here if parse(name).name in registry.own("methods"))
 

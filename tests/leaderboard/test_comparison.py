@@ -154,7 +154,9 @@ def test_the_command_compares_two_and_ranks_all(tmp_path: Path, capsys: pytest.C
     assert "Utility AUC" in printed
     assert "First a[scale=20.0], second b[scale=20.0]" in " ".join(printed.split())
     assert main(["compare", *rest]) == 0
-    assert "3 pairs of methods" in " ".join(capsys.readouterr().out.split())
+    ranked = " ".join(capsys.readouterr().out.split())
+    assert [f"rank {place}" in ranked for place in (1, 2, 3)] == [True, True, True]
+    assert "corrected for all pairs of methods (Holm)" in ranked
     assert main(["compare", "a", "absent", *rest]) == 2
     assert "no record is of 'absent'; there are a[scale=20.0]" in capsys.readouterr().err
     assert main(["compare", "a", *rest]) == 2

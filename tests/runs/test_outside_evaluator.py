@@ -171,7 +171,7 @@ def test_two_plugins_of_one_name_are_refused_before_any_work(
     assert "two metrics are called throughput" in capsys.readouterr().err
     both = ["--evaluator", f"{tmp_path}/again.py:Size", "--metric", f"{tmp_path}/again.py:SizeKept"]
     (tmp_path / "again.py").write_text(text.replace('= "size"', '= "throughput"'))
-    registry._module.cache_clear()
+    registry.module_of.cache_clear()
     registry.from_file.cache_clear()
     assert main([*asked, *both, "--metric", "throughput"]) == 2
     assert "two evaluators would write the records throughput" in capsys.readouterr().err
@@ -181,7 +181,7 @@ def test_two_plugins_of_one_name_are_refused_before_any_work(
 def test_a_plan_with_a_file_that_is_gone_keeps_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, GOOD, "--no-site") == 0
     (tmp_path / "home of mine" / "mine.py").unlink()
-    registry._module.cache_clear()
+    registry.module_of.cache_clear()
     registry.from_file.cache_clear()
     asked = ["--method", "identity", "--dataset", "digits", "--preset", "smoke", "--attack", "none", "--jobs", "1"]
     more = ["--metric", "throughput", "--no-site", "--device", "cpu", "--results", str(tmp_path / "results")]
