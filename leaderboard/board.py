@@ -237,7 +237,7 @@ def _row(
     earlier: Set[tuple[str, str]],
 ) -> Row:  # fmt: skip
     first = records[0]
-    certified = {member.evaluator for member in (*pairs.members, *membership.members) if member.certified}
+    certified = pairs.certified | membership.certified
     claim = next((record.claim for record in records if record.claim), None)
     attacks = [record for record in records if record.kind == PAIRS]
     audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)

@@ -142,6 +142,11 @@ class Panel:
         """The verdict as tables print it."""
         return self.label or self.word
 
+    @property
+    def certified(self) -> frozenset[str]:
+        """The evaluators of attacks whose controls hold."""
+        return frozenset(member.evaluator for member in self.members if member.certified)
+
     def standing(self, evaluator: str) -> str:
         """The standing of that attack, in words."""
         return next(member.standing for member in self.members if member.evaluator == evaluator)

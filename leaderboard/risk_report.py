@@ -366,8 +366,7 @@ def _conclusions(row: Row, threshold: float, unrated: str) -> Iterator[Conclusio
     if not eve.images:
         return
     attacks = [record for record in row.records if record.kind == PAIRS and not random(record)]
-    certified = {member.evaluator for member in row.panel.members if member.certified}
-    shown = bound([record for record in attacks if record.evaluator in certified], attacks)
+    shown = bound([record for record in attacks if record.evaluator in row.panel.certified], attacks)
     gaps = [] if not isinstance(shown, str) else [shown]
     gaps += [unrated] if unrated else []
     broken = [record for record in attacks if record.status in ("failed", "timed-out")]

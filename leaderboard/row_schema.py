@@ -507,8 +507,7 @@ def _beyond(row: Row, entry: Entry) -> float | None:
     if not entry.attacked or not entry.certified or entry.score is None:
         return None
     name, sign = entry.column.name, 1 if entry.column.better == "higher" else -1
-    counted = {member.evaluator for panel in (row.panel, row.membership) for member in panel.members
-               if member.certified}  # fmt: skip
+    counted = row.panel.certified | row.membership.certified
     others = [record for record in row.records if record.attack is not None and record.evaluator not in counted]
     figures = [record.scores[name].value for record in others if name in record.scores]
     worst = min(figures, key=lambda value: sign * value, default=entry.score.value)

@@ -15,7 +15,7 @@ from typing import Literal
 
 from bench.plugins.spec import text
 from bench.workbench.choice import NO_PUBLIC
-from leaderboard.board import Row
+from leaderboard.board import Row, telling
 from leaderboard.entries import WORDS, Column, Entry, short
 from leaderboard.escapes import cell, markdown, tex, typst
 from leaderboard.names import parameters_text
@@ -154,11 +154,7 @@ def row_label(row: Row, rows: Sequence[Row]) -> str:
     twins = [other for other in rows if other.method == row.method]
     if len(twins) < 2:
         return row.label
-    apart = {
-        name: value
-        for name, value in row.parameters.items()
-        if any(twin.parameters.get(name) != value for twin in twins)
-    }
+    apart = telling(row, twins)
     label = f"{row.method}[{parameters_text(apart)}]" if apart else row.label
     same = [_choices(twin) for twin in twins if twin.parameters == row.parameters]
     own = _choices(row)

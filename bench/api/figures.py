@@ -355,9 +355,9 @@ def _matrix(part: Part, results: Results, drawing: Drawing) -> bytes:
     return charts.grid(table, title, width=drawing.width, form=drawing.form)
 
 
-def _certified(row: Row) -> set[str]:
+def _certified(row: Row) -> frozenset[str]:
     """The attacks of a row whose controls hold."""
-    return {one.evaluator for panel in (row.panel, row.membership) for one in panel.members if one.certified}
+    return row.panel.certified | row.membership.certified
 
 
 def _digits(column: Column) -> int | None:
