@@ -165,20 +165,24 @@ def _lost(image: Image.Image) -> list[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[ImageFile.ImageFile]:
-    with _unbounded(), Image.open(path, formats=_FORMATS) as image:
+    with _strict(), Image.open(path, formats=_FORMATS) as image:
         if image.format == "TIFF":  # by its name, Pillow 13 maps pixels as they lie in it, by sides turned already
             image.filename = ""
         yield image
 
 
 @contextmanager
-def _unbounded() -> Iterator[None]:
-    """Suspend Pillow's own size limit and warnings; `Reading.pixels` is the limit."""
-    bound = Image.MAX_IMAGE_PIXELS
-    Image.MAX_IMAGE_PIXELS = None
+def _strict() -> Iterator[None]:
+    """Suspend settings of Pillow that hold for the whole process.
+
+    `Reading.pixels` is the limit of size, without warnings. Truncated images are damaged, whatever another library says
+    of them: WeasyPrint, which writes reports, has Pillow fill them up.
+    """
+    bound, filled = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
+    Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = None, False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        Image.MAX_IMAGE_PIXELS = bound
+        Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = bound, filled

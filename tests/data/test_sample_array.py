@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from bench.contract.source import DataError
 from bench.data.picture import Reading, decode
@@ -68,13 +68,16 @@ def test_large_jpeg_reduced_by_its_decoder_stays_within_three_greys_of_the_full_
 
 
 @pytest.mark.parametrize("ending", ["png", "jpg"])
-def test_truncated_image_is_refused(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize("filled", [False, True], ids=["as Pillow has it", "as another library sets it"])
+def test_truncated_image_is_refused(tmp_path: Path, ending: str, filled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", filled)
     whole = io.BytesIO()
     Image.fromarray(noise(64, 64)).save(whole, "PNG" if ending == "png" else "JPEG")
     path = tmp_path / f"a.{ending}"
     path.write_bytes(whole.getvalue()[: len(whole.getvalue()) // 2])
     with pytest.raises(DataError, match="truncated"):
         decode(path, Reading(8, 1))
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is filled
 
 
 @pytest.mark.parametrize(
