@@ -183,7 +183,7 @@ class Method(Plugin):
     """A method: `fit(public, seed)` and `load(state)` give a `Scheme`; see `bench.contract.method`."""
 
     claims = "no formal guarantee"
-    needs_labels = encodes_labels = uses_subjects = equal_classes = False
+    needs_labels = encodes_labels = uses_subjects = needs_subjects = equal_classes = False
     unlearned = frozenset()  # type: frozenset[str]
     sides: Mapping[str, int] = {}
 

@@ -66,7 +66,7 @@ class KSame(Method):
             of their rows; "merge" makes one class of the smallest ones, as many as it takes to have k rows, and
             withholds its labels, which must not be all there are.
         unit: Within classes, the unit that k counts: rows, as published; images of different content; or people, of
-            whom each may have several images.
+            whom each may have several images. Different images of unknown people count as of different ones.
     """
 
     name: ClassVar[str] = "k-same"
@@ -96,7 +96,8 @@ class KSame(Method):
                 raise ValueError(f"variant=paper counts rows, as published: leave unit out, got {self.unit}")
             claims = f"k-anonymity of {UNITS[self.unit]} (within-class); no differential privacy"
             object.__setattr__(self, "claims", claims)  # of this instance
-            object.__setattr__(self, "uses_subjects", self.unit == "person")
+            for name in ("uses_subjects", "needs_subjects"):
+                object.__setattr__(self, name, self.unit == "person")
 
     def fit(self, public: Dataset, seed: int) -> KSameScheme:
         """Nothing to learn."""
@@ -199,18 +200,9 @@ class KSameKey(Key):
         return paired(_means(means, _clusters(means, k, of_units), own, like=private.samples), labels)
 
     def _units(self, private: Dataset) -> torch.Tensor | None:
-        """The unit (n,) int64 of each row; None for the row itself.
-
-        Raises:
-            NotApplicable: People are not known.
-        """
+        """The unit (n,) int64 of each row; None for the row itself."""
         if self.method.unit == "row":
             return None
-        if self.method.unit == "person" and private.subjects is None:
-            raise NotApplicable(
-                f"k-same counts people, and those of {private.name} are not known: name them in a column `subject` of "
-                "its table, or count different images with unit=image"
-            )
         people, contents = people_and_contents(private)
         return (people if self.method.unit == "person" else contents).to(private.samples.device)
 

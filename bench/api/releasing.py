@@ -64,7 +64,7 @@ def verdicts(owned: Owned, place: Place) -> Iterator[Cause]:
         return
     worst = min(judged, key=lambda row: GRAVEST.index(row.standing.word)).standing
     if worst.word not in ("no leak above a bound", "no members above a bound"):
-        yield Cause(f"the verdict on this method on these data is: {worst.word}", worst.sentence)
+        yield Cause(f"the verdict on this method on these data is: {worst.word}", worst.sentence, private=True)
 
 
 def _same(row: Row, owned: Owned) -> bool:

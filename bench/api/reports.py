@@ -176,9 +176,10 @@ def _cells(found: RunResult) -> set[str]:
 def _missing(asked: Asked, very: Mapping[str, Row], left_out: Mapping[str, str]) -> Iterator[str]:
     """Profiles that link people and were not measured.
 
-    An attacker with another image of the person is no gap where hardly anyone has two: it must be asked for, though.
+    An attacker with another image of the person is no gap where hardly anyone has two: it must be asked for, though,
+    and be left out for that reason alone.
     """
-    from bench.data.candidates import FEWEST_PEOPLE
+    from bench.data.candidates import FEWEST_PEOPLE, SEVERAL
 
     data = next((row.data for row in very.values() if row.data is not None), None)
     people = None if data is None else data.subjects.get("private")
@@ -188,8 +189,10 @@ def _missing(asked: Asked, very: Mapping[str, Row], left_out: Mapping[str, str])
             continue
         if name not in asked.profiles:
             yield f"profile {name} was not asked for (--eve {name})"
-        elif name != "other-study" or not seldom:
-            yield f"profile {name} was not measured: {left_out.get(f'{PROFILE}{name}', 'see above')}"
+            continue
+        why = left_out.get(f"{PROFILE}{name}", "see above")
+        if not (name == "other-study" and seldom and SEVERAL in why):
+            yield f"profile {name} was not measured: {why}"
 
 
 def _in_full(record: Record, place: Place) -> Record:

@@ -158,6 +158,8 @@ class Method(Plugin):
     `encodes_labels` says that only released labels do (permuted, mixed or shuffled). `uses_subjects` says that the
     release depends on who is shown. A method of another author gets labels and subjects only if it says so; if it says
     nothing of labels it releases none, and the judge adds the raw ones by its links.
+    `needs_subjects` says that its claim is about people: an owner whose data name none is refused. Rows of unknown
+    people, such as Eve's, are to be released as of a person each.
     `equal_classes` says that it takes labels of exclusive classes only where these are equally frequent: a random
     surplus of them is withheld for it.
     `raw_like` says that released rows are images in the units of raw ones, so that a model of them reads raw images
@@ -177,6 +179,7 @@ class Method(Plugin):
     needs_labels: ClassVar[bool] = False
     encodes_labels: ClassVar[bool] = False
     uses_subjects: ClassVar[bool] = False
+    needs_subjects: ClassVar[bool] = False
     equal_classes: ClassVar[bool] = False
     raw_like: ClassVar[bool] = False
     unlearned: ClassVar[frozenset[str]] = frozenset()

@@ -16,6 +16,8 @@ from bench.types import Attributes, Dataset
 
 FEWEST_PEOPLE = 10
 """Smallest number of people that a profile can judge by."""
+SEVERAL = f"at least {FEWEST_PEOPLE} people with several images"
+"""What `other-study` needs, in the words of its refusal."""
 
 
 def seen_by(profile: Profile, splits: Splits, seed: int) -> tuple[Splits, list[str]]:
@@ -117,8 +119,8 @@ def _other_images(
             else f"has {int(several.sum())} of them among its private rows{shown}"
         )
         raise DataError(
-            f"--eve {profile} needs at least {FEWEST_PEOPLE} people with several images, and {private.name} {who}: "
-            f"choose another data set or a larger preset, or leave --eve out"
+            f"--eve {profile} needs {SEVERAL}, and {private.name} {who}: choose another data set or a larger preset, "
+            f"or leave --eve out"
         )
     order = torch.randperm(len(private), generator=random)
     order = order[kind[order]]

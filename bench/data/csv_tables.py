@@ -146,12 +146,14 @@ def _read(
             lines.append(line)
             for column, number in zip(cells, chosen, strict=True):
                 column.append(row[number])
-    columns_of = {
-        header[number]: column
-        for column, number in zip(cells, chosen, strict=True)
+    told = [
+        (number, column) for column, number in zip(cells, chosen, strict=True)
         if header[number] or any(map(str.strip, column))  # spreadsheets write columns of nothing
-    }
-    return header, lines, columns_of
+    ]  # fmt: skip
+    nameless = [str(number + 1) for number, _ in told if not header[number]]
+    if len(nameless) > 1:
+        raise DataError(f"{path}: columns {', '.join(nameless)} have no name. Name them or remove them")
+    return header, lines, {header[number]: column for number, column in told}
 
 
 def _encoding(path: Path) -> str:

@@ -103,7 +103,7 @@ class RemoteMechanism(Mechanism):
 
 SAID = (
     "name", "source", "requires", "presets", "claims", "role", "uses_labels", "needs_labels", "encodes_labels",
-    "uses_subjects", "equal_classes",
+    "uses_subjects", "needs_subjects", "equal_classes",
 )  # fmt: skip
 """Attributes of a method that its proxy repeats."""
 

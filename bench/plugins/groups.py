@@ -14,7 +14,7 @@ New = Literal[Kind, "release-folder"]
 SAID: dict[str, tuple[str, ...]] = {
     "methods": (
         "name", "source", "requires", "claims", "uses_labels", "needs_labels", "encodes_labels", "uses_subjects",
-        "needs_public", "equal_classes", "unlearned", "sides",
+        "needs_subjects", "needs_public", "equal_classes", "unlearned", "sides",
     ),
     "attacks": ("name", "source", "requires", "scores", "knowledge", "uses_labels", "learns", "needs_public"),
 }  # fmt: skip

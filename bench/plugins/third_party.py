@@ -33,7 +33,8 @@ MOST_SIDE = 4096
 KINDS: Mapping[str, type] = {
     **dict.fromkeys(
         (
-            "uses_labels", "needs_labels", "encodes_labels", "uses_subjects", "needs_public", "equal_classes", "learns",
+            "uses_labels", "needs_labels", "encodes_labels", "uses_subjects", "needs_subjects", "needs_public",
+            "equal_classes", "learns",
         ), bool
     ),
     "unlearned": list, "sides": dict,

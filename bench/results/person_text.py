@@ -21,9 +21,10 @@ def person_texts(row: Sequence[Record]) -> Iterator[str]:
     """
     person = next((one.claim.person for one in row if one.claim is not None and one.claim.person is not None), None)
     if person is not None:
-        images = "one image at most" if person.images == 1 else f"up to {person.images:,} images"
+        images = "each with one image" if person.images == 1 else f"with up to {person.images:,} images"
         bound = "no finite ε" if person.epsilon is None else f"ε {person.epsilon:.4g}, δ {person.delta:.3g}"
-        yield f"Per person, of {images}: {bound} ({person.how})"
+        how = f" ({person.how})" if person.images > 1 else ""  # one image leaves nothing to compose
+        yield f"Per person, {images}: {bound}{how}"
     counts = [(one.details[PEOPLE], one.details.get(IMAGES), one) for one in row if PEOPLE in one.details]
     for people, images_behind, one in counts[:1]:
         k = one.method.parameters.get("k")

@@ -24,7 +24,7 @@ the noise away.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -69,6 +69,7 @@ from bench.runs.release_terms import (
 from bench.runs.release_writing import check_form, clear, name_of, write
 from bench.runs.run_spec import RunSpec
 from bench.runs.second_look import names_among, private_words
+from bench.sandbox import Isolation
 from bench.types import Dataset, Key, Release, Scheme, State
 from bench.wire.tensor_file import checksum_of
 from bench.wire.text import line
@@ -118,9 +119,17 @@ def release(
     check_places(order, where)
     (cell,) = cells(spec)
     _check_method(cell)
-    progress = _Stages(report)
+    turn = nullcontext() if order.dry else order.book.turn(lambda: report("wait for the release before", 0, 0))
+    with turn:
+        return replace(_published(cell, spec.isolation, where, order, verdicts, _Stages(report)), left=left)
+
+
+def _published(
+    cell: Cell, isolation: Isolation, where: Place, order: Order, verdicts: Verdicts, progress: _Stages
+) -> Published:
+    """The release, written; or its trial."""
     with forward_progress(progress.hear):
-        owned = open_owned(cell, where, spec.isolation, rows=order.rows, scheme=order.scheme)
+        owned = open_owned(cell, where, isolation, rows=order.rows, scheme=order.scheme)
         with closing(owned.bench) as bench:
             progress.restricted = not bench.record.shareable
             refuse_shared_people(cell.choice, where)
@@ -140,14 +149,15 @@ def release(
         unknown = (
             [FITTED, *([] if order.key is None else ["if the key is of the fitted scheme"])] if made is None else []
         )
-        return replace(lines, unknown=[*unknown, LOOKED], left=left)
+        return replace(lines, unknown=[*unknown, LOOKED])
     if made is None or (causes and order.accept is None):
         raise ReleaseRefusedError(causes)
-    if causes:
-        told: JsonValue = {"reason": line(order.accept or ""), "in spite of": [cause.text for cause in causes]}
+    if order.accept is not None:  # whether anything private speaks against it or not
+        in_spite_of: JsonValue = [cause.text for cause in causes if not cause.private]
+        told: JsonValue = {"reason": line(order.accept), "in spite of": in_spite_of}
         made = replace(made, about={**made.about, "accepted": told})
     seen = write(made, order, owned, shared=bench.record.shareable)
-    return replace(lines, publication=made, look=seen, left=left)
+    return replace(lines, publication=made, look=seen)
 
 
 class _Stages:
@@ -192,7 +202,7 @@ def _foreseen(owned: Owned, order: Order, words: Collection[str]) -> Iterator[Ca
         opened_key(order.key, order.passphrase)
     people = len(torch.unique(persons_of(bench.private)))
     if people < FEWEST:
-        yield Cause(f"the release is of fewer than {FEWEST} people", f"{people}")
+        yield Cause(f"the release is of fewer than {FEWEST} people", f"{people}", private=True)
     about: dict[str, JsonValue] = {"method": plugin_record(bench.cell.method).model_dump(exclude={"role"}),
                                    "claims": bench.method.claims}  # fmt: skip
     entry = _entry(owned, order, about, {}, "unknown")
@@ -225,7 +235,7 @@ def _release(
         raise UsageError(f"{bench.cell.method.shown} releases nothing here: {reason_text(reason, log)}") from reason
     whole = seal(release, Secret.fresh())
     sealed = whole.release
-    files = {**_published(sealed), "scheme.safetensors": scheme.state()}
+    files = {**_files(sealed), "scheme.safetensors": scheme.state()}
     own = _own(key)
     claim = claim_record(scheme.claim())
     noise = claim is not None and "decode" not in own
@@ -286,7 +296,8 @@ def _raw_rows(sealed: Release, private: Dataset, raw: Collection[bytes]) -> Sequ
     if sealed.generator is not None or sealed.samples.shape[1:] != private.samples.shape[1:]:
         return ()
     same = sum(row in raw for row in row_hashes(sealed.samples))
-    return (Cause("released rows are raw rows, unchanged", f"{same:,} of {len(sealed):,}"),) if same else ()
+    text = "released rows are raw rows, unchanged"
+    return (Cause(text, f"{same:,} of {len(sealed):,}", private=True),) if same else ()
 
 
 def _own(key: Key) -> Collection[str]:
@@ -315,7 +326,7 @@ def _links(owned: Owned, told: Mapping[str, list[str]], sealed: Sealed, form: Fo
     )
 
 
-def _published(sealed: Release) -> dict[str, State]:
+def _files(sealed: Release) -> dict[str, State]:
     if sealed.generator is not None:
         return {"generator.safetensors": sealed.generator.state()}
     labels = {} if sealed.labels is None else {"labels": sealed.labels}

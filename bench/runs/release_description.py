@@ -49,7 +49,9 @@ def described(owned: Owned, made: Publication | None, order: Order, causes: Sequ
     notes = [line(note) for note in (*record.notes, *filter(None, [bench.withheld]))]
     if bench.natural is not None and bench.private.labels is not None:
         gone = int((bench.private.labels.isnan() & ~bench.natural.isnan()).sum())
-        notes.append(f"{gone:,} labels are withheld, so that yes and no are equally frequent: --no-balance keeps them")
+        withheld = "1 label is" if gone == 1 else f"{gone:,} labels are"
+        if gone:
+            notes.append(f"{withheld} withheld, so that yes and no are equally frequent: --no-balance keeps them")
     return Published(made, order, title, notes, labels, bench.method.claims, warnings, causes)
 
 

@@ -256,7 +256,8 @@ def _readme(contents: Contents, *, has_example: bool) -> str:
         lines.append(f"- {NO_CLAIM.capitalize()} is claimed with these parameters.")
     if isinstance(accepted, dict) and isinstance(accepted["in spite of"], list):
         lines += [f"- The owner released it in spite of this: {cause}." for cause in accepted["in spite of"]]
-        lines.append(f"- Her reason: {accepted['reason']}")
+        lines.append(f"- Her reason to release it: {accepted['reason']}")
+        lines.append("- What the private rows themselves may say against it is not published.")
     lines += ["- Do not try to find out who is in the data, and do not join them with other data about people.", ""]
     lines += ["## Rows", "", _rows(contents), ""]
     lines += ["## Labels", "", *_coding(contents), ""]

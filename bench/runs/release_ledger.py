@@ -3,27 +3,30 @@
 A release is judged with those before it: epsilons of one person's releases add up, the clusters of two k-Same releases
 intersect, and one key under two noise scales cancels its noise. The folder is the owner's alone (mode 0700). It holds a
 secret, and a file a release with hashes of people, rows and key under it (HMAC-SHA256), so that without the secret the
-files name no one.
+files name no one. Releases take turns: one that began beside another would not count it.
 """
 
 from __future__ import annotations
 
 __figures__ = False
 
+import fcntl
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from bench.disk.atomic_file import make_folder, write_once
+from bench.disk.disk_errors import writing
 from bench.plugins.spec import UsageError
 from bench.randomness import Secret
 from bench.results.records import ClaimRecord
@@ -32,7 +35,7 @@ from bench.runs.release_terms import LARGEST_EPSILON, Cause
 from bench.types import State
 from bench.wire.tensor_file import checksum_of
 
-SECRET = "secret"
+SECRET, LOCK = "secret", "lock"
 DIGITS = 24
 SLACK = 1e-6
 """Failure probability that the tighter of the two sums may add."""
@@ -85,6 +88,41 @@ class Ledger:
 
     folder: Path
 
+    @contextmanager
+    def turn(self, wait: Callable[[], None]) -> Iterator[None]:
+        """Keep other releases out of the ledger within the block.
+
+        A folder that holds no release afterwards goes.
+
+        Args:
+            wait: Called once if another release has its turn.
+        """
+        outside_releases(self.folder / LOCK, "the ledger")
+        with self._locked(wait):
+            try:
+                yield
+            finally:
+                if not any(self.folder.glob("*.json")):
+                    for name in (SECRET, LOCK):
+                        (self.folder / name).unlink(missing_ok=True)
+                    with suppress(OSError):  # there is something else in it
+                        self.folder.rmdir()
+
+    def _locked(self, wait: Callable[[], None]) -> ExitStack:
+        """The open lock file, which this process alone has locked."""
+        path = self.folder / LOCK
+        while True:
+            make_folder(self.folder, mode=0o700)
+            with writing(path), suppress(FileNotFoundError), ExitStack() as stack:  # gone with the release before
+                file = stack.enter_context(open(path, "ab", opener=partial(os.open, mode=0o600)))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    wait()
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return stack.pop_all()
+
     def entries(self) -> list[Entry]:
         """All releases so far, the oldest first.
 
@@ -132,33 +170,20 @@ class Ledger:
         )  # fmt: skip
 
     def write(self, entry: Entry) -> Path:
-        """Add a release; the file that holds it.
-
-        Raises:
-            UsageError: Another release has begun the ledger meanwhile.
-        """
+        """Add a release in its turn; the file that holds it."""
         outside_releases(self.folder / SECRET, "the ledger")
         make_folder(self.folder, mode=0o700)
         write_once(self.folder / SECRET, self.secret, mode=0o600)
-        if (self.folder / SECRET).read_bytes() != self.secret:
-            raise UsageError(f"another release has begun the ledger in {self.folder} meanwhile: release again")
         text = json.dumps(entry.model_dump(), indent=1)
         path = self.folder / f"{entry.created.replace(':', '')}.json"
         write_once(path, f"{text}\n".encode(), mode=0o600)
         return path
 
     def take_back(self, release: str) -> bool:
-        """Remove the entry of a failed release; True if there was one.
-
-        A ledger without entries goes, too.
-        """
+        """Remove the entry of a failed release; True if there was one."""
         mine = [entry for entry in self.entries() if entry.release == release]
         for entry in mine:
             (self.folder / f"{entry.created.replace(':', '')}.json").unlink(missing_ok=True)
-        if self.folder.is_dir() and not any(self.folder.glob("*.json")):
-            (self.folder / SECRET).unlink(missing_ok=True)
-            with suppress(OSError):  # there is something else in it
-                self.folder.rmdir()
         return bool(mine)
 
     @cached_property
@@ -204,11 +229,12 @@ def of_composition(entry: Entry, earlier: Sequence[Entry]) -> Iterator[Cause]:
         yield Cause(
             "an earlier k-anonymous release has some of these people",
             "who is in both clusters stands in the smaller set that these share",
+            private=True,
         )
     total = worst(entry, earlier)
     if total is not None and total[0] > LARGEST_EPSILON and (alone := entry.epsilon) and alone[0] <= LARGEST_EPSILON:
         yield Cause(f"epsilon of {count} releases of the same people adds up to more than {LARGEST_EPSILON:g}",
-                    f"{total[0]:.4g}, delta {total[1]:.2g}")  # fmt: skip
+                    f"{total[0]:.4g}, delta {total[1]:.2g}", private=True)  # fmt: skip
 
 
 def composition_text(entry: Entry, earlier: Sequence[Entry]) -> str:

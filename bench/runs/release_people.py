@@ -76,7 +76,7 @@ def _anonymity(release: Release, private: Dataset, k: int, named: str) -> People
     least, least_images = int(people.min()), int(images.min())
     lines = [f"the least number behind a released form: {least} people{named}, {least_images} different images"]
     causes: tuple[Cause, ...] = ()
-    if fewer:
+    if fewer:  # no private cause: it is published, or the claim beside it would be false
         text = f"k-anonymity of people does not hold: forms stand for fewer than k = {k} people or different images"
         causes = (
             Cause(text, f"{fewer:,} of {len(people):,} forms; at the least {least} people, {least_images} images"),
@@ -127,18 +127,20 @@ def _composed(claim: PrivacyClaim | ClaimRecord, private: Dataset, release: Rele
     links = None if release.links is None else release.links.cpu()
     apart = links is not None and len(torch.unique(links[:, 0])) == len(links) == len(torch.unique(links[:, 1]))
     found = person_claim(claim, private, most_images(private), apart=apart)
-    images = f"{found.images} image{'s' if found.images > 1 else ''}"
+    one = found.images == 1
+    images = "one image" if one else f"{found.images} images"
     if found.epsilon is None:
-        line = f"per person, of up to {images}{named}: no finite epsilon"
+        line = f"per person, {'each with' if one else 'of up to'} {images}{named}: no finite epsilon"
         return PeopleBehind((line,), {"epsilon per person": None, "images per person": found.images})
-    line = f"epsilon per person, {found.how} over up to {images}{named}: {found.epsilon:g}; delta {found.delta:g}"
+    over = "each with one image" if one else f"{found.how} over up to {images}"
+    line = f"epsilon per person, {over}{named}: {found.epsilon:g}; delta {found.delta:g}"
     about: dict[str, JsonValue] = {
         "epsilon per person": found.epsilon, "delta per person": found.delta, "images per person": found.images,
     }  # fmt: skip
     if found.images == 1 or claim.unit == "pixel" or found.epsilon <= LARGEST_EPSILON:
         return PeopleBehind((line,), about)
     text = f"epsilon per person, with all images of one, is above {LARGEST_EPSILON:g} and promises next to nothing"
-    return PeopleBehind((line,), about, (Cause(text, f"{found.epsilon:g} for {images}"),))
+    return PeopleBehind((line,), about, (Cause(text, f"{found.epsilon:g} for {images}", private=True),))
 
 
 def row_hashes(samples: torch.Tensor, *, exactly: bool = False) -> Iterator[bytes]:

@@ -34,10 +34,12 @@ class Cause:
     Args:
         text: In words, without a figure of the private rows: it goes into the release if the owner overrules it.
         detail: More for the owner's eyes.
+        private: If private rows decide whether it holds: then it stays with the owner, for no claim covers this bit.
     """
 
     text: str
     detail: str = ""
+    private: bool = False
 
     def __str__(self) -> str:
         return f"{self.text}: {self.detail}" if self.detail else self.text
@@ -84,7 +86,7 @@ def of_notes(notes: Sequence[str]) -> Iterator[Cause]:
     for note in notes:
         if UNSETTLED in note:
             says = IDENTIFIED.removeprefix("say ") if IDENTIFIED in note else "that text is part of their pixels"
-            yield Cause(f"images say of themselves {says}", note)
+            yield Cause(f"images say of themselves {says}", note, private=True)
 
 
 def of_claim(claim: ClaimRecord | None) -> Iterator[Cause]:

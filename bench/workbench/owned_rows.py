@@ -77,6 +77,7 @@ class Owned:
         """
         if self.given is None:
             return self.bench.scheme()
+        self.bench.check_people()
         return self.bench.loaded(self.given.tensors)
 
 

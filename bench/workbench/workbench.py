@@ -288,6 +288,7 @@ class Workbench:
     def fitted(self) -> tuple[Scheme, float]:
         """The scheme, and the wall seconds of its fit over all parts."""
         stage("fit")
+        self.check_people()
         if self.cell.choice.scheme is not None and not is_reference(self.cell.method):
             return self.loaded(given_scheme(self.cell.choice.scheme)), 0.0
         inputs = fit_inputs(self.cell, self.record, apart=self.apart)
@@ -308,6 +309,14 @@ class Workbench:
             self.method.own = cast("list[str] | None", artefact.notes.get("own"))
         scheme = self.method.load({name: tensor.to(self.device) for name, tensor in artefact.tensors.items()})
         return scheme, float(cast(float, artefact.notes["seconds"]))
+
+    def check_people(self) -> None:
+        """Raise NotApplicable if the method needs people and none are named."""
+        if self.method.needs_subjects and self.private.subjects is None:
+            raise NotApplicable(
+                f"{self.method.name} counts people, and those of {self.private.name} are not known: name them in a "
+                "column `subject` of its table, or choose parameters that count images"
+            )
 
     def loaded(self, given: State) -> Scheme:
         """The scheme of a file that a user named.

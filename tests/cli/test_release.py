@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bench.cli import main
+from bench.cli.commands.release import _contents
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.randomness import Secret
@@ -260,6 +261,27 @@ def test_an_accepted_reason_stands_in_the_release_with_what_it_overrules(tmp_pat
     assert accepted["in spite of"][1] == "k is 2, and below 5 too few rows share a form"
     for empty in (" ", "x", "-- 12 --", "\u200b" * 9):
         assert unaccepted(tmp_path, "k-same", "--accept", empty) == 2
+
+
+def test_what_private_rows_decide_is_not_published_with_a_reason(tmp_path: Path, capsys) -> None:
+    """Whether they speak against the release is a bit of them that no claim covers."""
+    told = []
+    for out, method in (("a", "mosaic[cell=1]"), ("b", "mosaic[cell=2]")):
+        (tmp_path / out).mkdir()
+        assert unaccepted(tmp_path / out, method, "--accept", "only for our own students") == 0
+        told.append(about(tmp_path / out / "out")["accepted"])
+        assert "What the private rows themselves may say against it" in (tmp_path / out / "out/README.md").read_text()
+    assert "Accepted by you: released rows are raw rows, unchanged: 160 of 160" in capsys.readouterr().out
+    assert told[0] == told[1]
+    assert [text.partition(" on ")[0] for text in told[0]["in spite of"]] == ["no rated verdict"]
+
+
+def test_many_tensors_of_a_file_are_counted_and_few_are_named() -> None:
+    few = {"mean": torch.zeros(1, 2), "std": torch.zeros(3)}
+    assert _contents(few) == "mean [1, 2], std [3]"
+    assert (
+        _contents({f"layers.{number}": torch.zeros(10, 20) for number in range(157)}) == "157 tensors, 31,400 numbers"
+    )
 
 
 def test_a_trial_writes_nothing_and_says_what_would_leave(tmp_path: Path, capsys) -> None:

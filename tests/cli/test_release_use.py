@@ -10,6 +10,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from bench.data.sets.folder import Folder
 from bench.disk.process_id import own_name
 from bench.randomness import Secret
 from bench.runs.release_files import changed, write_sums
+from bench.runs.release_ledger import Ledger
 
 
 def images(folder: Path, count: int = 60, side: int = 8) -> str:
@@ -350,6 +353,51 @@ def test_a_full_disk_leaves_nothing_and_is_told(tmp_path: Path, monkeypatch, cap
     assert release(tmp_path, "mosaic") == 2
     assert "cannot write" in capsys.readouterr().err
     assert {path.name for path in tmp_path.iterdir()} == {"my scans é", "results"}
+
+
+def test_releases_that_begin_at_the_same_time_take_turns_in_the_ledger(tmp_path: Path) -> None:
+    """The second one counts the first, and neither begins a ledger of its own."""
+    data = images(tmp_path)
+    words = [
+        sys.executable,
+        "-m",
+        "bench",
+        "release",
+        "--method",
+        "mosaic[epsilon=1]",
+        "--dataset",
+        data,
+        "--size",
+        "8",
+    ]
+    words += ["--public", "none", "--results", str(tmp_path / "results"), "--ledger", str(tmp_path / "ledger")]
+    outs = [str(tmp_path / name) for name in "ab"]
+    both = [
+        subprocess.Popen([*words, "--accept", "a test", "--out", out], stdout=subprocess.PIPE, text=True)
+        for out in outs
+    ]
+    said = [each.communicate()[0] for each in both]
+    assert [each.returncode for each in both] == [0, 0]
+    assert sorted("Ledger: release 2 of the same people" in text for text in said) == [False, True]
+    assert len(list((tmp_path / "ledger").glob("*.json"))) == 2
+
+
+def test_a_release_waits_for_the_one_that_has_its_turn(tmp_path: Path) -> None:
+    ledger, waits = Ledger(tmp_path / "ledger"), []
+
+    def second() -> None:
+        with ledger.turn(lambda: waits.append("waits")):
+            waits.append("its turn")
+
+    with ledger.turn(lambda: waits.append("never")):
+        thread = threading.Thread(target=second)
+        thread.start()
+        while not waits:
+            time.sleep(0.01)
+        assert waits == ["waits"]
+    thread.join()
+    assert waits == ["waits", "its turn"]
+    assert not (tmp_path / "ledger").exists()
 
 
 def test_a_refused_release_begins_no_ledger(tmp_path: Path) -> None:

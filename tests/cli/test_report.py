@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from made.board_records import record
+from made.board_records import dataset, record
 from made.cells import cell, place
 from safetensors.torch import load_file, save_file
 
 from bench.api import reports
 from bench.cli import main
+from bench.data.candidates import SEVERAL
 from bench.results.reason import withheld
 from bench.runs.release_files import write_sums
 from bench.types import NotApplicable
@@ -109,6 +110,23 @@ def test_a_report_is_made_of_a_release_and_its_data(released: Path, capsys: pyte
     assert "a laboratory" in (released / "out-report-2/report.html").read_text()
     assert "a laboratory" not in (released / "out-report/report.html").read_text()
     assert not (released / "out-report-2/declaration.yaml").exists()
+
+
+def test_another_image_that_could_not_be_measured_is_no_gap_only_where_hardly_anyone_has_one() -> None:
+    """A profile that failed, for whatever reason, lets no release pass."""
+    data = dataset("own", rows={"private": 105}, subjects={"private": 100})
+    asked = reports.Asked(None, None, reports.PROFILES, {}, Declaration(), Path())
+    very = {"profile same-image": SimpleNamespace(data=data)}
+    few = f"--eve other-study needs {SEVERAL}, and own has 4 of them"
+
+    def missing(why: str, **more: object) -> list[str]:
+        rows = {name: SimpleNamespace(data=data.model_copy(update=more)) for name in very}
+        return list(reports._missing(asked, rows, {"profile other-study": why}))  # type: ignore[arg-type]
+
+    assert missing(few) == []
+    assert missing("a disk was full") == ["profile other-study was not measured: a disk was full"]
+    assert len(missing(few, rows={"private": 120})) == 1
+    assert len(missing(few, subjects={})) == 1
 
 
 def test_a_second_release_of_one_configuration_is_told_apart(released: Path, tmp_path: Path) -> None:

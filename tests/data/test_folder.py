@@ -265,6 +265,9 @@ def test_columns_of_nothing_are_passed_over_and_those_with_cells_need_a_name(lis
     (listed / "labels.csv").write_text("path;Edema;;\ni/0.png;1;;x\ni/1.png;0; ;\n")
     with pytest.raises(DataError, match="column 3 has no name"):
         Folder(str(listed)).scan([], 8)
+    (listed / "labels.csv").write_text("path;;Edema;;\ni/0.png;a;1;;x\ni/1.png;b;0; ;\n")
+    with pytest.raises(DataError, match="columns 2, 5 have no name"):
+        Folder(str(listed)).scan([], 8)
 
 
 def test_a_name_without_its_ending_is_answered_by_the_remedy(listed: Path) -> None:

@@ -273,9 +273,16 @@ def test_classes_of_too_few_people_are_refused_suppressed_or_merged_by_people():
     assert clusters(merged)[0][:9].unique().numel() == 1
 
 
-def test_people_must_be_known_and_the_paper_counts_rows():
-    with pytest.raises(NotApplicable, match="column `subject`"):
-        released(data(20), k=3, unit="person")
+def test_different_images_of_unknown_people_are_of_different_people():
+    """So an attacker who knows no one can simulate the release; data of an owner are refused beforehand."""
+    assert KSame(unit="person").needs_subjects
+    assert not KSame(unit="image").needs_subjects
+    unknown = data(20)
+    named = replace(unknown, subjects=torch.arange(20))
+    assert torch.equal(released(unknown, k=3, unit="person").samples, released(named, k=3, unit="person").samples)
+
+
+def test_the_paper_counts_rows():
     with pytest.raises(ValueError, match="variant=paper counts rows"):
         KSame(variant="paper", unit="person")
     assert KSame(unit="person").claims.startswith("k-anonymity of people")

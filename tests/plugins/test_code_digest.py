@@ -622,7 +622,7 @@ def test_no_record_hangs_on_drawing_messages_progress_registry_specs_records_or_
     assert not any(name.startswith(f"bench.evaluators.{other}:") for name in names for other in others)
 
 
-CONTRACT = "5a81ba2a6a1d0670"
+CONTRACT = "ae5c4d53977cd6f9"
 
 
 def test_what_the_contract_computes_changes_with_the_protocol() -> None:

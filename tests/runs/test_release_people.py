@@ -3,7 +3,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from made.board_records import record
 
+from bench.results.person_text import person_texts
 from bench.results.records import ClaimRecord
 from bench.runs.release_people import people_behind, person_claim
 from bench.statistics.epsilon_bounds import gaussian_epsilon
@@ -69,6 +71,18 @@ def test_a_bound_per_image_is_composed_over_a_person_s_images() -> None:
     drawn = people_behind(Release(data.samples, data.labels, None), data, k=None, claim=claim(2.0, 1e-6))
     assert drawn.about is not None
     assert drawn.about["delta per person"] == pytest.approx(4e-6 * math.exp(6))
+
+
+def test_one_image_a_person_leaves_nothing_to_compose() -> None:
+    data = rows(3, [0, 1, 2])
+    found = people_behind(Release(data.samples, None, None), data, k=None, claim=claim(2.0))
+    assert found.lines == ("epsilon per person, each with one image: 2; delta 0",)
+    people = [person_claim(claim(2.0), data, images, apart=False) for images in (1, 2)]
+    made = [record("k-same", "needle", claim=claim(2.0).model_copy(update={"person": each})) for each in people]
+    assert [list(person_texts([each])) for each in made] == [
+        ["Per person, each with one image: ε 2, δ 0"],
+        ["Per person, with up to 2 images: ε 4, δ 0 (by group privacy)"],
+    ]
 
 
 def test_a_bound_per_pixel_is_composed_over_all_pixels() -> None:

@@ -41,6 +41,12 @@ def test_syfer_releases_unequal_classes_once_their_surplus_is_withheld(tmp_path:
         bench.key(scheme, 0).release(plain.private)
 
 
+def test_a_method_that_counts_people_is_refused_where_none_are_known(tmp_path: Path) -> None:
+    with pytest.raises(NotApplicable, match="those of digits are not known: name them in a column `subject`"):
+        opened(tmp_path, "k-same[unit=person]").scheme()
+    opened(tmp_path, "k-same[unit=image]").scheme()
+
+
 def test_labels_stay_where_nothing_is_to_be_withheld(tmp_path: Path) -> None:
     bench = opened(tmp_path, SYFER, balance=False)
     assert bench.withheld == ""

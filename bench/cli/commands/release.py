@@ -29,6 +29,7 @@ from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
 from bench.runs.release_files import NO_CLAIM
 from bench.runs.release_order import Published
+from bench.types import State
 from bench.wire.text import line, shown
 
 ALL_ROWS = frozenset({"preset", "limit", "splits", "rows_of", "scored_in", "scheme"})
@@ -45,6 +46,8 @@ Passphrase = Annotated[
 ]
 REFUSED = 3
 """The exit code of a release that needs its owner's reason."""
+FEW_TENSORS = 8
+"""Tensors of a file that are named one by one."""
 
 
 def release(
@@ -169,7 +172,7 @@ def _print(published: Published) -> None:
         for name, tensors in made.files.items():
             if order.form != "safetensors" and name == "release.safetensors":
                 continue
-            print(f"  {name}: " + ", ".join(f"{part} {list(tensor.shape)}" for part, tensor in tensors.items()))
+            print(f"  {name}: {_contents(tensors)}")
     if made is None or "release.safetensors" in made.files:
         labels = line(", ".join(published.labels))
         print(f"  labels: {labels or 'none'}")
@@ -197,6 +200,13 @@ def _print(published: Published) -> None:
     for text in published.unknown:
         print(f"Not known from a trial: {text}")
     _print_secrets(published)
+
+
+def _contents(tensors: State) -> str:
+    """The tensors of a file by name; of many, how many."""
+    if len(tensors) > FEW_TENSORS:
+        return f"{len(tensors):,} tensors, {sum(tensor.numel() for tensor in tensors.values()):,} numbers"
+    return ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in tensors.items())
 
 
 def _print_secrets(published: Published) -> None:
