@@ -256,6 +256,22 @@ VERBS: dict[str, Verb] = {
         ("bench plugin remove my-package", "bench plugin remove old"),
         "plugins:remove",
     ),
+    "challenge make": Verb(
+        "Write a sealed challenge: releases under secret keys to publish, and their answers to keep.",
+        (
+            "bench challenge make --out challenge --sealed challenge-sealed",
+            "bench challenge make --method dauntless --out mine --sealed mine-sealed",
+        ),
+        "challenge:make",
+    ),
+    "challenge score": Verb(
+        "Score an entry to a challenge by bands, and after its end by lower bounds.",
+        (
+            "bench challenge score entry --sealed challenge-sealed",
+            "bench challenge score entry --sealed challenge-sealed --final --format json",
+        ),
+        "challenge:score",
+    ),
     "keys new": Verb(
         "Make a key pair that signs records.", ("bench keys new me.key", "bench keys new ~/keys/board.key"), "keys:new"
     ),
@@ -269,6 +285,7 @@ GROUPS = {
     "data": "List, describe, prepare or verify data sets.",
     "leaderboard": "Build the pages, and carry records to other machines or to the board.",
     "plugin": "Add, list or remove plug-ins of other authors.",
+    "challenge": "Make a public challenge, or score entries to it.",
     "keys": "Make or show keys that sign records.",
 }
 

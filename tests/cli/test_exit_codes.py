@@ -124,6 +124,8 @@ CASES: list[tuple[str, int, str]] = [
     ("leaderboard merge", 2, "leaderboard merge results --into results"),
     ("leaderboard export", 0, "leaderboard export shared --results results"),
     ("leaderboard export", 2, "leaderboard export shared --results nowhere"),
+    ("challenge make", 2, "challenge make --method k-same --preset smoke --out public --sealed public/sealed"),
+    ("challenge score", 2, "challenge score empty --sealed empty"),
     ("keys new", 0, "keys new another.key"),
     ("keys new", 2, "keys new own.key"),
     ("keys show", 0, "keys show own.key"),

@@ -136,10 +136,12 @@ def leftovers(folder: Path) -> list[str]:
     end = time.monotonic() + GRACE_SECONDS  # the fork server ends when it notices
     while (left := marked(str(folder))) and time.monotonic() < end:
         time.sleep(0.1)
+    named = []
     for process in left:
         with contextlib.suppress(psutil.Error):
+            named.append(f"{process.status()} {' '.join(process.cmdline())[:300]} of {process.parent()}")
             process.kill()
-    wrong = [f"{len(left)} processes are left"] if left else []
+    wrong = [f"{len(left)} processes are left: {'; '.join(named)}"] if left else []
     return wrong + (["something was unpickled"] if (folder / "unpickled").exists() else [])
 
 
