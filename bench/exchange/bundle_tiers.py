@@ -19,7 +19,7 @@ from bench.exchange.check import Checked, Finding, check
 from bench.exchange.disclosed_secrets import Disclosed
 from bench.exchange.draws import Draw, DrawError, SignedDraw, parsed
 from bench.exchange.evidence_check import differences, evidence_of, order_follows
-from bench.exchange.recheck_fit import Refitted, disagreement, misfits
+from bench.exchange.recheck_fit import Refitted, disagreement, misfits, unmeasured
 from bench.exchange.submit import misplaced
 from bench.plugins import registry
 from bench.plugins.spec import UsageError
@@ -62,12 +62,16 @@ class Verified:
 
 @dataclass
 class _Cell:
-    """The records of a cell by name, and what its checks gave."""
+    """The records of a cell by name, and what its checks gave.
+
+    `unmeasured` says why records that were drawn have no new measurement.
+    """
 
     records: dict[str, Record] = field(default_factory=dict)
     ordered: set[bool] = field(default_factory=set)
     drawn: list[str] = field(default_factory=list)
     caught: list[float] = field(default_factory=list)
+    unmeasured: dict[str, str] = field(default_factory=dict)
     refitted: bool = False
     secret: Secret | None = None
     people: Mapping[str, Secret] = field(default_factory=dict)
@@ -266,10 +270,17 @@ def _measure_again(
         secrets_of |= cell.people
     measured = again(list(sample.values()), secrets_of) if sample else {}
     for name, record in sample.items():
-        if (reason := disagreement(record, measured.get(f"{record.cell}/{record.evaluator}"))) is not None:
+        cell, here = cells[record.cell], measured.get(f"{record.cell}/{record.evaluator}")
+        if here is None or unmeasured(here) is not None:
+            cell.unmeasured[name] = str(unmeasured(here))
+            cell.caught = []  # the probability is that of measuring all that were drawn
+            if name in held or record.status == "not-applicable":
+                held[name] = cell.unmeasured[name]
+            continue
+        if (reason := disagreement(record, here)) is not None:
             raise _Refused(name, f"measured again under its own secret, it comes out otherwise: {reason}")
         held.pop(name, None)  # a record measured again needs no evidence
-        cells[record.cell].refitted |= record.status == "ok"
+        cell.refitted |= record.status == "ok"
 
 
 def _draw(cell: _Cell, free: Sequence[str], count: int, strongest: Strongest) -> None:
@@ -327,7 +338,8 @@ def _tier(name: str, record: Record, cell: _Cell, held: str | None) -> Judged:
     digest = str(record.digest)
     if held is not None:
         return _self_reported(record, held)
-    if name in cell.drawn or record.status == "not-applicable":
+    missing = f"; {cell.unmeasured[name]}" if name in cell.unmeasured else ""
+    if not missing and (name in cell.drawn or record.status == "not-applicable"):
         reason = "measured again" if record.status == "ok" else "tried again, and it does not apply"
         return Judged(digest=digest, tier=Tier.RE_RUN, reason=reason)
     if cell.ordered != {True}:
@@ -336,8 +348,8 @@ def _tier(name: str, record: Record, cell: _Cell, held: str | None) -> Judged:
             if False in cell.ordered
             else "no evidence of its cell shows the order of the run secret"
         )
-        return _self_reported(record, f"{reason}; --rerun measures it again")
-    return Judged(digest=digest, tier=Tier.ARITHMETIC_CHECKED, reason="judged again from its evidence")
+        return _self_reported(record, f"{reason}{missing or '; --rerun measures it again'}")
+    return Judged(digest=digest, tier=Tier.ARITHMETIC_CHECKED, reason=f"judged again from its evidence{missing}")
 
 
 def _self_reported(record: Record, reason: str) -> Judged:
@@ -367,6 +379,7 @@ def verdict_on(
     for cell, row in cells.items():
         of = (checked or {}).get(cell, _Cell())
         decides = {of.records[name].evaluator for name in of.drawn} if row[0].method.role else _decisive(row)
+        decides |= {of.records[name].evaluator for name in of.unmeasured}  # none rises above what was not measured
         rows[cell] = JudgedRow(
             records={record.evaluator: tiers[str(record.digest)] for record in row},
             controls={other: fingerprint(cells[other]) for other in _controls(row[0], cells)},

@@ -11,6 +11,7 @@ from bench.exchange.disclosed_secrets import keep_cell_secrets
 from bench.exchange.tolerance import alike, score_difference
 from bench.plugins.third_party import StandIn
 from bench.randomness import Secret
+from bench.results.reason import SAID, Code
 from bench.results.records import DatasetRecord, Record
 from bench.runs.tasks import FitTask, Fitted, OpenTask, fit_task, open_task
 from bench.types import NotApplicable
@@ -94,10 +95,21 @@ def _differences(what: str, stated: dict[str, JsonValue], here: dict[str, JsonVa
             yield f"{what}: {line(name, 40)} is {first} in the record, and {second} here"
 
 
-def disagreement(record: Record, measured: Record | None) -> str | None:
-    """The first difference from a new measurement beyond the tolerance, or None."""
+BY_THE_MACHINE: frozenset[Code] = frozenset({"timed-out", "died", "out-of-memory", "disk", "data", "usage", "shadowed"})
+"""Why a new measurement has no result that says nothing of the record: causes that may be this machine's."""
+
+
+def unmeasured(measured: Record | None) -> str | None:
+    """Why a new measurement has no result that speaks for or against a record; None if it has."""
     if measured is None:
-        return "it could not be measured here"
+        return "not measured: no record was made here; the messages of the run say why"
+    if measured.code is None or measured.code not in BY_THE_MACHINE:
+        return None
+    return f"not measured: {measured.status} here: {line(measured.reason or SAID[measured.code])}"
+
+
+def disagreement(record: Record, measured: Record) -> str | None:
+    """The first difference from a new measurement beyond the tolerance, or None."""
     if measured.status != record.status:
         reason = f": {measured.reason}" if measured.reason else ""
         return f"it says {record.status}, and here it is {measured.status}{reason}"

@@ -148,6 +148,59 @@ def test_an_attack_that_is_said_not_to_apply_is_tried_again(handed: Handed) -> N
     assert "it says not-applicable, and here it is ok" in refusal(judged(bundle, again=again(handed)))
 
 
+KILLED = {"status": "failed", "code": "died", "phase": "attack", "reason": "the worker process died: signal 9"}
+LATE = {"status": "timed-out", "code": "timed-out", "phase": "attack", "reason": "no result after 60 s"}
+
+
+def without(handed: Handed, outcome: dict[str, Any] | None) -> Any:
+    """Measures again, and has the nearest-neighbour attack on the method end so (None: in no record)."""
+
+    def measure(records: Any, secrets: Any) -> dict[str, Record]:
+        measured = dict(again(handed)(records, secrets))
+        name = next(each for each in measured if METHOD in each and each.endswith("nearest-neighbour"))
+        found = measured.pop(name)
+        if outcome is not None:
+            measured[name] = found.model_copy(update={"scores": {}, "evidence": None, **outcome})
+        return measured
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (KILLED, "not measured: failed here: the worker process died: signal 9"),
+        (LATE, "not measured: timed-out here: no result after 60 s"),
+        (None, "not measured: no record was made here"),
+    ],
+)
+def test_a_measurement_that_does_not_end_here_is_no_alteration(
+    handed: Handed, outcome: dict[str, Any] | None, said: str
+) -> None:
+    found = judged(handed.bundle, rerun=1, again=without(handed, outcome))
+    assert found.refused == ()
+    assert tiers(found) == {NEAREST: "arithmetic-checked", CHANCE: "re-run", "throughput.json": "arithmetic-checked"}
+    assert any(each.reason.startswith(f"judged again from its evidence; {said}") for each in found_of(found))
+    assert found.verdict is not None
+    row = found.verdict.rows[own(handed, NEAREST).cell]
+    assert row.tier == Tier.ARITHMETIC_CHECKED
+    assert row.sentences() == []  # no probability of finding what was not measured
+
+
+def test_a_measurement_that_does_not_end_here_takes_the_place_of_no_evidence(handed: Handed) -> None:
+    bare = evidence_name(own(handed, NEAREST))
+    bundle = packed(handed, {name: text for name, text in handed.bundle.files.items() if name != bare})
+    found = judged(bundle, rerun=9, again=without(handed, KILLED))
+    assert tiers(found)[NEAREST] == "self-reported"
+    assert any(each.reason.startswith("not measured: failed here") for each in found_of(found))
+
+
+def test_a_method_that_fails_by_itself_here_is_refused(handed: Handed) -> None:
+    own_fault = {"status": "failed", "code": "error", "phase": "attack", "reason": "ValueError: no"}
+    found = judged(handed.bundle, rerun=1, again=without(handed, own_fault))
+    assert "it says ok, and here it is failed: ValueError: no" in refusal(found)
+
+
 def swapped(handed: Handed, evidence: dict[str, object], end: str = NEAREST) -> Any:
     """The record with other evidence, and every figure computed from it as the bench does."""
     record = own(handed, end)
