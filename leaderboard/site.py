@@ -16,6 +16,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from bench.disk.atomic_file import write_atomically
+from bench.progress import report
 from bench.results import signed_json
 from bench.results.results import Results
 from bench.results.signed_json import AlteredError
@@ -147,7 +148,8 @@ def build(
     _sweep(site, old.files, keep=pages)
     littered = {folder for folder in {(site / name).parent for name in pages} if _littered(folder)}
     entries: dict[str, JsonValue] = {}
-    for name, page in pages.items():
+    for number, (name, page) in enumerate(pages.items()):
+        report("write the pages", number, len(pages))
         path = site / name
         entries[name] = _current(path, page, old.files.get(name)) or _write(path, page, sweep=path.parent in littered)
     Ledger(entries, made_from).write(site)

@@ -139,7 +139,10 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
         update={"untried": [*(f"{name}: {why}" for name, why in left_out.items()), *found.untried]}
     )
     reasons = dict(chain.from_iterable(_withheld_reasons(row, place) for row in very.values()))
+    if asked.annex:
+        observer.display.message("drawing the private annex: the strongest attack runs once more")
     annex = _annex(found, very, results, place, asked, reasons) if asked.annex else None
+    observer.display.message("writing the report")
     failed = sum(len(each.summary.failures) for each in results.values() if isinstance(each, RunResult))
     verdict = (twin.standing.word, twin.standing.sentence) if twin is not None and not digest else ("", "")
     return Reported(found, write(found, asked.out, annex, asked.form), left_out, failed, reasons, verdict)

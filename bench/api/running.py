@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +22,7 @@ from bench.data.raw_files import resolve
 from bench.plugins import catalogue
 from bench.plugins.groups import GROUPS, Group, New
 from bench.plugins.spec import UsageError, parse
+from bench.progress import forward_progress
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, read_public
@@ -208,7 +210,8 @@ def run(
     if site is not None and any(record.limit is None for record in records):
         from leaderboard.site import build
 
-        result.page = build(place.results, site)
+        with observer.display as display, forward_progress(partial(display.progress, "pages")):
+            result.page = build(place.results, site)
     result.seconds = time.perf_counter() - start
     return result
 

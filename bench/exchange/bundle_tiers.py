@@ -23,6 +23,7 @@ from bench.exchange.recheck_fit import Refitted, disagreement, misfits, unmeasur
 from bench.exchange.submit import misplaced
 from bench.plugins import registry
 from bench.plugins.spec import UsageError
+from bench.progress import report, stage
 from bench.randomness import Secret
 from bench.results.bundle import DRAW, SECRETS, Bundle
 from bench.results.evidence_file import EvidenceError, bound_to
@@ -30,6 +31,8 @@ from bench.results.records import Record
 from bench.results.verdict import Judged, JudgedRow, Tier, Verdict, deciding, fingerprint
 from bench.workbench.inputs import COMMITMENT, PROTOCOL
 
+ARITHMETIC, REFIT, MEASURE = "figures judged again, by rows", "fit the method again", "measure again"
+"""Stages of a verification."""
 NO_EVIDENCE = "its evidence is not in the bundle; --rerun may draw it and measure it again"
 OF_ANOTHER = "its evidence is that of another record; --rerun may draw it and measure it again"
 UNBOUND = "its evidence, of an earlier version, names no record; --rerun may draw it and measure it again"
@@ -160,7 +163,8 @@ def _tiers(
             cell.secret, cell.people = secret, people
         if (reason := held.get(record.cell, "")) != "":
             held.setdefault(name, reason)
-    for cell in cells.values():
+    for number, cell in enumerate(cells.values()):
+        report(ARITHMETIC, number, len(cells))
         for name, record in cell.records.items():
             if (
                 name not in held
@@ -169,6 +173,7 @@ def _tiers(
             ):
                 held[name] = reason
         if recheck is not None:
+            stage(REFIT)
             _fit_again(cell, held, recheck)
     _measure_again(cells, held, rerun, again, strongest or (lambda dataset: ()))
     tiers = {
@@ -268,6 +273,8 @@ def _measure_again(
     secrets_of = {name: cell.secret for name, cell in cells.items() if cell.secret is not None}
     for cell in cells.values():
         secrets_of |= cell.people
+    if sample:
+        stage(MEASURE)
     measured = again(list(sample.values()), secrets_of) if sample else {}
     for name, record in sample.items():
         cell, here = cells[record.cell], measured.get(f"{record.cell}/{record.evaluator}")

@@ -5,16 +5,29 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from bench.exchange.bundle_tiers import Board, Strongest, Verified, assign_tiers, checked_bundle, repeatable, verdict_on
+from bench.exchange.bundle_tiers import (
+    ARITHMETIC,
+    MEASURE,
+    REFIT,
+    Board,
+    Strongest,
+    Verified,
+    assign_tiers,
+    checked_bundle,
+    repeatable,
+    verdict_on,
+)
 from bench.exchange.check import DONE
 from bench.exchange.disclosed_secrets import Disclosed, keep_cell_secrets, knows
 from bench.exchange.recheck_fit import Refitted, recheck_fit
 from bench.isolation import require_sandbox
 from bench.plugins.configured import configure
 from bench.plugins.spec import UsageError
+from bench.progress import forward_progress
 from bench.randomness import Secret
 from bench.results import verdict
 from bench.results.bundle import ENDING, Bundle
@@ -87,22 +100,23 @@ def verify(
     _check_replaceable(out, Tier.SEALED if sealed else Tier.RE_RUN if rerun else Tier.ARITHMETIC_CHECKED, signer)
     differences: list[str] = []
     absent: set[str] = set()
-    if sealed:
-        own = place.results.keep_secret()
-        verified, differences = seal(
-            bundle, own, lambda records: run_again(here.placed(records), place, people="secret")
-        )
-    elif rerun is None:
-        verified = assign_tiers(bundle, secrets=secrets, board=board)
-    else:
-        with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
-            # Measuring takes the author's secrets, and fitting any: each has a results folder of its own.
-            measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
-            verified = assign_tiers(
-                bundle, secrets=secrets, rerun=rerun, board=board, strongest=strongest,
-                again=lambda records, own: run_again(here.placed(records), measuring, own),
-                recheck=lambda record, people: _recheck(here.placed([record])[0], people, fitting, absent),
-            )  # fmt: skip
+    with Display() as display, forward_progress(partial(_say, display, path.name)):
+        if sealed:
+            own = place.results.keep_secret()
+            verified, differences = seal(
+                bundle, own, lambda records: run_again(here.placed(records), place, display=display, people="secret")
+            )
+        elif rerun is None:
+            verified = assign_tiers(bundle, secrets=secrets, board=board)
+        else:
+            with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
+                # Measuring takes the author's secrets, and fitting any: each has a results folder of its own.
+                measuring, fitting = (replace(place, results=Results(Path(folder, name))) for name in "mf")
+                verified = assign_tiers(
+                    bundle, secrets=secrets, rerun=rerun, board=board, strongest=strongest,
+                    again=lambda records, own: run_again(here.placed(records), measuring, own, display=display),
+                    recheck=lambda record, people: _recheck(here.placed([record])[0], people, fitting, absent),
+                )  # fmt: skip
     if verified.verdict is not None:
         _check_replaceable(out, verified.verdict.tier, signer)
         verdict.write(verified.verdict, out, signer)
@@ -171,6 +185,12 @@ def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> Non
     raise UsageError(f"{path} {reason}: write elsewhere with --verdict")
 
 
+def _say(display: Display, bundle: str, stage: str, done: int, total: int) -> None:
+    """Show a stage of the verification; a fitted method's own words stay out."""
+    if stage in (ARITHMETIC, REFIT, MEASURE):
+        display.progress(bundle, stage, done, total)
+
+
 def _recheck(record: Record, people: Mapping[str, Secret], place: Place, absent: set[str]) -> Refitted | None:
     try:
         return recheck_fit(record, people, place)
@@ -180,7 +200,7 @@ def _recheck(record: Record, people: Mapping[str, Secret], place: Place, absent:
 
 
 def run_again(
-    records: Sequence[Record], place: Place, secrets: Mapping[str, Secret] | None = None, *,
+    records: Sequence[Record], place: Place, secrets: Mapping[str, Secret] | None = None, *, display: Display,
     people: Literal["same", "secret"] = "same",
 ) -> dict[str, Record]:  # fmt: skip
     """Measure records again, from data to figures.
@@ -191,6 +211,7 @@ def run_again(
         records: The measurements to make.
         place: The folders to work in.
         secrets: Those of the records' cells, by cell, and of drawn people; None for the folder's own.
+        display: Shows how far it is.
         people: "secret" draws them under the folder's run secret, if the data set can.
 
     Raises:
@@ -201,10 +222,9 @@ def run_again(
     cells: dict[str, list[Record]] = {}
     for record in records:
         cells.setdefault(record.cell, []).append(record)
-    with Display() as display:
-        for cell, row in cells.items():  # together, to open the data and fit the method once
-            summary = run(plan_run(_run_spec(row, people), place.results), place, display)
-            measured |= {f"{cell}/{record.evaluator}": record for record in summary.records}
+    for cell, row in cells.items():  # together, to open the data and fit the method once
+        summary = run(plan_run(_run_spec(row, people), place.results), place, display)
+        measured |= {f"{cell}/{record.evaluator}": record for record in summary.records}
     return measured
 
 

@@ -17,6 +17,7 @@ from bench.disk.atomic_file import PRIVATE, Folder, Storage, make_folder, read_p
 from bench.disk.disk_errors import unread
 from bench.disk.process_id import machine
 from bench.plugins.spec import UsageError
+from bench.progress import report
 from bench.randomness import Secret
 from bench.results import log_file, run_secret, signed_json, store
 from bench.results.build_folder import CACHE_TAG, is_cache
@@ -234,7 +235,9 @@ class Results:
 
     def records(self) -> Iterator[tuple[str, Record | RecordError]]:
         """Records by name, in order; a refused one gives its error."""
-        for name in self._kept.names(RECORDS):
+        names = list(self._kept.names(RECORDS))
+        for number, name in enumerate(names):
+            report("read the records", number, len(names))
             try:
                 yield name, self._record(name)
             except RecordError as error:

@@ -156,7 +156,9 @@ def _published(
         in_spite_of: JsonValue = [cause.text for cause in causes if not cause.private]
         told: JsonValue = {"reason": line(order.accept), "in spite of": in_spite_of}
         made = replace(made, about={**made.about, "accepted": told})
-    seen = write(made, order, owned, shared=bench.record.shareable)
+    progress.restricted = False  # what follows are stages of this project, with no word of a method
+    with forward_progress(progress.hear):
+        seen = write(made, order, owned, shared=bench.record.shareable)
     return replace(lines, publication=made, look=seen)
 
 

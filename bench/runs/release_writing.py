@@ -30,6 +30,7 @@ from bench.disk import process_id
 from bench.disk.atomic_file import sync, write_new
 from bench.disk.disk_errors import writing
 from bench.plugins.spec import UsageError
+from bench.progress import report, stage
 from bench.results.run_secret import ABOUT, MAKER
 from bench.runs import owner_key
 from bench.runs.owner_key import opened_key, packed_key
@@ -183,11 +184,13 @@ def _folder(made: Publication, order: Order, owned: Owned, folder: Path) -> Look
         )
         if images:
             about[IMAGES_HASH] = images_hash(folder)
+        stage("read the written rows")
         samples, _ = read_back(folder, order.form, names)
         released = list(row_hashes(samples))
         contents = Contents(names, rows.get("labels"), bit_groups(released), about, order.form)
         write_texts(folder, contents)
         private = owned.bench.private.samples
+        stage("compare them with the raw rows")
         found = look(
             folder, samples, rows.get("labels"), contents.findings, private,
             (released, made.raw), made.words, json.dumps(about, ensure_ascii=False),
@@ -197,6 +200,7 @@ def _folder(made: Publication, order: Order, owned: Owned, folder: Path) -> Look
     write_new(folder / ABOUT, f"{text}\n".encode(), mode=0o644)
     if rows is not None:
         write_card(folder, contents)
+    stage("hash the files")
     write_sums(folder)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         path.chmod(0o644)
@@ -209,6 +213,7 @@ def _images(samples: torch.Tensor, folder: Path, form: Form) -> list[str]:
     (folder / "images").mkdir()
     names = []
     for number, row in enumerate(samples):
+        report("write images", number, len(samples))
         pixels = (row.cpu() * 255).round().to(torch.uint8).permute(1, 2, 0).squeeze(2).numpy()
         name = str(name_of(number, form))
         with writing(folder / name):

@@ -15,7 +15,7 @@ from bench.api import boards, running
 from bench.api.boards import Comparison
 from bench.api.frames import comparison_lines
 from bench.cli.parameters import RESULTS, Format, ResultsFolder, completer, switch
-from bench.cli.terminal import print_json, to_stdout
+from bench.cli.terminal import print_json, to_stdout, waiting
 from leaderboard.comparison import Compared, Ranked
 from leaderboard.entries import interval, number, short
 from leaderboard.one_scale import Bar, Scale
@@ -53,7 +53,8 @@ def compare(
     form: Format = "text",
 ) -> int:  # fmt: skip
     """Print a table a data set; 1 if nothing could be compared."""
-    comparisons, scales = boards.compare_and_scale(running.open_place(results).results, method, metric, attack)
+    with waiting("read the records"):
+        comparisons, scales = boards.compare_and_scale(running.open_place(results).results, method, metric, attack)
     if form == "json":
         print_json(
             comparisons=[line for one in comparisons for line in comparison_lines(one)],

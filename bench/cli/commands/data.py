@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from rich.progress import Progress
 from rich.table import Table
 
 from bench.api import boards, running
 from bench.cli.parameters import SPREAD, WHERE, DataRoots, completer, read, switch
-from bench.cli.terminal import to_stdout
+from bench.cli.terminal import to_stdout, waiting
 from bench.contract.source import DataError, Source
 from bench.data.prepare import Prepared, check_scan
 from bench.data.subjects import people, read_groups
@@ -39,11 +38,10 @@ class Decoding:
 
     def prepared(self, source: Source, place: Place, jobs: int | None = None) -> Prepared:
         """The prepared data set."""
-        with Progress(console=to_stdout(), transient=True) as progress:
-            task = progress.add_task(f"prepare {source.name}", total=None)
+        with waiting(f"look for the files of {source.name}") as hear:
             return boards.data_prepare(
                 source, place, size=self.size, skip_corrupt=self.skip_corrupt, max_pixels=self.max_pixels, jobs=jobs,
-                report=lambda done, total: progress.update(task, completed=done, total=total),
+                report=lambda done, total: hear(f"prepare {source.name}", done, total),
             )  # fmt: skip
 
 
@@ -74,8 +72,9 @@ def info(name: Name, /, *, size: Size = None, data_root: DataRoots = ()) -> int:
     print(f"  how to get it: {source.obtain}")
     try:
         size = size or source.default_size
-        scan = source.scan(running.open_place(data_roots=data_root).roots, size)
-        check_scan(source, scan, size)
+        with waiting(f"look for the files of {source.name}"):
+            scan = source.scan(running.open_place(data_roots=data_root).roots, size)
+            check_scan(source, scan, size)
     except DataError as error:
         print(f"  here: no\n{str(error).replace(source.obtain, '').rstrip()}")  # how to get it stands above
         return 1
@@ -102,7 +101,8 @@ def prepare(
     source, place = boards.dataset(name), running.open_place(data_roots=decoding.data_root)
     if download:
         root = place.roots[0] if place.roots else Path.cwd()
-        source.download(root)
+        with waiting(f"download {source.name}"):
+            source.download(root)
         place = running.open_place(data_roots=[*decoding.data_root, root])
     start = time.perf_counter()
     prepared = decoding.prepared(source, place, jobs)
@@ -121,12 +121,15 @@ def verify(name: Name, /, *, decoding: Annotated[Decoding, SPREAD] = USUAL) -> i
 
     check_side(decoding.size)
     source, place = boards.dataset(name), running.open_place(data_roots=decoding.data_root)
-    scan = source.scan(place.roots, decoding.size or source.default_size)
+    with waiting(f"look for the files of {source.name}"):
+        scan = source.scan(place.roots, decoding.size or source.default_size)
     prepared = decoding.prepared(source, place)
-    check_current(scan, prepared)
-    check_prepared(prepared)
+    with waiting(f"compare {prepared.name} with its files"):
+        check_current(scan, prepared)
+        check_prepared(prepared)
+        checked = list(checks(scan, prepared))
     print(prepared.name)
-    for check in checks(scan, prepared):
+    for check in checked:
         print(f"  {check.state:8}{check.text}")
     published = {str(official) for official in scan.official}
     for note in prepared.notes:

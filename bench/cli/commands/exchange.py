@@ -13,7 +13,7 @@ from annotated_types import Ge
 
 from bench.api import boards, running
 from bench.cli.parameters import RESULTS, Format, ResultsFolder, Trusted, goes_with, read, switch
-from bench.cli.terminal import print_json, to_stderr
+from bench.cli.terminal import print_json, to_stderr, waiting
 from bench.exchange.check import summary
 from bench.exchange.merge import Outcomes
 from bench.exchange.verify import Verification
@@ -47,9 +47,10 @@ def submit(
 ) -> int:  # fmt: skip
     """Pack a results folder into a bundle; 1 if it has faults."""
     signer = SigningKey.read(sign) if sign else None
-    path, findings = boards.submit(
-        Results(folder.resolve()), out, signer=signer, disclose=disclose, disclose_to=disclose_to
-    )
+    with waiting("check the records"):
+        path, findings = boards.submit(
+            Results(folder.resolve()), out, signer=signer, disclose=disclose, disclose_to=disclose_to
+        )
     if findings:
         to_stderr(summary(findings), MOST_SHOWN)
         print(f"nothing was packed: {len(findings)} {'fault' if len(findings) == 1 else 'faults'}", file=sys.stderr)
@@ -76,7 +77,8 @@ def export(
     ] = False,
 ) -> int:  # fmt: skip
     """Copy what may leave into a folder; 1 if anything was refused."""
-    outcomes = boards.export(running.open_place(results).results, folder, restricted=restricted)
+    with waiting("copy the records"):
+        outcomes = boards.export(running.open_place(results).results, folder, restricted=restricted)
     code = _print_outcomes(outcomes, f"exported to {shown(folder)}")
     print(
         "run secret, logs, plans, pages and prepared data stay here; carry the folder by rsync, rclone or aws s3 sync"
@@ -102,7 +104,8 @@ def merge(
     ] = None,
 ) -> int:  # fmt: skip
     """Join results folders; 1 if anything was refused."""
-    outcomes = boards.merge([source, *sources], into, trusted=trusted, prefer=prefer, secret_of=secret_of)
+    with waiting("join the records"):
+        outcomes = boards.merge([source, *sources], into, trusted=trusted, prefer=prefer, secret_of=secret_of)
     return _print_outcomes(outcomes, f"merged into {shown(into.resolve())}")
 
 
@@ -201,7 +204,8 @@ def _print_verification(done: Verification) -> int:
 
 def _verify_folder(folder: Path, trusted: Sequence[Path], form: str) -> int:
     results = running.open_place(folder, trusted=trusted).results
-    problems = boards.verify_folder(results)
+    with waiting("check the files"):
+        problems = boards.verify_folder(results)
     if form == "json":
         print_json(
             altered=[{"file": name, "reason": results.bare(name, reason)} for name, reason in problems],

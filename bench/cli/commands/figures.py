@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 from bench.api import figures, running
 from bench.api.figures import Chart, Curve, Drawing, Selection
 from bench.cli.parameters import RESULTS, WHERE, ResultsFolder, completer, read, switch
+from bench.cli.terminal import waiting
 from bench.disk.atomic_file import write_atomically
 from bench.plugins.spec import UsageError
 from bench.wire.text import shown
@@ -53,7 +54,8 @@ def table(
 ) -> int:  # fmt: skip
     """Print or write a table a data set, preset and seed."""
     selection = Selection(rows=rows, dataset=dataset, preset=preset, seed=seed)
-    text, hints = figures.table(running.open_place(results).results, selection, metrics, form)
+    with waiting("read the records"):
+        text, hints = figures.table(running.open_place(results).results, selection, metrics, form)
     if out is None:
         print(text, end="")
     else:
@@ -105,6 +107,8 @@ def plot(
         x=x, y=y, metric=metric, attacks=attack, of=of, width=width, form=cast("ChartForm", out.suffix[1:])
     )
     selection = Selection(rows=rows, dataset=dataset, preset=preset, seed=seed)
-    write_atomically(out, figures.plot(kind, running.open_place(results).results, selection, drawing), mode=0o644)
+    with waiting("read the records"):
+        drawn = figures.plot(kind, running.open_place(results).results, selection, drawing)
+    write_atomically(out, drawn, mode=0o644)
     print(shown(out))
     return 0

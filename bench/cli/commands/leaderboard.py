@@ -11,6 +11,7 @@ from annotated_types import Interval
 from bench.api import boards, running
 from bench.cli.commands.run import RunFlags
 from bench.cli.parameters import RESULTS, SPREAD, USUAL_FILES, Files, ResultsFolder, Trusted, read, switch
+from bench.cli.terminal import waiting
 from bench.results.signing_key import SigningKey
 from bench.wire.text import plain, shown
 from leaderboard.downloads import WITHOUT_PARQUET
@@ -45,8 +46,8 @@ def serve(
 
 
 def _build(results: Path | None, site: Path | None, trusted: tuple[Path, ...]) -> tuple[Path, int]:
-    print("making pages: a minute for thousands of records, the first time", file=sys.stderr, flush=True)
-    index, refused = boards.build_board(results, site, trusted)
+    with waiting("read the records"):
+        index, refused = boards.build_board(results, site, trusted)
     print(shown(index))
     if not can_write_parquet():
         print(WITHOUT_PARQUET, file=sys.stderr)
@@ -64,7 +65,8 @@ def publish(
     ] = None,
 ) -> int:
     """Copy results to the published records; 1 after a refusal."""
-    done = boards.publish(running.open_place(results, trusted=trusted), to)
+    with waiting("read the records"):
+        done = boards.publish(running.open_place(results, trusted=trusted), to)
     for cell, count in done.rows.items():
         print(f"{'replaced' if cell in done.replaced else 'published'}: {cell}, {count} records")
     for name, reason in done.refused:
@@ -82,7 +84,8 @@ def commit(
 ) -> int:
     """Commit to a run, and print the rows."""
     signer = SigningKey.read(sign) if sign else None
-    made = boards.commit(files.request(chosen, "leaderboard commit"), files.place(), out, signer)
+    with waiting("open the data"):
+        made = boards.commit(files.request(chosen, "leaderboard commit"), files.place(), out, signer)
     for row in made.rows:
         print(plain(f"{row.method} on {row.dataset}, preset {row.preset}: {len(row.records)} measurements"))
     print(f"{shown(out)}: the board answers it with a draw, for `bench run --draw FILE`")
@@ -109,7 +112,8 @@ def ledger(
     *, renew: Annotated[bool, switch("replace figures that differ; then check their verdicts by hand")] = False
 ) -> int:
     """Print the ledger's verdicts; 1 if figures differ from their source."""
-    reproduction, wrong = boards.ledger(renew=renew)
+    with waiting("read the records"):
+        reproduction, wrong = boards.ledger(renew=renew)
     for paper, table, row in reproduction.rows():
         print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")
     print(", ".join(f"{sum(paper.count(verdict) for paper in reproduction.papers)} {verdict}" for verdict in VERDICTS))

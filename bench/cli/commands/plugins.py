@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from bench.api import running
 from bench.cli.parameters import RESULTS, DataRoots, Format, Preset, switch
-from bench.cli.terminal import print_json, to_stdout
+from bench.cli.terminal import print_json, to_stdout, unheard, waiting
 from bench.plugins.groups import Group, New
 from bench.plugins.spec import UsageError, parse
 
@@ -127,7 +128,11 @@ def check(
 
     found: dict[str, list[PluginCheck]] = {}
     for text in dict.fromkeys((name, *names)):
-        found[text] = list(results(text))
+        with nullcontext(unheard) if pdb else waiting(f"check {text}", messages=False) as hear:
+            own = found[text] = []
+            for one in results(text):
+                own.append(one)
+                hear(f"check {text}: done with {one.check!r}", 0, 0)
         if form == "text":
             _print_checks(text, found[text])
     failed = [(text, one) for text, own in found.items() for one in own if one.status == "failed"]

@@ -6,9 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from rich.console import Console
-from rich.progress import Progress
-
 from bench.api import releasing
 from bench.cli.parameters import (
     HOW,
@@ -24,6 +21,7 @@ from bench.cli.parameters import (
     read,
     switch,
 )
+from bench.cli.terminal import waiting
 from bench.plugins.spec import Count
 from bench.results.run_secret import ABOUT
 from bench.runs.display import Display
@@ -137,18 +135,14 @@ def release(
         ledger,
         accept_names,
     )
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("open", total=None)
-        try:
-            published = releasing.release(
-                request, files.place(), order,
-                lambda name, done, total: progress.update(task, description=name, completed=done, total=total or None),
-            )  # fmt: skip
-        except ReleaseRefusedError as error:
-            refusal = [str(cause) for cause in error.causes]
-        else:
-            _print(published)
-            return REFUSED if dry_run and published.causes and accept is None else 0
+    try:
+        with waiting("open the data", messages=False) as hear:  # a method's own words may hold what they are about
+            published = releasing.release(request, files.place(), order, hear)
+    except ReleaseRefusedError as error:
+        refusal = [str(cause) for cause in error.causes]
+    else:
+        _print(published)
+        return REFUSED if dry_run and published.causes and accept is None else 0
     print("Not released. What speaks against it:", file=sys.stderr)
     for cause in refusal:
         print(f"  - {line(cause)}", file=sys.stderr)
@@ -268,10 +262,12 @@ def encode(
     """Encode new images as queries to a model of a release."""
     from bench.runs.owner_key import Release, read_passphrase, write_queries
 
-    opened = Release.open(release, key, read_passphrase(passphrase))
-    samples, names = opened.queries(images)
     names_out = names_out or out.with_name(f"{out.stem}-names.csv")
-    write_queries(out, samples, names_out, names)
+    with waiting("read the release", messages=False):
+        opened = Release.open(release, key, read_passphrase(passphrase))
+    with waiting("encode the images", messages=False):
+        samples, names = opened.queries(images)
+        write_queries(out, samples, names_out, names)
     print(f"Send {shown(out)}: {len(samples)} queries, each {list(samples.shape[1:])}")
     if opened.about.get("rows") != "encoded":
         print("  This release needs no encoding: they are the images as they were read")
@@ -299,7 +295,8 @@ def decode(
     """Decode a model's predictions to the real labels."""
     from bench.runs.owner_key import Release, read_passphrase, write_predictions
 
-    opened = Release.open(release, key, read_passphrase(passphrase))
+    with waiting("read the release", messages=False):
+        opened = Release.open(release, key, read_passphrase(passphrase))
     scores = opened.decoded(predictions)
     write_predictions(out, scores, opened.about["findings"], names)
     print(f"{shown(out)}: {len(scores)} predictions of {line(', '.join(opened.about['findings']))}")

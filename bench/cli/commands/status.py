@@ -13,7 +13,7 @@ from rich.table import Table
 
 from bench.api import boards, running
 from bench.cli.parameters import RESULTS, SPREAD, Format, ResultsFolder, goes_with, read, switch
-from bench.cli.terminal import print_json, to_stdout
+from bench.cli.terminal import print_json, to_stdout, waiting
 from bench.plugins.spec import Amount, Count, UsageError
 from bench.results.results import Results
 from bench.wire.text import shown
@@ -53,14 +53,15 @@ def status(
         if form == "json":
             raise UsageError("--cost prints a table only: leave --format out")
         return _print_costs(folder, estimate)
+    with waiting("compare the records with what a run would measure"):
+        jobs = list(running.status(folder, files=files))
     if form == "json":
-        jobs = running.status(folder, files=files)
         states = Counter(job.state for job in jobs)
         print_json(jobs=[asdict(job) for job in jobs], counts=dict(states))
         return 0 if set(states) <= {"done"} else 1
     table = Table("data set", "cell", "evaluator", "state", "why")
     counts: Counter[str] = Counter()
-    for job in running.status(folder, files=files):
+    for job in jobs:
         counts[job.state] += 1
         table.add_row(job.dataset, job.cell, job.evaluator, job.state, job.reason)
     to_stdout().print(table)

@@ -43,6 +43,7 @@ from bench.data.raw_files import (
 )
 from bench.data.sets.image_tables import METADATA, other_table, read_other
 from bench.data.subjects import NOTHING, UNKNOWN, contradictions, person, spelling, unreadable
+from bench.progress import stage
 from bench.validation import one_of, within
 
 _TABLES = frozenset({".csv", ".tsv", ".xls", ".xlsx", ".ods"})
@@ -189,6 +190,7 @@ class Folder(Source):
         place = self._place(roots)
         table = table_of(place)
         contents = self._classes(place) if table is None else self._listed(table)
+        stage(f"read the headers of {len(contents.paths or ())} files")
         contents = self._described(contents)
         notes = (*contents.notes, *self._greyed(contents.paths or ()))
         origin = hashlib.sha256(os.fsencode(place)).hexdigest()[:16]
