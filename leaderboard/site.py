@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -16,7 +16,6 @@ from typing import cast
 from pydantic import JsonValue
 
 from bench.disk.atomic_file import write_atomically
-from bench.progress import report
 from bench.results import signed_json
 from bench.results.results import Results
 from bench.results.signed_json import AlteredError
@@ -114,7 +113,7 @@ def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
 def build(
     results: Results, site: Path, *more: Results, verdicts: tuple[Verdict, ...] = (),
     refused: Sequence[tuple[str, str]] = (), draws: Draws = NO_DRAWS,
-    withdrawn: Sequence[Results] = (),
+    withdrawn: Sequence[Results] = (), report: Callable[[str, int, int], None] = lambda stage, done, total: None,
 ) -> Path:  # fmt: skip
     """Write the pages into `site` and return the index page.
 
@@ -130,6 +129,7 @@ def build(
         refused: Refusals before the sources were read, by name, with the reason.
         draws: As in `leaderboard.intake.Intake`.
         withdrawn: Bundles that their authors have withdrawn, which count as tries.
+        report: Hears how many of how many pages are written.
 
     Raises:
         NotADirectoryError: `results` is not a folder, or `site` is a file.

@@ -14,6 +14,7 @@ from bench.api.running import open_place, records_of
 from bench.contract.source import Source
 from bench.plugins import catalogue, registry
 from bench.plugins.spec import PluginSpec, UsageError, did_you_mean, parse
+from bench.progress import report
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, read_public
@@ -283,7 +284,7 @@ def build_board(
 
     place = open_place(results or Path("results"), trusted=trusted)
     if results is not None:
-        index = build(place.results, (site or place.results.root / "site").resolve())
+        index = build(place.results, (site or place.results.root / "site").resolve(), report=report)
         return index, [(name, place.results.bare(name, reason)) for name, reason in place.results.refused()]
     return _published_board((site or Path(SITE)).resolve(), place.results.trusted)
 
@@ -307,7 +308,7 @@ def _published_board(site: Path, trusted: frozenset[str] | None) -> tuple[Path, 
     published = published_results(PUBLISHED, trusted)
     index = build(
         published, site, *others, verdicts=verdicts, refused=refused, draws=draws,
-        withdrawn=withdrawn(),
+        withdrawn=withdrawn(), report=report,
     )  # fmt: skip
     unread = [("verdict", str(verdict)) for verdict in judgements if not isinstance(verdict, Verdict)]
     checked = problems(results=published if trusted is None else None)

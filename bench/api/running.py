@@ -22,7 +22,7 @@ from bench.data.raw_files import resolve
 from bench.plugins import catalogue
 from bench.plugins.groups import GROUPS, Group, New
 from bench.plugins.spec import UsageError, parse
-from bench.progress import forward_progress
+from bench.progress import forward_progress, report
 from bench.results.records import Record
 from bench.results.results import Results
 from bench.results.signing_key import SigningKey, read_public
@@ -211,7 +211,7 @@ def run(
         from leaderboard.site import build
 
         with observer.display as display, forward_progress(partial(display.progress, "pages")):
-            result.page = build(place.results, site)
+            result.page = build(place.results, site, report=report)
     result.seconds = time.perf_counter() - start
     return result
 
