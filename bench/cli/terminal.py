@@ -85,7 +85,7 @@ FIRST_SECONDS, EVERY_SECONDS = 5.0, 15.0
 
 @contextmanager
 def waiting(stage: str, *, messages: bool = True, console: Console | None = None) -> Iterator[Hear]:
-    """Show on standard error how far a long piece of work is, beginning with a stage.
+    """Show the stage of long work on standard error.
 
     A bar on a terminal, which goes at the end; elsewhere a line after 5 s, and one every 15 s from then on.
 

@@ -100,7 +100,7 @@ BY_THE_MACHINE: frozenset[Code] = frozenset({"timed-out", "died", "out-of-memory
 
 
 def unmeasured(measured: Record | None) -> str | None:
-    """The reason that a new measurement speaks neither for nor against a record, or None."""
+    """The reason that a new measurement has no result, or None."""
     if measured is None:
         return "not measured: no record was made here; the messages of the run say why"
     if measured.code is None or measured.code not in BY_THE_MACHINE:

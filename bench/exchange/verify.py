@@ -186,7 +186,7 @@ def _check_replaceable(path: Path, tier: Tier, signer: SigningKey | None) -> Non
 
 
 def _say(display: Display, bundle: str, stage: str, done: int, total: int) -> None:
-    """Show a stage of the verification; a fitted method's own words stay out."""
+    """Show a stage of the verification, without words of methods."""
     if stage in (ARITHMETIC, REFIT, MEASURE):
         display.progress(bundle, stage, done, total)
 
