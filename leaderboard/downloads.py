@@ -10,7 +10,6 @@ from functools import partial
 
 import yaml
 
-from bench.results.records import dumps
 from leaderboard.api import INDEX, MANIFEST, SCHEMAS, index, row_file, schemas
 from leaderboard.edition import Edition
 from leaderboard.escapes import tex, xml
@@ -97,7 +96,7 @@ def files(edition: Edition) -> Iterator[Download]:
         yield Download(picture, row, partial(badge_svg, row))
         yield Download(badge, row, partial(badge_json, row))
         for record in edition.row_of(row).records:
-            yield Download(row.records[record.evaluator], row, partial(dumps, edition.as_measured(record)))
+            yield Download(row.records[record.evaluator], row, partial(edition.taken.text, edition.as_measured(record)))
 
 
 def _table_links(parts: Sequence[TablePart], meaning: str, as_parquet: str) -> Iterator[Link]:

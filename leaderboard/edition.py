@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bench.results.records import Record
@@ -17,6 +17,7 @@ from leaderboard.comparison import ranking
 from leaderboard.entries import Column
 from leaderboard.intake import Intake, protocol_of
 from leaderboard.names import digest, slug, slugs
+from leaderboard.panel import Member
 from leaderboard.row_schema import JUDGED, BoardRow, board_rows
 from leaderboard.sections import Section, sections
 from leaderboard.summary import Attempt
@@ -105,7 +106,8 @@ class Edition:
     @cached_property
     def prints(self) -> Mapping[str, str]:
         """A hash of everything shown of a row, by id."""
-        return {row.id: _print(row, self.row_of(row)) for row in self.lines}
+        reaches: dict[int, str] = {}  # many attacks on many rows have the same reach, which is one object
+        return {row.id: _print(row, self.row_of(row), reaches) for row in self.lines}
 
     @cached_property
     def described(self) -> str:
@@ -180,7 +182,15 @@ def _place(row: BoardRow) -> tuple[str, str, int, float, str, str]:
     return row.data, row.preset, row.place, useful, row.method, row.id
 
 
-def _print(data: BoardRow, row: Row) -> str:
+def _print(data: BoardRow, row: Row, reaches: dict[int, str]) -> str:
     records: list[object] = [record.digest or record.model_dump_json() for record in row.records]
-    content = [records, data.model_dump_json(exclude={"records", "digests"}), repr((row.panel, row.membership))]
+    panels = [repr((replace(panel, members=()), [_member(member, reaches) for member in panel.members]))
+              for panel in (row.panel, row.membership)]  # fmt: skip
+    content = [records, data.model_dump_json(exclude={"records", "digests"}), panels]
     return hashlib.sha256(json.dumps(content).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _member(member: Member, reaches: dict[int, str]) -> str:
+    """Everything of an attack; `reaches` keeps what is written of each step."""
+    steps = [reaches.get(id(rung.step)) or reaches.setdefault(id(rung.step), repr(rung.step)) for rung in member.rungs]
+    return repr((replace(member, rungs=()), [replace(rung, step=None) for rung in member.rungs], steps))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.plugins.registry import HOME
-from bench.results.records import Record, RecordError, is_no_past_time
+from bench.results.records import Record, RecordError, dumps, is_no_past_time
 from bench.results.results import Results
 from bench.results.verdict import JudgedRow, Tier, Verdict, VerdictError, first_judged, judged_row, verdicts, verifiers
 from bench.workbench.inputs import drawn_people
@@ -80,6 +80,7 @@ class Intake:
         judged: Verdicts of verifiers whom the board trusts, by source and cell.
         tries: How often a row was handed in, by what it is but for its seed; withdrawn bundles count.
         draws: Draws that the board handed out.
+        sources: The results folders, in order; empty if the records come from none.
     """
 
     records: tuple[Record, ...]
@@ -91,6 +92,11 @@ class Intake:
     judged: Mapping[tuple[int, str], JudgedRow] = field(default_factory=dict)
     draws: Draws = NO_DRAWS
     tries: Mapping[Subject, int] = field(default_factory=dict)
+    sources: Sequence[Results] = ()
+
+    def text(self, record: Record) -> str:
+        """The file of an accepted record, byte for byte."""
+        return self.sources[self._source(record.cell)].text(record).decode() if self.sources else dumps(record)
 
     @property
     def limited(self) -> int:
@@ -245,7 +251,9 @@ def intake(
             refused += lost
     folders = {record.cell: record.cell.partition("/")[0] for record in accepted}
     refused.sort(key=lambda refusal: (refusal.name, refusal.reason))
-    return Intake(tuple(accepted), folders, tuple(refused), pictures, origins, references, judged, draws, tries)
+    return Intake(
+        tuple(accepted), folders, tuple(refused), pictures, origins, references, judged, draws, tries, sources
+    )
 
 
 def subject_of(record: Record) -> Subject:

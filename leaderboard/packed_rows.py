@@ -11,7 +11,7 @@ from __future__ import annotations
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -23,7 +23,7 @@ from bench.plugins.spec import UsageError
 from bench.results import signed_json
 from bench.results.record_parts import Part
 from bench.results.records import RecordError
-from bench.results.results import ReadOnce, Results
+from bench.results.results import ReadOnce
 from bench.results.signed_json import AlteredError
 
 ROWS, ENDING = "rows", ".json.xz"
@@ -144,16 +144,23 @@ def write_row(folder: Path, row: PackedRow) -> bool:
     return True
 
 
-def unnamed_pictures(folder: Path, dataset: str = "*") -> list[Path]:
-    """Pictures that no row names, except beside a row that is unreadable."""
+def unnamed_pictures(folder: Path, dataset: str = "*", origins: Mapping[Path, Origin] | None = None) -> list[Path]:
+    """Pictures that no row names, except beside a row that is unreadable.
+
+    `origins` are those of the folder's rows, if they were read.
+    """
+    if origins is None:
+        origins = {}
+        for path in row_files(folder, dataset):
+            with suppress(PackedRowError):
+                origins[path] = read_row(path).origin
     pictures_of_rows: dict[Path, set[Path]] = {}
     unread: set[Path] = set()
     for path in row_files(folder, dataset):
-        try:
-            records = read_row(path).origin.records.values()
-        except PackedRowError:
+        if path not in origins:
             unread.add(path.parent)
             continue
+        records = origins[path].records.values()
         pictures_of_rows.setdefault(path.parent, set()).update(
             _picture_file(path, digest) for record in records for digest in record.pictures.values()
         )
@@ -163,7 +170,14 @@ def unnamed_pictures(folder: Path, dataset: str = "*") -> list[Path]:
     ]
 
 
-def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Results:
+@dataclass(frozen=True)
+class PublishedRows(ReadOnce):
+    """The published rows, with the origin of each readable one by its file."""
+
+    origins: Mapping[Path, Origin] = field(default_factory=dict)
+
+
+def published_results(folder: Path, trusted: frozenset[str] | None = None) -> PublishedRows:
     """The published rows, readable like a results folder.
 
     A row that cannot be read is listed among the records by the name of its file, and refused with its reason.
@@ -174,6 +188,7 @@ def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Re
     """
     files: dict[str, bytes] = {}
     faults: dict[str, str] = {}
+    origins: dict[Path, Origin] = {}
     for path in row_files(folder):
         cell = f"cells/{cell_of(path)}"
         try:
@@ -181,12 +196,13 @@ def published_results(folder: Path, trusted: frozenset[str] | None = None) -> Re
         except PackedRowError as error:
             faults[path.relative_to(folder).as_posix()] = str(error)
             continue
+        origins[path] = row.origin
         files |= {f"{cell}/{evaluator}.json": text for evaluator, text in row.records.items()}
         files |= {
             f"{cell}/{evaluator}--{name}-{row.origin.records[evaluator].pictures[name][:12]}.png": png
             for (evaluator, name), png in row.pictures.items()
         }
-    return ReadOnce(folder, _Storage(files, faults), trusted)
+    return PublishedRows(folder, _Storage(files, faults), trusted, origins=origins)
 
 
 def _unpacked(path: Path) -> bytes:

@@ -28,12 +28,10 @@ from leaderboard.packed_rows import (
     Digests,
     Origin,
     PackedRow,
-    PackedRowError,
+    PublishedRows,
     cell_of,
     published_results,
-    read_row,
     row_file,
-    row_files,
     unnamed_pictures,
     write_row,
 )
@@ -107,7 +105,7 @@ def examined(
         for record in records:
             images, why = _pictures(results, record)
             pictures |= {(record.evaluator, name): png for name, png in images.items()}
-            reasons = (*why, *unfit(record, images, current=current))
+            reasons = (*why, *unfit(record, images, current=current, text=results.text(record)))
             faults += [(f"cells/{cell}/{record.evaluator}.json", text) for text in reasons]
         if text := mixed(records):
             faults.append((f"cells/{cell}", text))
@@ -120,17 +118,17 @@ def examined(
     return fit, refused
 
 
-def problems(folder: Path = PUBLISHED, results: Results | None = None) -> Iterator[tuple[str, str]]:
+def problems(folder: Path = PUBLISHED, results: PublishedRows | None = None) -> Iterator[tuple[str, str]]:
     """Every published file that is altered, missing or superfluous, and why.
 
     Published records may be of earlier code. `results` are those of the folder, if somebody has read them.
     """
     results = results or published_results(folder)
-    digests: dict[str, str] = {}
-    for path in row_files(folder):
-        with suppress(PackedRowError):  # its file stands among the records below, with the reason
-            origin = read_row(path).origin
-            digests |= {f"cells/{cell_of(path)}/{name}.json": each.digest for name, each in origin.records.items()}
+    digests = {
+        f"cells/{cell_of(path)}/{name}.json": each.digest
+        for path, origin in results.origins.items()
+        for name, each in origin.records.items()
+    }
     for name, record in results.records():
         if isinstance(record, RecordError):
             yield name, results.bare(name, record)
@@ -138,8 +136,10 @@ def problems(folder: Path = PUBLISHED, results: Results | None = None) -> Iterat
             yield name, "it is not the record that was published: its digest is another"
         else:
             images, why = _pictures(results, record)
-            yield from ((name, text) for text in (*why, *unfit(record, images, current=False)))
-    yield from ((path.relative_to(folder).as_posix(), "no row names this picture") for path in unnamed_pictures(folder))
+            reasons = unfit(record, images, current=False, text=results.text(record))
+            yield from ((name, text) for text in (*why, *reasons))
+    unnamed = unnamed_pictures(folder, origins=results.origins)
+    yield from ((path.relative_to(folder).as_posix(), "no row names this picture") for path in unnamed)
 
 
 def published_row(records: Sequence[Record], pictures: Pictures) -> PackedRow:
@@ -230,13 +230,16 @@ PHANTOMS = frozenset({"synth-cxr", "synth-mimic", "synth-nih"})
 """Data sets that this project draws: pictures of them show no real person."""
 
 
-def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True) -> list[str]:
+def unfit(
+    record: Record, pictures: Mapping[str, bytes], *, current: bool = True, text: bytes | None = None
+) -> list[str]:
     """The reasons not to publish a record; empty if it may be.
 
     Args:
         record: As it was read.
         pictures: PNG files beside it, by name.
         current: Whether it must be of the code that is installed here.
+        text: Its file, if it is at hand.
     """
     reasons = []
     if record.limit is not None:
@@ -258,7 +261,7 @@ def unfit(record: Record, pictures: Mapping[str, bytes], *, current: bool = True
         reasons.append("a plug-in from a file, which others do not have: make a package of it")
     elif current and (why := stale(record)):  # which builds what the record names
         reasons.append(f"stale code: {why}")
-    reasons += unfit_text(record)
+    reasons += unfit_text(record, text)
     return [*reasons, *_picture_faults(record, pictures)]
 
 

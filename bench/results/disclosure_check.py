@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from math import floor, isfinite, log10
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -19,6 +20,7 @@ from bench.plugins import registry
 from bench.plugins.groups import Group
 from bench.plugins.spec import parse
 from bench.plugins.third_party import is_outside
+from bench.results import signed_json
 from bench.results.reason import PHASES, SAID, UNSAID, withheld
 from bench.results.records import PluginRecord, Record, ScoreRecord, content_of
 
@@ -99,30 +101,55 @@ PATIENT = re.compile(r"\b[ps]1?[0-9]{8}\b")
 
 def restricted(record: Record) -> Iterator[str]:
     """Reasons against any export: words, wrong sharing flags, patients' numbers."""
-    return _restricted(record, _without_numbers(record))
+    return _restricted(record, _texts(_without_numbers(record)))
 
 
-def _restricted(record: Record, bare: JsonValue) -> Iterator[str]:
+def _restricted(record: Record, texts: Collection[str]) -> Iterator[str]:
     if record.dataset is None or not record.dataset.shareable:
         yield from (f"its data may not be shared, and {said}" for said in beyond_figures(record))
     elif not _may_be_shared(record):
         yield f"{record.dataset.name} may not be shared, and the record says that it may"
-    if found := PATIENT.search(json.dumps(bare)):
-        yield f"it holds what looks like a patient's number, {found[0][:2]}…"
+    if number := min(filter(None, map(_patient, texts)), default=""):
+        yield f"it holds what looks like a patient's number, {number}…"
 
 
-def unfit_text(record: Record) -> Iterator[str]:
-    """`restricted` and `identifying_text`, with one look at the record's text."""
-    bare = _without_numbers(record)
-    yield from _restricted(record, bare)
-    yield from _identified(bare)
+def unfit_text(record: Record, text: bytes | None = None) -> Iterator[str]:
+    """`restricted` and `identifying_text`, with one look at the record's text.
+
+    `text` is the record's file, if it is at hand.
+    """
+    bare = _without_numbers(record, text)
+    texts = _texts(bare)
+    yield from _restricted(record, texts)
+    yield from _identified(bare, texts)
 
 
-def _without_numbers(record: Record) -> JsonValue:
-    """Its text without replicates and exchanges, which are numbers in base64."""
-    update = {"replicates": None, "exchanges": None}
-    bare = {name: score.model_copy(update=update) for name, score in record.scores.items()}
-    return content_of(record.model_copy(update={"scores": bare}))
+def _without_numbers(record: Record, text: bytes | None = None) -> dict[str, JsonValue]:
+    """Its content without replicates and exchanges, which are numbers in base64."""
+    content = content_of(record) if text is None else signed_json.parsed(text)
+    scores = cast("dict[str, dict[str, JsonValue]]", content["scores"])
+    numbers = ("replicates", "exchanges")
+    bare = {name: {key: part for key, part in one.items() if key not in numbers} for name, one in scores.items()}
+    return {**content, "scores": cast("JsonValue", bare)}
+
+
+def _texts(content: JsonValue) -> set[str]:
+    """All texts in it, names among them."""
+    texts: set[str] = set()
+    ahead = [content]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, dict):
+            texts.update(value)
+            value = list(value.values())
+        elif not isinstance(value, list):
+            value = [value]
+        for part in value:
+            if isinstance(part, str):
+                texts.add(part)
+            elif isinstance(part, dict | list):
+                ahead.append(part)
+    return texts
 
 
 def _may_be_shared(record: Record) -> bool:
@@ -135,11 +162,13 @@ def _may_be_shared(record: Record) -> bool:
 
 def identifying_text(record: Record) -> Iterator[str]:
     """Texts with a path, file, address or terminal code, and their fields."""
-    return _identified(_without_numbers(record))
+    bare = _without_numbers(record)
+    return _identified(bare, _texts(bare))
 
 
-def _identified(bare: JsonValue) -> Iterator[str]:
-    return (f"{where} holds {said}" for where, said in _identifying(bare, ""))
+def _identified(bare: JsonValue, texts: Collection[str]) -> Iterator[str]:
+    if any(map(_said, texts)):  # in few records: only then does it matter where the text stands
+        yield from (f"{where} holds {said}" for where, said in _identifying(bare, ""))
 
 
 def _identifying(value: JsonValue, where: str) -> Iterator[tuple[str, str]]:
@@ -159,6 +188,13 @@ def _said(text: str) -> tuple[str, ...]:
     path = PATHS.search(text)
     found = [] if path is None else [f"a path, a file's name or an address: {path.group().strip()!r:.60}"]
     return (*found, "characters that a terminal or a reader's eye obeys") if CONTROL.search(text) else tuple(found)
+
+
+@lru_cache(maxsize=1 << 14)
+def _patient(text: str) -> str:
+    """The first two letters of what looks like a patient's number; else empty."""
+    number = PATIENT.search(json.dumps(text))
+    return "" if number is None else number[0][:2]
 
 
 def beyond_figures(record: Record) -> Iterator[str]:

@@ -261,6 +261,14 @@ class Results:
         """One record. Raises FileNotFoundError if missing, RecordError if refused."""
         return self._record(f"cells/{cell}/{evaluator}.json")
 
+    def text(self, record: Record) -> bytes:
+        """The file of a record as it stands; as it was, if it was replaced."""
+        try:
+            text = self._kept.read(f"{stem(record)}.json")
+        except OSError:
+            text = b""
+        return text if f'\n  "digest": "{record.digest}",\n'.encode() in text else dumps(record).encode()
+
     def holds(self, cell: str, evaluator: str) -> bool:
         """True if there is a record, or something in its place."""
         return self._kept.holds(f"cells/{cell}/{evaluator}.json")
