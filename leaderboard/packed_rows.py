@@ -172,7 +172,7 @@ def unnamed_pictures(folder: Path, dataset: str = "*", origins: Mapping[Path, Or
 
 @dataclass(frozen=True)
 class PublishedRows(ReadOnce):
-    """The published rows, with the origin of each readable one by its file."""
+    """The published rows, with origins by file of readable ones."""
 
     origins: Mapping[Path, Origin] = field(default_factory=dict)
 

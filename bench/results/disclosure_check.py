@@ -192,7 +192,7 @@ def _said(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _patient(text: str) -> str:
-    """The first two letters of what looks like a patient's number; else empty."""
+    """First two letters of a likely patient's number; else empty."""
     number = PATIENT.search(json.dumps(text))
     return "" if number is None else number[0][:2]
 

@@ -262,7 +262,7 @@ class Results:
         return self._record(f"cells/{cell}/{evaluator}.json")
 
     def text(self, record: Record) -> bytes:
-        """The file of a record as it stands; as it was, if it was replaced."""
+        """The bytes of a record's file, rewritten if it was replaced since."""
         try:
             text = self._kept.read(f"{stem(record)}.json")
         except OSError:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shutil
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -111,6 +112,49 @@ def the(site: Path, pattern: str) -> str:
 def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
     results = write(*some())
     assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
+
+
+def test_a_build_over_an_earlier_one_gives_the_bytes_of_a_fresh_one(write: Write, tmp_path: Path) -> None:
+    """A row is added, changed and removed."""
+    site = tmp_path / "over"
+    results = write(*some())
+    build(results, site)
+
+    def same(where: str) -> bool:
+        return files(build(results, site).parent) == files(build(results, tmp_path / where).parent)
+
+    added = record("newcomer", scores={"guesswork": guesswork(3.0)})
+    write(added)
+    assert any("newcomer" in name for name in files(build(results, site).parent))
+    assert same("added")
+    before = files(site)
+    write(added.model_copy(update={"scores": {"guesswork": guesswork(7.0)}, "digest": None}))
+    assert same("changed")
+    assert files(site) != before
+    (folder,) = (results.root / "cells").glob("*/newcomer*")
+    shutil.rmtree(folder)
+    assert same("removed")
+    assert not any("newcomer" in name for name in files(site))
+
+
+def test_a_download_of_a_record_is_its_file(write: Write, tmp_path: Path) -> None:
+    results = write(*some())
+    downloads = {path.read_bytes() for path in build(results, tmp_path / "site").parent.rglob("*.json")}
+    kept = [path.read_bytes() for path in (results.root / "cells").rglob("*.json")]
+    assert kept
+    assert downloads >= set(kept)
+
+
+def test_a_record_that_was_replaced_meanwhile_is_published_as_it_was_read(write: Write) -> None:
+    first = record("a", scores={"guesswork": guesswork(9.0)})
+    results = write(first)
+    ((_, read),) = results.records()
+    assert isinstance(read, Record)
+    before = results.text(read)
+    write(first.model_copy(update={"scores": {"guesswork": guesswork(2.0)}, "digest": None}))
+    ((_, now),) = results.records()
+    assert isinstance(now, Record)
+    assert results.text(now) != before == results.text(read)
 
 
 def test_every_link_leads_to_a_file_or_an_anchor_of_the_site(site: Path) -> None:
