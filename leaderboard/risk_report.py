@@ -23,6 +23,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from bench.results.reason import UNSAID
 from bench.results.record_parts import ClaimRecord, Part
 from bench.results.records import DatasetRecord, MetricRecord, Record, ScoreRecord
 from leaderboard.board import Row
@@ -285,7 +286,8 @@ def _figures(subject: Subject, row: Row, *, linking: bool) -> Iterator[Measured]
             limit=None if None in ends else max((end for end in ends if end is not None), default=None),
             chance=score.null, attack=short(entry.by) if entry.attacked else "",
             attacks=len(records) if entry.attacked else 0,
-            keys=max((record.keys for record in records), default=row.keys), groups=_groups(score), note=score.note,
+            keys=max((record.keys for record in records), default=row.keys), groups=_groups(score),
+            note="" if score.note == UNSAID else score.note,
         )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # imported where it is used, for a list of plug-ins needs no 
     from leaderboard.board import Row
     from leaderboard.declaration import Declaration
     from leaderboard.risk_page import Worst
-    from leaderboard.risk_report import RiskReport
+    from leaderboard.risk_report import Claim, RiskReport
 
 PROFILES = ("same-image", "other-study", "public-only")
 """What Eve holds, if nothing else is asked for."""
@@ -138,6 +138,8 @@ def report(asked: Asked, place: Place, observer: Observer) -> Reported:
     found = found.model_copy(
         update={"untried": [*(f"{name}: {why}" for name, why in left_out.items()), *found.untried]}
     )
+    if found.claim is not None and asked.folder is not None:
+        found = found.model_copy(update={"claim": _claim_in_full(found.claim, _about(asked.folder)[0])})
     reasons = dict(chain.from_iterable(_withheld_reasons(row, place) for row in very.values()))
     if asked.annex:
         observer.display.message("drawing the private annex: the strongest attack runs once more")
@@ -210,6 +212,15 @@ def _in_full(record: Record, place: Place) -> Record:
     return record.model_copy(update={"reason": f"{SAID[record.code]}: {words}"}) if words else record
 
 
+def _claim_in_full(claim: Claim, told: Mapping[str, object]) -> Claim:
+    """The claim with basis and assumptions, as the release has them."""
+    published = told.get("claim")
+    if not isinstance(published, dict):
+        return claim
+    text = f"{published['basis']}. Assumed: {published['assumptions']}"
+    return claim.model_copy(update={"implementation": text})
+
+
 def _about(folder: Path) -> tuple[Mapping[str, object], str]:
     """release.json and its SHA-256. Raises UsageError."""
     path = folder / Recorded.ABOUT
@@ -240,14 +251,17 @@ def _earlier(asked: Asked, folder: Path, digest: str) -> list[str]:
         return ["The ledger of releases does not have this one: whether others are of the same people is unknown."]
     before = earlier_of_same_people(mine, [entry for entry in entries if entry.created < mine.created])
     later = earlier_of_same_people(mine, [entry for entry in entries if entry.created > mine.created])
-    after = [f"{len(later)} later releases have some of these people: report on the last one, too."] if later else []
+    have = "1 later release has" if len(later) == 1 else f"{len(later)} later releases have"
+    after = [f"{have} some of these people: report on the last one, too."] if later else []
     return [composition_text(mine, before) or "The ledger has no earlier release of these people.", *after]
 
 
 def _method(told: Mapping[str, object]) -> PluginSpec:
     """The method with all its parameters, whatever a preset says."""
+    from bench.runs.owner_key import parameters_of
+
     method = cast("Mapping[str, object]", told["method"])
-    sizes = cast("Mapping[str, str | int | float | bool | None]", method["parameters"])
+    sizes = parameters_of(cast("Mapping[str, str | int | float | bool | None]", method["parameters"]))
     return PluginSpec(str(method["name"]), None, tuple((name, text(value)) for name, value in sizes.items()))
 
 

@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from cryptography.exceptions import InvalidTag
@@ -41,6 +41,9 @@ COST = 2**16  # scrypt's n: 64 MiB, about a third of a second
 FEWEST_LETTERS = 8
 RELEASE, SCHEME = "release.json sha256", "scheme sha256"
 PAPER = "paper"
+T = TypeVar("T")
+HASH = "_sha256"
+"""Ends the name of a parameter that holds the hash of the file that another one names."""
 
 
 def packed_key(state: State, *, release: str, scheme: str, passphrase: str | None) -> bytes:
@@ -138,7 +141,7 @@ class Release:
         """
         about = _checked(folder)
         told = about["method"]
-        spec = PluginSpec(str(told["name"]), None, tuple(told["parameters"].items()))
+        spec = PluginSpec(str(told["name"]), None, tuple(parameters_of(told["parameters"]).items()))
         method = registry.build("methods", spec, PAPER)
         assert isinstance(method, Method)
         scheme = method.load(_tensors(folder / "scheme.safetensors"))
@@ -231,6 +234,17 @@ def _write_table(path: Path, head: Sequence[str], lines: Sequence[Sequence[objec
     """
     outside_releases(path, "the table")
     write_new(path, table_text(head, lines).encode(), mode=0o600)
+
+
+def parameters_of(told: Mapping[str, T]) -> dict[str, T]:
+    """Parameters of a released method, without hashes of unnamed files.
+
+    Its path stayed with the owner, and the scheme of the release holds what was read from it.
+
+    >>> parameters_of({"steps": 5, "weights_sha256": "119da2cefba2"})
+    {'steps': 5}
+    """
+    return {name: value for name, value in told.items() if not name.endswith(HASH) or name.removesuffix(HASH) in told}
 
 
 def _checked(folder: Path) -> dict[str, Any]:

@@ -16,12 +16,13 @@ from safetensors.torch import load_file, save_file
 from bench.api import reports
 from bench.cli import main
 from bench.data.candidates import SEVERAL
-from bench.results.reason import withheld
+from bench.results.reason import UNSAID, withheld
 from bench.runs.release_files import write_sums
 from bench.types import NotApplicable
 from bench.workbench.workbench import Workbench
 from leaderboard.board import rows
 from leaderboard.declaration import Declaration
+from leaderboard.risk_report import Claim
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +130,13 @@ def test_another_image_that_could_not_be_measured_is_no_gap_only_where_hardly_an
     assert len(missing(few, subjects={})) == 1
 
 
+def test_the_owner_s_report_has_the_claim_as_the_release_publishes_it() -> None:
+    hidden = Claim(unit="image", epsilon=1.0, derived=1.0, delta=0.0, composition="", implementation=UNSAID, shown="")
+    told = {"claim": {"basis": "noise on a grid", "assumptions": "each row once"}}
+    assert reports._claim_in_full(hidden, told).implementation == "noise on a grid. Assumed: each row once"
+    assert reports._claim_in_full(hidden, {"claim": None}) == hidden
+
+
 def test_a_second_release_of_one_configuration_is_told_apart(released: Path, tmp_path: Path) -> None:
     """The ledger knows each by its release.json, and a report says what came before and after."""
     words = ["release", "--method", "mosaic[epsilon=1]", "--dataset", "digits", "--rows", str(released / "some.csv")]
@@ -141,7 +149,7 @@ def test_a_second_release_of_one_configuration_is_told_apart(released: Path, tmp
         digest = hashlib.sha256((tmp_path / out / "release.json").read_bytes()).hexdigest()
         said[out] = reports._earlier(asked, tmp_path / out, digest)
     assert said["a"][0] == "The ledger has no earlier release of these people."
-    assert said["a"][1].startswith("1 later releases have some of these people")
+    assert said["a"][1].startswith("1 later release has some of these people")
     assert said["b"][0].startswith("release 2 of the same people (up to 160 of 160 shared)")
     assert "does not have this one" in reports._earlier(asked, tmp_path / out, "0" * 64)[0]
 

@@ -10,6 +10,7 @@ import pytest
 from made.board_records import auc, claim, dataset, record, score, word
 
 from bench.plugins.spec import UsageError
+from bench.results.reason import UNSAID
 from bench.results.records import Record, ScoreRecord
 from leaderboard import bounds
 from leaderboard.board import Row, rows
@@ -58,6 +59,13 @@ def test_a_risk_is_below_only_if_its_upper_limit_with_chance_is(monkeypatch: pyt
     assert maximum(higher).word == "not shown below"
     assert "--keys" in " ".join(maximum(higher).why)
     assert not higher.passes(0.09)
+
+
+def test_a_note_that_says_nothing_is_left_out() -> None:
+    hidden = people(0.01, 0.0, 0.02).model_copy(update={"note": UNSAID})
+    found = reported(attack(SMALL[0], hidden))
+    assert next(each.note for each in found.measured if each.metric == "people-found") == ""
+    assert "not said" not in page(found)
 
 
 def test_a_profile_that_links_people_and_is_missing_lets_no_release_pass(monkeypatch: pytest.MonkeyPatch) -> None:
