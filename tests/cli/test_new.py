@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shlex
 import sys
 import tomllib
@@ -14,12 +15,11 @@ import torch
 
 from bench.cli import command_line, main
 from bench.conformance import conform, methods
-from bench.plugins import registry
 from bench.plugins.groups import GROUPS as ALL
 from bench.plugins.groups import Kind
-from bench.plugins.skeleton import GROUPS, KINDS, files
+from bench.plugins.skeleton import GROUPS, KINDS, TEMPLATES, files
+from bench.randomness import Secret
 from bench.types import Method
-from docs.generator.plugin_pages import plugin_pages
 
 SLOW = ("Bob keeps up with simple models", "its word holds")
 
@@ -38,7 +38,7 @@ def test_a_skeleton_satisfies_the_contract_as_it_is_written(
     assert main(["new", kind, f"my-{kind}", "--into", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert f"Next: bench check {tmp_path}/my_{kind}.py:My{kind.capitalize()}\n" in out
-    command = shlex.split(out.partition("Then: ")[2])
+    command = shlex.split(out.partition("Then: ")[2].splitlines()[0])
     command_line().parse_args(command[1:], exit_on_error=False, print_error=False)
     assert (tmp_path / f"test_my_{kind}.py").is_file()
     results = conform(GROUPS[kind], f"{tmp_path}/my_{kind}.py:My{kind.capitalize()}", torch.device("cpu"))
@@ -64,13 +64,41 @@ def test_the_test_of_a_skeleton_tries_what_the_plug_in_does(
             sys.modules.pop(module, None)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "package"])
-def test_a_skeleton_names_the_page_of_its_contract(kind: Kind) -> None:
-    text = files(kind, "some-name")["some_name.py"]
-    noun = registry.noun(GROUPS[kind]).replace(" ", "-")
-    page = f"how-to/add-{'an' if noun[0] in 'aeiou' else 'a'}-{noun}"
-    assert page in text
-    assert f"{page}.md" in {each.path for each in plugin_pages()}
+def test_every_page_that_a_template_names_exists_with_its_section() -> None:
+    guides = Path(__file__).parents[2] / "docs"
+    for template in sorted(TEMPLATES.glob("*.tmpl")):
+        text = template.read_text(encoding="utf-8")
+        pages = re.findall(r"how-to/[a-z-]+", text)
+        assert [page for page in pages if not (guides / f"{page}.md").is_file()] == [], template.name
+        if template.name.endswith(".py.tmpl") and template.stem.removesuffix(".py") in KINDS:
+            sections = re.findall(r'"(.+)" on the page how-to/write-a-plug-in', text)
+            headings = (guides / "how-to" / "write-a-plug-in.md").read_text(encoding="utf-8").splitlines()
+            assert len(sections) == 1
+            assert f"## {sections[0]}" in headings
+
+
+def test_a_new_method_is_first_tried_with_few_attacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "method", "mine", "--into", str(tmp_path)]) == 0
+    first, _, second = capsys.readouterr().out.partition("Then: ")[2].partition("\nFor a row of the board, with every ")
+    assert "--attack nearest-neighbour --attack relational" in first
+    assert "--attack" not in second
+    command_line().parse_args(shlex.split(second.partition(": ")[2])[1:], exit_on_error=False, print_error=False)
+
+
+def test_the_column_of_the_method_template_lies_anywhere_in_an_image_of_any_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["new", "method", "wide-one", "--into", str(tmp_path)]) == 0
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        scheme = importlib.import_module("wide_one").WideOne(width=2).load({})
+        keys = [scheme.sample_key(Secret.of_seed(number)) for number in range(40)]
+        painted = [(key.query(torch.ones(1, 1, 4, 64)) == 0).all(dim=2).flatten().nonzero().flatten() for key in keys]
+        assert {len(columns) for columns in painted} == {2}
+        assert max(int(columns[0]) for columns in painted) >= 32  # by chance below it with odds of 1 to 2**40
+        assert bool((keys[0].query(torch.ones(1, 1, 4, 1)) == 0).all())
+    finally:
+        sys.modules.pop("wide_one", None)
 
 
 def test_the_next_command_can_be_pasted_where_folders_have_spaces(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LONG = 5.0  # seconds of a check that are worth a note
 TRY = "bench run --dataset digits --preset smoke"
 NEXT = {
-    "method": f"{TRY} --method {{}}",
+    "method": f"{TRY} --method {{}} --attack nearest-neighbour --attack relational",
     "attack": f"{TRY} --method blur --attack {{}} --metric guesswork --metric reid-auc --controls",
     "metric": f"{TRY} --method blur --attack none --metric {{}}",
     "dataset": "bench run --dataset {} --preset smoke --method blur --attack none",
@@ -84,6 +84,8 @@ def new(
         path, cls = next(iter(texts)), running.class_name(name)
         print(f"Next: bench check {shlex.quote(f'{path}:{cls}')}")
         print(f"Then: {NEXT[kind].format(shlex.quote(f'{path}:{cls}'))}")
+        if kind == "method":
+            print(f"For a row of the board, with every attack: {TRY} --method {shlex.quote(f'{path}:{cls}')}")
     return 0
 
 
