@@ -81,6 +81,11 @@ def scored(trial: Trial) -> Scored:
     )  # fmt: skip
 
 
+def _figures(found: Scored) -> str:
+    """The figures in words, for the evaluation has printed why others lack."""
+    return repr(replace(found, not_applicable={}))
+
+
 def side(plugin: str) -> Literal["methods", "attacks"]:
     """The group of a plug-in to try.
 
@@ -119,7 +124,7 @@ def debug(trial: Trial, tell: Callable[[str], None]) -> Scored:
         _query(bench, key, tell)
     start = time.perf_counter()
     found = scored(trial)
-    tell(f"attack: {found!r}\n{_since(start)}")
+    tell(f"attack: {_figures(found)}\n{_since(start)}")
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 __figures__ = False
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ LOGARITHMIC = frozenset({"guesswork", "patient-guesswork", "median-rank", "throu
 """Metrics that charts draw on a logarithmic axis."""
 RISKS = ("person-risk", "member-risk")
 POINT = re.compile(r"1 false in ([1-9][0-9]*)")
+CHOICES = 10  # lines of an error
 USED = 8  # columns of a table that still fit a page
 
 
@@ -215,11 +217,26 @@ def plot(kind: Chart, results: Results, selection: Selection, drawing: Drawing) 
 def _one_part(results: Results, selection: Selection) -> Part:
     found = parts(results, selection)
     if len(found) > 1:
-        sizes = "; ".join(part.title for part in found)
-        raise UsageError(
-            f"a chart is of one data set, preset and seed: choose with --dataset, --preset and --seed among {sizes}"
-        )
+        raise UsageError("\n  ".join(["a chart is of one data set, preset and seed: choose one of", *_choices(found)]))
     return found[0]
+
+
+def _choices(found: Sequence[Part]) -> list[str]:
+    """The options that tell parts from each other, at most `CHOICES` lines.
+
+    Parts of one data set, preset and seed, such as two public sets, are told by their titles.
+    """
+    firsts = [part.rows[0] for part in found]
+    options = [("--dataset", [row.dataset for row in firsts]), ("--preset", [row.preset for row in firsts]),
+               ("--seed", [str(row.seed) for row in firsts])]  # fmt: skip
+    differing = [(option, values) for option, values in options if len(set(values)) > 1]
+    lines = [shlex.join([word for option, values in differing for word in (option, values[number])])
+             for number in range(len(found))]  # fmt: skip
+    if len(set(lines)) < len(lines):
+        lines = [f"{line}  ({part.title})" if lines.count(line) > 1 else line
+                 for line, part in zip(lines, found, strict=True)]  # fmt: skip
+    more = len(lines) - CHOICES
+    return lines if more <= 0 else [*lines[:CHOICES], f"… and {more} more"]
 
 
 def _span(score: ScoreRecord) -> Span:

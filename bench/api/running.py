@@ -344,7 +344,7 @@ def status(results: Results, *, files: bool = False) -> list[JobState]:
 def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]:
     from bench.isolation import find_isolation
     from bench.results.records import RecordError
-    from bench.runs.plan import data_key, read_plan, standing
+    from bench.runs.plan import FROM_A_FILE, data_key, read_plan, standing
 
     dataset, _, name = folder.partition("/")
     try:
@@ -357,7 +357,8 @@ def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]
             for evaluator, job in planned.items()
         }
     except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
-        states = {"all": ("unknown", f"the plan cannot be read any more: {error}")}
+        why = str(error)
+        states = {"all": ("unknown", why if why == FROM_A_FILE else f"the plan cannot be read any more: {why}")}
     for evaluator, (state, reason) in states.items():
         yield JobState(dataset, name, evaluator, state, reason)
 

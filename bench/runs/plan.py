@@ -378,6 +378,10 @@ def parsed_plan(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
+FROM_A_FILE = "a plug-in from a file, which must run to be read: use --files, only in your own folders"
+"""The reason for a job whose state is unknown until files may run."""
+
+
 def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planned | UsageError]]:
     """The cell of a journal's plan, and its evaluators or reasons.
 
@@ -407,4 +411,4 @@ def read_plan(text: str, *, files: bool = False) -> tuple[Cell, dict[str, Planne
 def _runnable(told: object, *, files: bool) -> None:
     """Raise UsageError if a plan names a file that may not run."""
     if not files and ".py:" in json.dumps(told, ensure_ascii=False, default=str):
-        raise UsageError("a plug-in from a file, which must run to be read: use --files, only in your own folders")
+        raise UsageError(FROM_A_FILE)

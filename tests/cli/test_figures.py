@@ -115,7 +115,21 @@ def test_two_presets_are_two_tables_and_no_chart(folder: Path, capsys: pytest.Ca
     assert main(["table", "--results", str(folder), "--metrics", "utility-auc"]) == 0
     assert capsys.readouterr().out.count("| Method |") == 2
     assert main(["plot", "trade-off", "--results", str(folder), "--out", str(folder / "no.pdf")]) == 2
-    assert "choose with --dataset, --preset and --seed" in capsys.readouterr().err
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(lines[-2:]) == ["  --preset quick", "  --preset standard"]
+
+
+def test_the_choices_of_a_chart_are_at_most_ten_lines_of_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in range(12):
+        own = record("identity", "utility", {"utility-auc": utility(0.7)}, kind="utility", seed=seed,
+                     cell=f"synth-cxr/identity-{seed}")  # fmt: skip
+        Results(tmp_path).keep(own, {})
+    assert main(["plot", "trade-off", "--results", str(tmp_path), "--out", str(tmp_path / "no.pdf")]) == 2
+    first, *lines = [line for line in capsys.readouterr().err.splitlines() if "read the records" not in line]
+    assert first.endswith("choose one of")
+    assert lines == [*(f"  --seed {seed}" for seed in range(10)), "  … and 2 more"]
 
 
 def test_a_chart_of_chosen_attacks_shows_the_strongest_of_them(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -48,6 +49,8 @@ def status(
     estimate: Annotated[CostOptions, SPREAD] = USUAL,
 ) -> int:
     """Print a line a job; 1 if any is not done."""
+    from bench.runs.plan import FROM_A_FILE
+
     folder = running.open_place(results).results
     if estimate.cost:
         if form == "json":
@@ -66,6 +69,9 @@ def status(
         table.add_row(job.dataset, job.cell, job.evaluator, job.state, job.reason)
     to_stdout().print(table)
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    if not files and any(job.reason == FROM_A_FILE for job in jobs):
+        again = shlex.join(["bench", "status", "--results", str(results), "--files"])
+        print(f"Next, if this folder is your own: {again}", file=sys.stderr)
     return 0 if set(counts) <= {"done"} else 1
 
 
