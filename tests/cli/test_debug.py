@@ -52,10 +52,10 @@ def test_a_method_is_fitted_released_queried_and_attacked_and_its_prints_are_sho
 
 
 def test_the_reason_for_a_missing_figure_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["debug", plug_in(tmp_path, "pass"), "--metric", "patient-top-1"]) == 0
+    assert main(["debug", plug_in(tmp_path, "pass"), "--metric", "patient-guesswork"]) == 0
     out, err = capsys.readouterr()
-    assert err.count("no figure of patient-top-1: ") == 1
-    assert "patient-top-1" not in out
+    assert err.count("no figure of patient-guesswork: ") == 1
+    assert "patient-guesswork" not in out
 
 
 def test_an_attack_is_tried_on_a_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

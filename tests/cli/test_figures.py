@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -164,3 +166,16 @@ def test_a_matrix_marks_figures_that_are_not_rated(tmp_path: Path, monkeypatch: 
     table, title = seen[0]
     assert table.texts[0][0].startswith("[0.90]")
     assert "[ ] not rated" in title
+
+
+def test_a_latex_table_compiles(folder: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed: no table was compiled")
+    assert main(["table", "--results", str(folder), "--format", "latex", "--out", str(folder / "rows.tex")]) == 0
+    packages = r"\usepackage{booktabs}\usepackage[T1]{fontenc}\usepackage{textcomp}"
+    paper = rf"\documentclass{{article}}{packages}\begin{{document}}\input{{rows}}\end{{document}}"
+    (folder / "paper.tex").write_text(paper, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (folder / "paper.pdf").stat().st_size > 0

@@ -11,7 +11,7 @@ from made.board_records import auc, guesswork, metric, metrics, record, score
 from rich.console import Console
 
 from bench.api.boards import board
-from bench.cli import figure_tables
+from bench.cli import figure_tables, main
 from bench.cli.figure_tables import interim
 from bench.results.records import Record
 from bench.results.results import Results
@@ -111,3 +111,14 @@ def test_rows_under_different_attackers_are_never_averaged(tmp_path: Path, monke
     assert "0.900" in text
     assert "0.700" not in text
     assert "over seeds" not in text
+
+
+def test_other_rows_of_the_folder_are_shown_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "--dataset", "digits", "--preset", "smoke", "--attack", "none", "--metric", "max-dispersion",
+             "--no-site", "--results", str(tmp_path / "results"), "--isolation", "none", "--device", "cpu"]  # fmt: skip
+    assert main([*words, "--method", "blur"]) == 0
+    capsys.readouterr()
+    for more, shown in ([], False), (["--show-all"], True):
+        assert main([*words, "--method", "mosaic", *more]) == 0
+        rows = [line.split("│")[1].strip() for line in capsys.readouterr().out.splitlines() if line.count("│") > 1]
+        assert ("blur" in rows, "mosaic" in rows) == (shown, True)

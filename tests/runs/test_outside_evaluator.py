@@ -85,6 +85,8 @@ def test_its_metric_and_its_picture_reach_the_page_escaped(tmp_path: Path, capsy
             assert b"home of mine" not in path.read_bytes(), path
     assert run(tmp_path, GOOD) == 0
     assert "0 computed, 1 already there" in capsys.readouterr().out
+    assert main(["status", "--results", str(tmp_path / "results")]) == 1
+    assert f"your own: bench status --results {tmp_path / 'results'} --files" in capsys.readouterr().err
     assert main(["status", "--files", "--results", str(tmp_path / "results")]) == 0
 
 
