@@ -28,6 +28,7 @@ from bench.features.feature_space import Space
 from bench.isolation import (
     CallShape,
     CellRows,
+    OutsideError,
     RemoteAttacker,
     RemoteKey,
     RemoteMethod,
@@ -327,12 +328,14 @@ class Workbench:
         if isinstance(self.method, RemoteMethod):
             self.method.own = None
         try:
-            return self.method.load({name: tensor.to(self.device) for name, tensor in given.items()})
-        except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
+            scheme = self.method.load({name: tensor.to(self.device) for name, tensor in given.items()})
+            scheme.claim()  # in a room a scheme is read when it is first asked
+        except (KeyError, RuntimeError, TypeError, ValueError, IndexError, OutsideError) as error:
             raise UsageError(
                 f"--scheme holds no scheme of {self.cell.method.shown} for rows of shape {self.record.shape}: give the "
                 f"scheme.safetensors of a release by the same method and parameters ({type(error).__name__})"
             ) from error
+        return scheme
 
     def for_eve(self, scheme: AnyScheme, candidates: Dataset | None = None) -> AnyScheme:
         """The scheme as Eve knows it.

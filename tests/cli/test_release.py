@@ -227,6 +227,9 @@ def test_a_scheme_that_was_fitted_before_is_taken_as_it_is(tmp_path: Path, capsy
     save_file({"mean": torch.zeros(1)}, wrong)
     assert release(tmp_path, "--method", "dp-simple", "--scheme", str(wrong), out="c") == 2
     assert "--scheme holds no scheme of dp-simple" in capsys.readouterr().err
+    apart = ("--isolation", "processes")
+    assert release(tmp_path, "--method", "syfer", "--scheme", str(wrong), *apart, out="d") == 2
+    assert "--scheme holds no scheme of syfer" in capsys.readouterr().err
 
 
 def unaccepted(folder: Path, method: str, *arguments: str, data: str = "digits") -> int:
