@@ -371,7 +371,7 @@ def grid(table: Grid, title: str, *, width: Width, form: Form) -> bytes:
         cell = min(0.75, (inches - left - 0.05) / max(1, len(table.columns)))
         deep = max(name.count("\n") for name in names) + 1
         roomy = max((_inches(text, BELOW) for line in table.below for text in line), default=0.0) < 0.98 * cell
-        title += "; small: 95 % interval" * (roomy and any(text for line in table.below for text in line))
+        title += "; small: 95 % interval" * (bool(roomy) and any(text for line in table.below for text in line))
         high = max(0.24 if roomy else 0.17, 0.1 * deep + 0.03)
         turned = max(_inches(name, SMALL) for name in table.columns) > 0.95 * cell
         head = 0.1 + (max(_inches(name, SMALL) for name in table.columns) if turned else 0.1)
