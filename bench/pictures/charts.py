@@ -202,7 +202,12 @@ def _fitted(names: Sequence[str], size: float, most: float) -> list[str]:
         if _inches(name, size) <= most:
             return name
         head, bracket, rest = name.partition("[")
-        lines = [head, *((bracket + rest).replace(",", ",\0").split("\0") if rest else [])]
+        lines = [head]
+        for part in (bracket + rest).replace(",", ",\0").split("\0") if rest else []:
+            if len(lines) > 1 and _inches(lines[-1] + part, size) <= most:
+                lines[-1] += part
+            else:
+                lines.append(part)
         return "\n".join(lines)
 
     return [broken(name) for name in names]
@@ -336,13 +341,14 @@ def _number_points(figure: Figure, axes: Axes, points: Sequence[Point], looks: d
     """Numbers beside the points, and their names below the axes."""
     order = sorted(range(len(points)), key=lambda place: (points[place].family, points[place].label))
     numbers = {place: str(number) for number, place in enumerate(order, 1)}
-    longest = max(_inches(f"00 {point.label}", TINY) for point in points)
+    labels = _fitted([point.label for point in points], TINY, figure.get_figwidth() - 0.45)
+    longest = max(_inches(f"00 {line}", TINY) for label in labels for line in label.splitlines())
     columns = max(1, min(4, int(figure.get_figwidth() / (longest + 0.25))))
-    lines = math.ceil(len(points) / columns)
+    lines = math.ceil(sum(label.count("\n") + 1 for label in labels) / columns)
     handles = [
         Line2D([], [], ls="", marker=looks[points[place].family][1], color=looks[points[place].family][0], ms=3.5,
                mfc="white" if points[place].hollow else looks[points[place].family][0],
-               label=f"{numbers[place]} {points[place].label}")
+               label=f"{numbers[place]} {labels[place]}")
         for place in order
     ]  # fmt: skip
     height, more = figure.get_figheight(), 0.088 * lines + 0.06
@@ -494,29 +500,40 @@ def _curve(axes: Axes, line: Line, look: tuple[Any, str]) -> None:
                       solid_capstyle="butt")  # fmt: skip
 
 
+BESIDE = 0.044
+"""Inches between the marks of a person's risk."""
+
+
 def person_risk(rows: Sequence[Risk], title: str, *, width: Width, form: Form) -> bytes:
     """Risk of the typical, the rare and the worst person by row."""
     with _style():
         inches = INCHES[width]
         names = ["\n".join(_fitted(row.label.splitlines(), SMALL, 0.4 * inches)) for row in rows]
         left = max(_inches(name, SMALL) for name in names) + 0.12
-        each, top = 0.1 * (max(name.count("\n") for name in names) + 1) + 0.1, _title_height(title, inches)
+        deep, top = [0.1 * (name.count("\n") + 1) + 0.1 for name in names], _title_height(title, inches)
+        centres = [sum(deep[:row]) + own / 2 for row, own in enumerate(deep)]  # in inches, as the axis of rows is
         low = 0.78 if width == "column" else 0.62
-        height = top + each * len(rows) + low
+        height = top + sum(deep) + low
         figure = Figure(figsize=(inches, height))
         FigureCanvasAgg(figure)
-        axes = figure.add_axes((left / inches, low / height, 1 - (left + 0.1) / inches, each * len(rows) / height))
+        axes = figure.add_axes((left / inches, low / height, 1 - (left + 0.1) / inches, sum(deep) / height))
         blue, orange, green = (seaborn.color_palette("colorblind")[place] for place in (0, 3, 2))
-        for place, row in enumerate(rows):
+        for place, own, row in zip(centres, deep, rows, strict=True):
             if row.chance is not None:
                 axes.add_patch(
-                    Rectangle((row.chance[0], place - 0.4), row.chance[1] - row.chance[0], 0.8, fc=PALE, lw=0)
+                    Rectangle(
+                        (row.chance[0], place - 0.4 * own), row.chance[1] - row.chance[0], 0.8 * own, fc=PALE, lw=0
+                    )
                 )
             for rate, share in row.shares:
                 axes.plot(rate, place, "o", color=blue, alpha=0.25, ms=2 + 10 * math.sqrt(share), mew=0, zorder=1)
             if row.worst.low is not None and row.worst.high is not None:
-                axes.plot([row.worst.low, row.worst.high], [place + 0.22] * 2, color=orange, lw=1.4, zorder=2)
-            marks = ((row.median, "o", blue, -0.22), (row.rare, "D", green, 0.0), (row.worst.value, "s", orange, 0.22))
+                axes.plot([row.worst.low, row.worst.high], [place + BESIDE] * 2, color=orange, lw=1.4, zorder=2)
+            marks = (
+                (row.median, "o", blue, -BESIDE),
+                (row.rare, "D", green, 0.0),
+                (row.worst.value, "s", orange, BESIDE),
+            )
             for value, marker, colour, beside in marks:
                 if value is not None:
                     axes.plot(
@@ -530,8 +547,8 @@ def person_risk(rows: Sequence[Risk], title: str, *, width: Width, form: Form) -
                         zorder=3,
                         clip_on=False,
                     )
-        axes.set_yticks(range(len(rows)), names)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_yticks(centres, names)
+        axes.set_ylim(sum(deep), 0)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("share of keys under which Eve finds the person")
         axes.xaxis.label.set_x((inches / 2 - left) / (inches - left - 0.1))

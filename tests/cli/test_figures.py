@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,21 @@ def test_a_latex_table_compiles(folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (folder / "paper.pdf").stat().st_size > 0
+
+
+def test_a_grid_without_room_for_intervals_is_drawn_without_them() -> None:
+    names = [f"attack-{number}" for number in range(20)]
+    cells = [["1.0"] * 20] * 2
+    scale = charts.Scale("guesses", log=True)
+    table = Grid(["a", "b"], names, [[1.0] * 20] * 2, cells, [["1.0 – 10,000"] * 20] * 2, scale, (600.0, 1.0))
+    assert charts.grid(table, "a ladder", width="column", form="png").startswith(b"\x89PNG")
+
+
+def test_long_names_are_broken_into_as_few_lines_as_fit() -> None:
+    name = "syfer[batch=128,blocks=5,cuda_compile=true,depth=5,learning_rate=0.0003,opponent_width=256,steps=50000]"
+    (broken,) = charts._fitted([name], charts.SMALL, 2.0)
+    lines = broken.splitlines()
+    assert broken.replace("\n", "") == name
+    assert 3 <= len(lines) <= 6
+    assert all(charts._inches(line, charts.SMALL) <= 2.0 for line in lines)
+    assert all(charts._inches(line + after.split(",")[0], charts.SMALL) > 2.0 for line, after in pairwise(lines[1:]))
