@@ -6,8 +6,9 @@ the third are those of the NeuraCrypt challenge (Yala et al. 2021, github.com/ya
 of 5 % and 20 % are the bands here. Unlike there, what is left out counts as wrong, and a band rests on a lower bound.
 
 The organiser commits to the answers by their SHA-256 before anybody sees the releases. Before the end, an entry gets a
-band and no number, from a part of the rows that the last scores leave out, and from another half of that part for each
-entry: so no entry tells which of its rows are right. After the end the answers are published, and everyone can score.
+band and no number, from a third of the rows that the last scores leave out, and from another half of that third for
+other answers: so no entry tells which of its rows are right. After the end the answers are published, and everyone can
+score.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from __future__ import annotations
 __figures__ = False
 
 import csv
+import fcntl
 import hashlib
 import io
 import json
 import math
+import shutil
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -38,7 +42,7 @@ from bench.randomness import Secret
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import lower_proportion
 from bench.statistics.structural_similarity import ssim
-from bench.types import Dataset, Key, Method, Scheme
+from bench.types import Dataset, Key, Method, NotApplicable, Scheme
 from bench.wire.text import shown
 
 Task = Literal["known-set", "known-pairs", "encode", "reconstruct"]
@@ -145,7 +149,7 @@ class Order:
     rows: int = 80
     known: int = 20
     films: int = 40
-    entries: int = 100
+    entries: int = 20
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,10 @@ def make(
     for number, (name, method) in enumerate(zip(names, order.methods, strict=True)):
         report(f"release by {name}", number, len(names))
         own = people.take(torch.arange(number * need, (number + 1) * need))
-        schemes.append(_scheme(order, name, method, public, own, secret.derive("scheme", name), parts))
+        try:
+            schemes.append(_scheme(order, name, method, public, own, secret.derive("scheme", name), parts))
+        except NotApplicable as error:
+            raise UsageError(f"{method.shown} does not apply to these films: {error}") from error
         _check_size(parts, at_least=len(names) / (number + 1))
     parts.answers["secret"] = secret.tensor()
     sealed = save(parts.answers)
@@ -218,12 +225,17 @@ def make(
     hashes = "".join(f"{hashlib.sha256(parts.files[name]).hexdigest()}  {name}\n" for name in sorted(parts.files))
     parts.files["SHA256SUMS"] = hashes.encode()
     size = _check_size(parts)
-    make_folder(order.sealed, mode=0o700)
-    write_new(order.sealed / ANSWERS, sealed, mode=0o600)
-    write_new(order.sealed / ABOUT, written, mode=0o600)
-    for name, content in parts.files.items():
-        make_folder((order.out / name).parent)
-        write_new(order.out / name, content, mode=0o644)
+    try:
+        make_folder(order.sealed, mode=0o700)
+        write_new(order.sealed / ANSWERS, sealed, mode=0o600)
+        write_new(order.sealed / ABOUT, written, mode=0o600)
+        for name, content in parts.files.items():
+            make_folder((order.out / name).parent)
+            write_new(order.out / name, content, mode=0o644)
+    except BaseException:  # neither folder was there before
+        for folder in (order.out, order.sealed):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     return Made(about, size, hashlib.sha256(hashes.encode()).hexdigest())
 
 
@@ -288,8 +300,8 @@ A score is the share of people found. It has a lower bound at a joint level of {
 or *{BANDS[0.2]}*, by the lower bound. 5 % and 20 % are the limits of moderate and bad privacy of the NeuraCrypt
 challenge.
 
-{early}. It counts a sixth of the rows, other ones for each entry, and none that count in the end. From {about.closes}
-on, the sealed answers are published, and everyone can score every entry:
+{early}. It counts a sixth of the rows, other ones for other answers, and none that count in the end.
+From {about.closes} on, the sealed answers are published, and everyone can score every entry:
 
 ```sh
 bench challenge score ENTRY --sealed ANSWERS --final
@@ -348,6 +360,8 @@ def _check(order: Order) -> None:
     for method in order.methods:
         if not method.ours:
             raise UsageError(f"{method.shown} is no method of this project: a challenge runs no code of other authors")
+    if order.closes < (today := datetime.now(UTC).date()):
+        raise UsageError(f"expected --closes from today ({today}, UTC) on, got {order.closes}")
     if not 0 < order.known < order.rows:
         raise UsageError(f"expected --known from 1 to {order.rows - 1} (fewer than --rows), got {order.known}")
 
@@ -566,6 +580,8 @@ class Entry:
             )
         known = {f"{scheme}/{SUBMITTED[task]}": (scheme, task) for scheme, task in about.cells if task in SUBMITTED}
         found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+        if links := [name for name in found if (folder / name).is_symlink()]:
+            raise UsageError(f"{shown(folder / links[0])} is a link: expected a file")
         if strange := [name for name in found if name not in (MATCHES, *known)]:
             raise UsageError(
                 f"{shown(folder)}: expected {MATCHES}, {', '.join(list(known)[:2])}, ..., got also {shown(strange[0])}"
@@ -575,20 +591,35 @@ class Entry:
         matches = _matches(folder / MATCHES, about) if MATCHES in found else {}
         arrays = {known[name]: _array(folder / name, shapes[known[name]]) for name in found if name != MATCHES}
         digest = hashlib.sha256()
-        for cell, tensor in (*sorted(matches.items()), *sorted(arrays.items())):
-            digest.update(json.dumps([*cell, str(tensor.dtype), *tensor.shape]).encode())
-            digest.update(tensor.numpy().tobytes())
+        for cell, tensor in sorted((*matches.items(), *arrays.items())):
+            digest.update(f"{'/'.join(cell)} {_digest(tensor)}\n".encode())
         return cls(matches, arrays, digest.hexdigest())
+
+    def digest_of(self, cell: tuple[str, Task]) -> str:
+        """SHA-256 of the answers to one task; "" if there are none."""
+        found = self.matches.get(cell, self.arrays.get(cell))
+        return "" if found is None else _digest(found)
+
+
+def _digest(answers: torch.Tensor) -> str:
+    return hashlib.sha256(json.dumps(list(answers.shape)).encode() + answers.numpy().tobytes()).hexdigest()
 
 
 def _matches(path: Path, about: About) -> dict[tuple[str, Task], torch.Tensor]:
     cells: dict[tuple[str, str], tuple[str, Task]] = {cell: cell for cell in about.cells if cell[1] not in SUBMITTED}
     found: dict[tuple[str, Task], torch.Tensor] = {}
-    reader = csv.DictReader(io.StringIO(read_plain(path).decode("utf-8-sig", errors="replace")))
+    table = io.StringIO(read_plain(path).decode("utf-8-sig", errors="replace"), newline="")
+    reader = csv.DictReader(table)
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise UsageError(
+            f"{shown(path)}, line {reader.line_num}: no table of comma-separated values: {error}"
+        ) from None
     if tuple(reader.fieldnames or ()) != COLUMNS:
         got = ",".join(map(str, reader.fieldnames or ()))
         raise UsageError(f"{shown(path)}: expected the columns {','.join(COLUMNS)}, got {shown(got[:200]) or 'none'}")
-    for number, row in enumerate(reader, start=2):
+    for number, row in enumerate(rows, start=2):
         cell = cells.get((str(row["scheme"]), str(row["task"])))
         if cell is None:
             raise UsageError(
@@ -617,12 +648,13 @@ def _number(text: object) -> int | None:
 def _array(path: Path, shape: tuple[int, ...]) -> torch.Tensor:
     try:
         values = np.load(io.BytesIO(read_plain(path, MOST_ENTRY)), allow_pickle=False)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, MemoryError, OverflowError, zipfile.BadZipFile) as error:
         raise UsageError(f"{shown(path)}: expected an array of numbers as numpy.save writes it") from error
     if not isinstance(values, np.ndarray) or values.shape != shape or values.dtype.kind not in "fiu":
         got = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else "an archive"
         raise UsageError(f"{shown(path)}: expected numbers of shape {shape}, got {got}")
-    return torch.from_numpy(values.astype(np.float32))
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are no answer
+        return torch.from_numpy(values.astype(np.float32))
 
 
 def score(entry: Path, sealed: Path, *, final: bool = False, today: date | None = None) -> Score:
@@ -671,14 +703,16 @@ def read_about(folder: Path) -> About:
 def _enter(sealed: Path, about: About, digest: str) -> int:
     """Count an entry; how many are left."""
     path = sealed / ENTRIES
-    lines = read_plain(path).decode().splitlines() if path.exists() else []
-    known = {json.loads(line)["sha256"] for line in lines}
-    if digest not in known:
-        if len(known) >= about.entries:
-            raise UsageError(f"{about.entries} entries were scored, as many as this challenge scores before its end")
-        lines.append(json.dumps({"sha256": digest, "at": datetime.now(UTC).isoformat(timespec="seconds")}))
-        write_atomically(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
-        known.add(digest)
+    with (sealed / ABOUT).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lines = read_plain(path).decode().splitlines() if path.exists() else []
+        known = {json.loads(line)["sha256"] for line in lines}
+        if digest not in known:
+            if len(known) >= about.entries:
+                raise UsageError(f"{about.entries} entries were scored, as many as the challenge scores before its end")
+            lines.append(json.dumps({"sha256": digest, "at": datetime.now(UTC).isoformat(timespec="seconds")}))
+            write_atomically(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
+            known.add(digest)
     return about.entries - len(known)
 
 
@@ -700,7 +734,7 @@ def _scored(
             counted = rows[~torch.isin(rows, early)]
             among = len(counted)
         else:
-            mixed = secret.stream("entry", entry.digest, name, task).permutation(len(early))
+            mixed = secret.stream("entry", entry.digest_of((name, task)), name, task).permutation(len(early))
             counted, among = early[mixed[: -(-len(early) // 2)]], asked
         right = int((named[counted] == truth[counted]).sum())
         p = by_luck(right, len(counted), among)

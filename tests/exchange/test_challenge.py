@@ -28,6 +28,7 @@ from bench.exchange.challenge import (
     ENTRIES,
     MATCHES,
     About,
+    Entry,
     Made,
     Order,
     Score,
@@ -206,10 +207,7 @@ def test_before_the_end_other_rows_count_for_each_entry_and_none_that_count_in_t
 
     monkeypatch.setattr(challenge, "_enter", lambda sealed, about, digest: 1)
     fixed = {"value": ""}
-    read = challenge.Entry.read
-    monkeypatch.setattr(
-        challenge.Entry, "read", lambda *of: replace(read(*of), digest=fixed["value"])
-    )  # as if entries of one hash differed
+    monkeypatch.setattr(challenge.Entry, "digest_of", lambda entry, cell: fixed["value"])  # which decides on the rows
     for entry in range(2):
         fixed["value"] = f"hash {entry}"
         found = set()
@@ -227,6 +225,14 @@ def test_before_the_end_other_rows_count_for_each_entry_and_none_that_count_in_t
     seen.clear()
     score(final, sealed, final=True, today=CLOSES)
     assert seen[0] == (ROWS - ROWS // 3, ROWS - ROWS // 3)
+
+
+def test_another_task_draws_no_other_rows_for_the_same_answers(tmp_path: Path) -> None:
+    answers = torch.arange(ROWS)
+    cell = ("dauntless", "known-set")
+    one, two = (Entry({cell: answers, ("dauntless", "known-pairs"): other}, {}, "") for other in (answers, answers + 1))
+    assert one.digest_of(cell) == two.digest_of(cell) != one.digest_of(("dauntless", "encode"))
+    assert one.digest_of(cell) != two.digest_of(("dauntless", "known-pairs"))
 
 
 def test_entries_before_the_end_are_counted_once_and_end(
@@ -270,6 +276,10 @@ def test_a_table_that_does_not_fit_is_refused(
         ({"encodings": np.zeros((3, 1, 32, 32))}, r"expected numbers of shape \(36, 1, 32, 32\)"),
         ({"encodings": np.array([None])}, "expected an array of numbers"),
         ({"encodings": np.zeros((36, 1, 32, 32), dtype="S1")}, "expected numbers"),
+        (
+            {"encodings": np.zeros((36, 1, 32, 32), dtype="complex128")},
+            "expected numbers of shape",
+        ),
         ({"encoding": np.zeros(3)}, "got also dauntless/encoding.npy"),
     ],
 )
@@ -302,6 +312,52 @@ def test_answers_that_were_changed_or_are_absent_are_refused(sealed: Path, tmp_p
         score(entry, tmp_path)
 
 
+def test_files_that_are_no_tables_or_lead_elsewhere_are_refused(sealed: Path, tmp_path: Path) -> None:
+    entry = _write(tmp_path / "entry", [])
+    (entry / MATCHES).write_text(",".join(COLUMNS) + "\n" + "x" * 200_000)
+    with pytest.raises(UsageError, match="no table of comma-separated values"):
+        score(entry, sealed)
+    (entry / MATCHES).unlink()
+    (tmp_path / "private.csv").write_text("a secret,b\n")
+    (entry / MATCHES).symlink_to(tmp_path / "private.csv")
+    with pytest.raises(UsageError, match=r"matches\.csv is a link") as refused:
+        score(entry, sealed)
+    assert "secret" not in str(refused.value)
+    (entry / MATCHES).unlink()
+    (entry / "dauntless").mkdir()
+    header = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000,), }"
+    (entry / "dauntless" / "encodings.npy").write_bytes(header.ljust(127) + b"\n")
+    with pytest.raises(UsageError, match="expected an array of numbers"):
+        score(entry, sealed)
+    np.savez(entry / "dauntless" / "several.npz", a=np.zeros(3))
+    (entry / "dauntless" / "several.npz").rename(entry / "dauntless" / "encodings.npy")
+    with pytest.raises(UsageError, match="got an archive"):
+        score(entry, sealed)
+
+
+def test_a_table_of_a_spreadsheet_is_read(sealed: Path, answers: Mapping[str, torch.Tensor], tmp_path: Path) -> None:
+    plain = _write(tmp_path / "plain", _right(answers, "known-set"))
+    other = _write(tmp_path / "other", [])
+    (other / MATCHES).write_bytes(
+        b"\xef\xbb\xbf" + (plain / MATCHES).read_bytes().replace(b"dauntless", b'"dauntless"')
+    )
+    assert score(plain, sealed).digest == score(other, sealed).digest
+
+
+def test_an_interrupted_challenge_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = _order(tmp_path, "mosaic")
+
+    def full(path: Path, content: bytes, *, mode: int) -> None:
+        if path.name == "README.md":
+            raise KeyboardInterrupt
+        path.write_bytes(content)
+
+    monkeypatch.setattr("bench.exchange.challenge.write_new", full)
+    with pytest.raises(KeyboardInterrupt):
+        make(order, SECRET)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_entry_is_a_folder_with_something(sealed: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no folder"):
         score(tmp_path / "absent", sealed)
@@ -317,6 +373,8 @@ def test_an_entry_is_a_folder_with_something(sealed: Path, tmp_path: Path) -> No
         ({"methods": ["k-same"]}, "equal rows for several people"),
         ({"methods": ["instahide"]}, "does not release a row for each image"),
         ({"known": ROWS}, "expected --known from 1 to 59"),
+        ({"closes": date(2020, 1, 1)}, "expected --closes from today"),
+        ({"side": 33, "methods": ["neuracrypt"]}, "neuracrypt does not apply to these films"),
         ({"data": "digits"}, "cannot draw people under a secret"),
     ],
 )
@@ -389,7 +447,7 @@ def test_the_example_and_the_command_line_go_together(tmp_path: Path, capsys: py
     ]
     assert main(["challenge", "score", str(entry), "--sealed", str(sealed), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["left"] == 99
+    assert told["left"] == 19
     assert {task["right"] for task in told["tasks"]} == {None}
     assert main(["challenge", "score", str(entry), "--sealed", str(sealed), "--final"]) == 2
     rules = (out / "README.md").read_text()

@@ -52,7 +52,7 @@ def make(
     ] = None,
     entries: Annotated[
         int, Ge(0), switch("most entries that get bands before the end", metavar="N", group=HOW, show_default=True)
-    ] = 100,
+    ] = 20,
     out: Annotated[Path, switch("a new folder, to publish", metavar="DIR", group=WHERE)],
     sealed: Annotated[
         Path, switch("a new folder for answers and keys, to keep until the end", metavar="DIR", group=WHERE)
