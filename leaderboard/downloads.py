@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import yaml
+from pydantic import JsonValue
 
+from bench.results import croissant
 from leaderboard.api import INDEX, MANIFEST, SCHEMAS, index, row_file, schemas
 from leaderboard.edition import Edition
 from leaderboard.escapes import tex, xml
@@ -67,6 +70,8 @@ def links(edition: Edition) -> list[Link]:
         Link(FEED, "an Atom feed of new rows"),
         Link("citations.bib", "BibTeX of this snapshot and of the papers behind it"),
         Link("CITATION.cff", "how to cite this snapshot"),
+        Link("croissant.json", "the tables described for machines (Croissant, with its fields for responsible AI)"),
+        Link("zenodo.json", "metadata to deposit this snapshot in an archive; the authors' line is yours"),
         *(Link(name, "a table for LaTeX") for name, *_ in _latex_tables(edition)),
     ]
 
@@ -88,6 +93,8 @@ def files(edition: Edition) -> Iterator[Download]:
     yield Download(FEED, None, partial(atom, edition))
     yield Download("citations.bib", None, partial(bibtex, edition))
     yield Download("CITATION.cff", None, partial(citation_cff, edition))
+    yield Download("croissant.json", None, partial(croissant_card, edition))
+    yield Download("zenodo.json", None, partial(deposit, edition))
     for name, section, preset, seed in _latex_tables(edition):
         yield Download(name, None, partial(_latex_text, edition, section, preset, seed))
     for row in edition.rows:
@@ -211,13 +218,99 @@ def citation_cff(edition: Edition) -> str:
     return yaml.safe_dump({**content, **date}, sort_keys=False, allow_unicode=True, width=120)
 
 
-def bibtex(edition: Edition) -> str:
-    """BibTeX of the snapshot, and of each method's and attack's source."""
+def croissant_card(edition: Edition) -> str:
+    """The snapshot's tables in Croissant 1.0 with RAI fields."""
+    parts = (*edition.board_table, *edition.results_table)
+    media = {"csv": "text/csv", "csv.gz": "application/gzip"}
+    types = {str: "sc:Text", int: "sc:Integer", float: "sc:Float"}
+    files: list[JsonValue] = [
+        {
+            "@type": "cr:FileObject", "@id": part.name, "name": part.name, "contentUrl": part.name,
+            "encodingFormat": media[part.ending], "sha256": hashlib.sha256(part.content).hexdigest(),
+        }
+        for part in parts
+    ]  # fmt: skip
+    tables: list[JsonValue] = [
+        {
+            "@type": "cr:RecordSet", "@id": part.stem, "name": part.stem, "field": [
+                {
+                    "@type": "cr:Field", "@id": f"{part.stem}/{number}", "name": f"{part.stem}/{number}",
+                    "description": name, "dataType": types[kind],
+                    "source": {"fileObject": {"@id": part.name}, "extract": {"column": name}},
+                }
+                for number, (name, kind) in enumerate(part.table.kinds.items())
+            ],
+        }
+        for part in edition.board_table if part.ending == "csv"
+    ]  # fmt: skip
+    content: dict[str, JsonValue] = {
+        **croissant.head(),
+        "name": f"veil-bench-board-{edition.snapshot[:12]}",
+        "description": _described(edition),
+        "version": f"{edition.protocol}.0.0",
+        "citeAs": bibtex_of_snapshot(edition),
+        "creator": {"@type": "sc:Organization", "name": PUBLISHER},
+        "distribution": files,
+        "recordSet": tables,
+        "rai:dataCollection": [
+            "Every figure was computed by the benchmark from the images of the data set in its line; its record names "
+            "code, versions, machine and data by hashes."
+        ],
+        "rai:dataLimitations": [
+            "Intervals are at 95 %. A method that no attack broke is not shown to be safe: a bound stands only where "
+            "attacks ran to their end and found known leaks. Figures of different protocols, presets or data sets do "
+            "not compare."
+        ],
+        "rai:dataUseCases": ["Compare obfuscation methods and attacks; check published figures."],
+        "rai:personalSensitiveInformation": [
+            "None: figures alone, without pixels, paths or identifiers. Data sets stay with their owners."
+        ],
+        "rai:dataSocialImpact": ["A verdict on one data set is no permission to release another."],
+    }
+    if edition.date:
+        content["datePublished"] = edition.date[:10]
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def deposit(edition: Edition) -> str:
+    """Metadata for a deposit of this snapshot, as Zenodo's interface takes it."""
+    metadata: dict[str, JsonValue] = {
+        "title": _title(edition),
+        "upload_type": "dataset",
+        "description": _described(edition),
+        "creators": [{"name": PUBLISHER}],
+        "version": edition.snapshot[:12],
+        "access_right": "open",
+        "license": "apache-2.0",
+        "keywords": ["privacy", "medical imaging", "re-identification", "benchmark"],
+        "notes": f"Snapshot sha256:{edition.snapshot}",
+    }
+    if edition.date:
+        metadata["publication_date"] = edition.date[:10]
+    return json.dumps({"metadata": metadata}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _described(edition: Edition) -> str:
+    sets = ", ".join(part.title for part in edition.parts)
+    return (
+        f"{len(edition.rows)} rows of methods that are to make medical images safe to release, scored under one "
+        f"harness (protocol {edition.protocol}): utility, guesswork, re-identification, dispersion and throughput, on "
+        f"{sets or 'no data set yet'}."
+    )
+
+
+def bibtex_of_snapshot(edition: Edition) -> str:
+    """BibTeX of the snapshot alone."""
     snapshot = {"title": f"{{{tex(_title(edition))}}}", "author": f"{{{PUBLISHER}}}",
                 "note": tex(f"Snapshot sha256:{edition.snapshot}")}  # fmt: skip
     if edition.date:
         snapshot |= {"year": tex(edition.date[:4]), "date": edition.date[:10] if edition.date[:10].isascii() else ""}
-    entries = [_bibtex_entry(f"veil-bench-{edition.snapshot[:12]}", snapshot)]
+    return _bibtex_entry(f"veil-bench-{edition.snapshot[:12]}", snapshot)
+
+
+def bibtex(edition: Edition) -> str:
+    """BibTeX of the snapshot, and of each method's and attack's source."""
+    entries = [bibtex_of_snapshot(edition)]
     sources: dict[str, str] = {}
     for record in edition.taken.records:
         for kind, plugin in (("method", record.method), ("attack", record.attack)):

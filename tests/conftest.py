@@ -76,6 +76,14 @@ def signals_as_a_terminal_leaves_them() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def no_line_says_that_a_command_is_slow() -> Iterator[None]:
+    """On a slow machine commands would print how far they are among the lines that tests compare."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bench.cli.terminal.FIRST_SECONDS", 86_400.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def in_one_process() -> Iterator[None]:
     """Methods and attacks stay in the process that runs them, which is quicker; commands started by tests do so too."""
     with pytest.MonkeyPatch.context() as patch:

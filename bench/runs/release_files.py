@@ -21,6 +21,7 @@ import torch
 from pydantic import JsonValue
 
 from bench.plugins.spec import UsageError
+from bench.results import croissant
 from bench.results.run_secret import ABOUT
 from bench.runs.release_scripts import EXAMPLE, LOADERS
 
@@ -197,9 +198,7 @@ def write_card(folder: Path, contents: Contents) -> None:
     claim = about["claim"]
     promised = f"{about['claims']}; {NO_CLAIM if claim is None else json.dumps(claim, sort_keys=True)} here"
     card: dict[str, JsonValue] = {
-        "@context": json.loads(CONTEXT),
-        "@type": "sc:Dataset",
-        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
+        **croissant.head(),
         "name": "released-rows",
         "description": f"{len(contents.names)} rows of medical data, released by {method['written']}.",
         "version": "1.0.0",
@@ -346,18 +345,3 @@ NEEDS: Mapping[str, str] = {"safetensors": "numpy", "png": "numpy and pillow", "
 FORMATS: Mapping[str, str] = {
     ".csv": "text/csv", ".json": "application/json", ".md": "text/markdown", ".py": "text/x-python",
 }  # fmt: skip
-CONTEXT = """{
- "@language": "en", "@vocab": "https://schema.org/", "citeAs": "cr:citeAs", "column": "cr:column",
- "conformsTo": "dct:conformsTo", "cr": "http://mlcommons.org/croissant/", "data": {"@id": "cr:data", "@type": "@json"},
- "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "dct": "http://purl.org/dc/terms/",
- "equivalentProperty": "cr:equivalentProperty",
- "examples": {"@id": "cr:examples", "@type": "@json"}, "extract": "cr:extract", "field": "cr:field",
- "fileObject": "cr:fileObject", "fileProperty": "cr:fileProperty", "fileSet": "cr:fileSet", "format": "cr:format",
- "includes": "cr:includes", "isLiveDataset": "cr:isLiveDataset", "jsonPath": "cr:jsonPath", "key": "cr:key",
- "md5": "cr:md5", "parentField": "cr:parentField", "path": "cr:path", "rai": "http://mlcommons.org/croissant/RAI/",
- "recordSet": "cr:recordSet", "references": "cr:references", "regex": "cr:regex", "repeated": "cr:repeated",
- "replace": "cr:replace", "samplingRate": "cr:samplingRate", "sc": "https://schema.org/",
- "separator": "cr:separator", "source": "cr:source",
- "subField": "cr:subField", "transform": "cr:transform"
-}"""
-"""The standard's own context, and the prefix of the RAI fields."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -242,6 +244,40 @@ def test_a_citation_names_the_snapshot() -> None:
     assert one["version"] != other["version"]
     assert one["identifiers"][0]["value"].startswith(f"sha256:{one['version']}")
     assert one["date-released"] == "2025-01-02"
+
+
+def test_the_croissant_file_names_each_table_with_its_hash_and_columns() -> None:
+    found = made(*some())
+    card = json.loads(text(found, "croissant.json"))
+    for file in card["distribution"]:
+        content = found[file["contentUrl"]]
+        assert isinstance(content, bytes)
+        assert file["sha256"] == hashlib.sha256(content).hexdigest()
+    assert {file["contentUrl"] for file in card["distribution"]} >= {"board.csv", "results.csv.gz"}
+    (table,) = card["recordSet"]
+    columns = [field["source"]["extract"]["column"] for field in table["field"]]
+    assert columns == text(found, "board.csv").splitlines()[0].split(",")
+    assert sum(name.startswith("rai:") for name in card) >= 5
+
+
+def test_the_croissant_file_is_valid_and_its_records_can_be_read(tmp_path: Path) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    for name, content in made(*some()).items():
+        if name in ("croissant.json", "board.csv", "results.csv.gz"):
+            (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    card = mlcroissant.Dataset(jsonld=str(tmp_path / "croissant.json"))
+    assert not card.metadata.issues.errors
+    records = list(card.records("board"))
+    assert len(records) == len(text(made(*some()), "board.csv").splitlines()) - 1
+
+
+def test_the_deposit_names_the_snapshot_and_no_author_but_the_project() -> None:
+    edition = shown(*some())
+    told = json.loads(text(made(*some()), "zenodo.json"))["metadata"]
+    assert edition.snapshot in told["notes"]
+    assert told["creators"] == [{"name": "The Veil Bench developers"}]
+    assert told["upload_type"] == "dataset"
+    assert f"{len(edition.rows)} rows" in told["description"]
 
 
 def test_what_pages_link_to_is_what_is_made() -> None:
