@@ -192,7 +192,8 @@ def _inches(text: str, size: float) -> float:
     """The width of the longest line of a text."""
     font = FontProperties(family="DejaVu Sans")
     lines = (line for line in text.splitlines() if line)
-    return max((TextPath((0, 0), line, size=size, prop=font).get_extents().width for line in lines), default=0.0) / 72
+    widths = (float(TextPath((0, 0), line, size=size, prop=font).get_extents().width) for line in lines)
+    return max(widths, default=0.0) / 72
 
 
 def _fitted(names: Sequence[str], size: float, most: float) -> list[str]:
@@ -377,7 +378,7 @@ def grid(table: Grid, title: str, *, width: Width, form: Form) -> bytes:
         cell = min(0.75, (inches - left - 0.05) / max(1, len(table.columns)))
         deep = max(name.count("\n") for name in names) + 1
         roomy = max((_inches(text, BELOW) for line in table.below for text in line), default=0.0) < 0.98 * cell
-        title += "; small: 95 % interval" * (bool(roomy) and any(text for line in table.below for text in line))
+        title += "; small: 95 % interval" * (roomy and any(text for line in table.below for text in line))
         high = max(0.24 if roomy else 0.17, 0.1 * deep + 0.03)
         turned = max(_inches(name, SMALL) for name in table.columns) > 0.95 * cell
         head = 0.1 + (max(_inches(name, SMALL) for name in table.columns) if turned else 0.1)
