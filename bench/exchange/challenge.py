@@ -35,14 +35,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors.torch import load, save
 
+from bench.contract.source import DataError
+from bench.data.array_files import read_array
 from bench.disk.atomic_file import make_folder, read_plain, write_atomically, write_new
 from bench.plugins.configured import Configured, configure
 from bench.plugins.spec import UsageError, expected
 from bench.randomness import Secret
+from bench.runs.release_files import SUMS, table_text
 from bench.seeds import derive
 from bench.statistics.confidence_intervals import lower_proportion
 from bench.statistics.structural_similarity import ssim
-from bench.types import Dataset, Key, Method, NotApplicable, Scheme
+from bench.types import Dataset, Method, NotApplicable, Scheme
 from bench.wire.text import shown
 
 Task = Literal["known-set", "known-pairs", "encode", "reconstruct"]
@@ -121,9 +124,14 @@ class About(_Model):
         return {"known-pairs": self.rows - self.known, "encode": self.films}.get(task, self.rows)
 
     @property
-    def cells(self) -> Iterator[tuple[str, Task]]:
+    def cells(self) -> list[tuple[str, Task]]:
         """Every scheme's name with every task."""
-        return ((scheme.name, task) for scheme in self.schemes for task in TASKS)
+        return [(scheme.name, task) for scheme in self.schemes for task in TASKS]
+
+    @property
+    def unlikely(self) -> float:
+        """The significance level of one task, so that all together have `LEVEL`."""
+        return (1 - LEVEL) / len(self.cells)
 
 
 @dataclass(frozen=True)
@@ -143,13 +151,13 @@ class Order:
     out: Path
     sealed: Path
     closes: date
-    data: str = "synth-cxr"
-    side: int = 64
-    preset: str = "first-look"
-    rows: int = 80
-    known: int = 20
-    films: int = 40
-    entries: int = 20
+    data: str
+    side: int
+    preset: str
+    rows: int
+    known: int
+    films: int
+    entries: int
 
 
 @dataclass(frozen=True)
@@ -178,12 +186,6 @@ class _Parts:
         held = io.BytesIO()
         np.save(held, values.numpy(), allow_pickle=False)
         self.files[name] = held.getvalue()
-
-    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        held = io.StringIO()
-        writer = csv.writer(held, lineterminator="\n")
-        writer.writerows([columns, *rows])
-        self.files[name] = held.getvalue().encode()
 
 
 def make(
@@ -223,7 +225,7 @@ def make(
     written = about.model_dump_json(indent=2).encode() + b"\n"
     parts.files |= {ABOUT: written, "README.md": _rules(about).encode(), "example_entry.py": EXAMPLE.encode()}
     hashes = "".join(f"{hashlib.sha256(parts.files[name]).hexdigest()}  {name}\n" for name in sorted(parts.files))
-    parts.files["SHA256SUMS"] = hashes.encode()
+    parts.files[SUMS] = hashes.encode()
     size = _check_size(parts)
     try:
         make_folder(order.sealed, mode=0o700)
@@ -296,7 +298,7 @@ Rows of NaN are no answers.
 
 A score is the share of people found. It has a lower bound at a joint level of {LEVEL:.0%} over all tasks of all schemes
 (Clopper and Pearson, after Bonferroni), and a band: *{CHANCE}* unless as many right answers have a probability below
-{(1 - LEVEL) / (len(about.schemes) * len(TASKS)):.2g} for an entry that knows nothing, else *{ABOVE}*, *{BANDS[0.05]}*
+{about.unlikely:.2g} for an entry that knows nothing, else *{ABOVE}*, *{BANDS[0.05]}*
 or *{BANDS[0.2]}*, by the lower bound. 5 % and 20 % are the limits of moderate and bad privacy of the NeuraCrypt
 challenge.
 
@@ -388,8 +390,8 @@ def _names(methods: Sequence[Configured[Method]]) -> list[str]:
     return names
 
 
-def _dataset(name: str, samples: NDArray[np.uint8]) -> Dataset:
-    """Films without labels, a person each."""
+def films_of(name: str, samples: NDArray[np.uint8]) -> Dataset:
+    """8-bit films (n, 1, h, w) without labels, a person each."""
     count = len(samples)
     return Dataset(name, torch.from_numpy(samples).float() / 255, torch.zeros(count, 0), torch.arange(count), (),
                    exclusive=False, shareable=True)  # fmt: skip
@@ -399,7 +401,7 @@ def _public(order: Order) -> Dataset:
     name = configure("datasets", order.data, order.preset).plugin.public
     found = configure("datasets", name, order.preset).plugin.scan((), order.side)
     assert found.samples is not None
-    return _dataset(name, found.samples)
+    return films_of(name, found.samples)
 
 
 def _people(order: Order, secret: Secret, count: int) -> Dataset:
@@ -414,10 +416,12 @@ def _people(order: Order, secret: Secret, count: int) -> Dataset:
         found = source.scan((), order.side)
         assert found.samples is not None
         assert found.subjects is not None
-        first = np.asarray(list({name: row for row, name in reversed(list(enumerate(found.subjects)))}.values()))
+        first: dict[str, int] = {}
+        for row, person in enumerate(found.subjects):
+            first.setdefault(person, row)
         if len(first) > count:  # the last person may lack films
             order_of = secret.stream("people").permutation(count).numpy()
-            return _dataset(order.data, found.samples[np.sort(first)[:count]][order_of])
+            return films_of(order.data, found.samples[list(first.values())[:count]][order_of])
         images = math.ceil(images * 1.1 * (count + 1) / len(first))
 
 
@@ -430,21 +434,20 @@ def _scheme(
         parts.files[f"{name}/scheme.safetensors"] = save({key: value.contiguous() for key, value in state.items()})
     cut = [people.take(torch.arange(part * order.rows, (part + 1) * order.rows)) for part in range(3)]
     films = people.take(torch.arange(3 * order.rows, len(people)))
-    for task, rows in zip(("known-set", "known-pairs"), cut, strict=False):
-        released, links = _released(name, scheme, rows, secret.derive(task), parts)
+    for task, rows in zip(("known-set", "known-pairs"), cut[:2], strict=True):
+        released, links = _released(name, scheme, rows, secret.derive(task))
         raw = secret.stream(task, "raw").permutation(order.rows)
-        at = torch.empty_like(raw)
-        at[raw] = torch.arange(order.rows)
-        answers = at[links]
+        answers = raw.argsort()[links]
         if task == "known-pairs":
             given = secret.stream(task, "given").permutation(order.rows)[: order.known].sort().values
-            parts.table(f"{name}/{task}/known.csv", COLUMNS[2:], [(int(i), int(answers[i])) for i in given])
+            known = table_text(COLUMNS[2:], [(int(i), int(answers[i])) for i in given])
+            parts.files[f"{name}/{task}/known.csv"] = known.encode()
             parts.answers[f"{name}/{task}/given"] = given
         parts.answers[f"{name}/{task}"] = answers
         parts.array(f"{name}/{task}/released.npy", released)
         parts.array(f"{name}/{task}/raw.npy", _bytes(rows.samples[raw]))
     blind = secret.derive("unseen")
-    released, links = _released(name, scheme, cut[2], blind, parts)
+    released, links = _released(name, scheme, cut[2], blind)
     parts.array(f"{name}/unseen/released.npy", released)
     parts.array(f"{name}/unseen/films.npy", _bytes(films.samples))
     parts.answers[f"{name}/reconstruct"] = _bytes(cut[2].samples)[links]
@@ -461,12 +464,9 @@ def _scheme(
     return SchemeAbout(name=name, method=method.placeless, compare=compare, with_key=shares[compare])
 
 
-def _released(
-    name: str, scheme: Scheme, rows: Dataset, secret: Secret, parts: _Parts
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _released(name: str, scheme: Scheme, rows: Dataset, secret: Secret) -> tuple[torch.Tensor, torch.Tensor]:
     """Released rows in a secret order, and the raw row of each."""
-    key: Key = scheme.sample_key(secret.derive("key"))
-    made = key.release(rows)
+    made = scheme.sample_key(secret.derive("key")).release(rows)
     each = torch.arange(len(rows))
     if made.links is None or not torch.equal(made.links, torch.stack((each, each), dim=1)):
         raise UsageError(f"{name} does not release a row for each image: there is nothing to match")
@@ -646,13 +646,14 @@ def _number(text: object) -> int | None:
 
 
 def _array(path: Path, shape: tuple[int, ...]) -> torch.Tensor:
+    content = read_plain(path, MOST_ENTRY)
     try:
-        values = np.load(io.BytesIO(read_plain(path, MOST_ENTRY)), allow_pickle=False)
-    except (ValueError, EOFError, MemoryError, OverflowError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{shown(path)}: expected an array of numbers as numpy.save writes it") from error
-    if not isinstance(values, np.ndarray) or values.shape != shape or values.dtype.kind not in "fiu":
-        got = f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else "an archive"
-        raise UsageError(f"{shown(path)}: expected numbers of shape {shape}, got {got}")
+        values = read_array(io.BytesIO(content), len(content))
+    except (DataError, ValueError, EOFError) as error:
+        got = ", got an archive" if zipfile.is_zipfile(io.BytesIO(content)) else ""
+        raise UsageError(f"{shown(path)}: expected an array of numbers as numpy.save writes it{got}") from error
+    if values.shape != shape or values.dtype.kind not in "fiu":
+        raise UsageError(f"{shown(path)}: expected numbers of shape {shape}, got {values.dtype} {values.shape}")
     with np.errstate(over="ignore"):  # numbers beyond float32 become infinite, and are no answer
         return torch.from_numpy(values.astype(np.float32))
 
@@ -719,7 +720,6 @@ def _enter(sealed: Path, about: About, digest: str) -> int:
 def _scored(
     about: About, answers: Mapping[str, torch.Tensor], entry: Entry, secret: Secret, *, final: bool
 ) -> Iterator[Scored]:  # fmt: skip
-    unlikely = (1 - LEVEL) / len(list(about.cells))
     compare = {scheme.name: scheme.compare for scheme in about.schemes}
     for name, task in about.cells:
         asked = about.asked(task)
@@ -738,9 +738,9 @@ def _scored(
             counted, among = early[mixed[: -(-len(early) // 2)]], asked
         right = int((named[counted] == truth[counted]).sum())
         p = by_luck(right, len(counted), among)
-        low = float(lower_proportion(right, len(counted), unlikely))
+        low = float(lower_proportion(right, len(counted), about.unlikely))
         done = int((answered & free).sum())
-        band = CHANCE if p >= unlikely else next((words for edge, words in BANDS.items() if low > edge), ABOVE)
+        band = CHANCE if p >= about.unlikely else next((words for edge, words in BANDS.items() if low > edge), ABOVE)
         if not final:
             yield Scored(name, task, done, asked, band if done else "")
             continue
@@ -757,16 +757,14 @@ def _named(
 
     -1 stands for none.
     """
+    named = torch.full((len(truth),), -1)
     if cell[1] not in SUBMITTED:
-        named = entry.matches.get(cell)
-        named = torch.full((len(truth),), -1) if named is None else named
+        named = entry.matches.get(cell, named)
         return named, named >= 0
     values = entry.arrays.get(cell)
     if values is None:
-        none = torch.full((len(truth),), -1)
-        return none, none >= 0
+        return named, named >= 0
     answered = values.flatten(1).isfinite().all(dim=1)
-    named = torch.full((len(truth),), -1)
     if cell[1] == "encode":
         named[answered] = _nearest(values[answered], truth, compare)
     else:

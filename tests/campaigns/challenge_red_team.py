@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from scipy.optimize import linear_sum_assignment
 
 from bench.contract.attack import View
-from bench.exchange.challenge import COLUMNS, MATCHES, SUBMITTED, About, SchemeAbout, read_about
+from bench.exchange.challenge import COLUMNS, MATCHES, SUBMITTED, About, SchemeAbout, films_of, read_about
 from bench.plugins.configured import configure
 from bench.randomness import Secret
 from bench.types import Dataset, Release, Scheme
@@ -29,11 +29,9 @@ from bench.types import Dataset, Release, Scheme
 SEED = 0
 
 
-def films(path: Path | np.ndarray, name: str) -> Dataset:
-    """Films of people without labels, from an array of 8-bit values or its file."""
-    held = np.load(path, allow_pickle=False) if isinstance(path, Path) else path
-    samples = torch.from_numpy(held).float() / 255
-    return Dataset(name, samples, torch.zeros(len(samples), 0), None, (), exclusive=False, shareable=True)
+def films(path: Path, name: str) -> Dataset:
+    """Films of a file, of people whom it does not name."""
+    return films_of(name, np.load(path, allow_pickle=False)).nameless()
 
 
 def released(path: Path) -> Release:
@@ -45,7 +43,7 @@ def simulated(about: About, data: str, images: int) -> Dataset:
     """Films of the simulator's public population."""
     found = configure("datasets", f"{data}[images={images},seed={SEED}]", about.preset).plugin.scan((), about.side)
     assert found.samples is not None
-    return films(found.samples, about.data if data != about.public else about.public)
+    return films_of(data, found.samples).nameless()
 
 
 def match(
@@ -75,13 +73,12 @@ def match(
 
 
 def attack_scheme(
-    challenge: Path, about: About, scheme: SchemeAbout, entry: Path, options: argparse.Namespace
+    about: About, scheme: SchemeAbout, others: tuple[Dataset, Dataset], options: argparse.Namespace
 ) -> list[tuple[str, str, int, int]]:
     """Write the arrays of a scheme; return its matches."""
-    folder, own = challenge / scheme.name, entry / scheme.name
+    folder, own = options.challenge / scheme.name, options.entry / scheme.name
     state = load_file(folder / "scheme.safetensors") if (folder / "scheme.safetensors").exists() else {}
     fitted = configure("methods", scheme.method, about.preset).plugin.load(state)
-    others = simulated(about, about.public, options.images), simulated(about, about.data, options.images)
     lines: list[tuple[str, str, int, int]] = []
     for task, attacks in (("known-set", options.known_set), ("known-pairs", options.known_pairs)):
         named = dict(each.rpartition("=")[::2] for each in attacks)
@@ -92,10 +89,10 @@ def attack_scheme(
         lines += [(scheme.name, task, *pair) for pair in found]
     own.mkdir(parents=True)
     key = fitted.sample_key(Secret.of_seed(SEED, "red team"))
-    np.save(own / SUBMITTED["encode"], key.release(films(folder / "unseen" / "films.npy", about.data)).samples.numpy())
+    asked = films(folder / "unseen" / "films.npy", about.data)
+    np.save(own / SUBMITTED["encode"], key.release(asked).samples.numpy())
     rows = released(folder / "unseen" / "released.npy").samples
-    shape = films(folder / "unseen" / "films.npy", about.data).samples.shape[1:]
-    if rows.shape[1:] == shape:
+    if rows.shape[1:] == asked.samples.shape[1:]:
         np.save(own / SUBMITTED["reconstruct"], rows.clamp(0, 1).numpy())
     return lines
 
@@ -113,9 +110,8 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=600, help="films of each simulated hospital")
     options = parser.parse_args()
     about = read_about(options.challenge)
-    lines = [
-        line for each in about.schemes for line in attack_scheme(options.challenge, about, each, options.entry, options)
-    ]
+    others = simulated(about, about.public, options.images), simulated(about, about.data, options.images)
+    lines = [line for each in about.schemes for line in attack_scheme(about, each, others, options)]
     with (options.entry / MATCHES).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([COLUMNS, *lines])
 

@@ -49,8 +49,8 @@ NAMES = ("dauntless", "mosaic", "dauntless-2")
 
 def _order(folder: Path, *methods: str) -> Order:
     chosen = [configure("methods", method, "smoke") for method in methods]
-    return Order(chosen, folder / "out", folder / "sealed", CLOSES, side=32, preset="smoke", rows=ROWS, known=KNOWN,
-                 films=FILMS, entries=4)  # fmt: skip
+    return Order(chosen, folder / "out", folder / "sealed", CLOSES, data="synth-cxr", side=32, preset="smoke",
+                 rows=ROWS, known=KNOWN, films=FILMS, entries=4)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

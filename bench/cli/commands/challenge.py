@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 from annotated_types import Ge, Le
-from rich.console import Console
-from rich.progress import Progress
 
 from bench.cli.parameters import HOW, ROWS, WHAT, WHERE, Format, completer, switch
-from bench.cli.terminal import print_json, to_stdout
+from bench.cli.terminal import print_json, to_stdout, waiting
 from bench.wire.text import shown
 
 DAYS = 90
@@ -61,7 +59,6 @@ def make(
     """Write a challenge, and print what its organiser commits to."""
     from bench.exchange import challenge
     from bench.plugins.configured import configure
-    from bench.progress import forward_progress
     from bench.randomness import Secret
 
     today = datetime.now(UTC).date()
@@ -69,14 +66,8 @@ def make(
         [configure("methods", spec, preset) for spec in method], out, sealed, closes or today + timedelta(days=DAYS),
         dataset, size, preset, rows, known, films, entries,
     )  # fmt: skip
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("draw people", total=None)
-
-        def tell(name: str, done: int, total: int) -> None:
-            progress.update(task, description=name, completed=done, total=total or None)
-
-        with forward_progress(tell):
-            made = challenge.make(order, Secret.fresh(), tell)
+    with waiting("draw people") as hear:
+        made = challenge.make(order, Secret.fresh(), hear)
     print(
         f"Publish {shown(out)}: {len(made.about.schemes)} schemes, {made.size / 1e6:.1f} MB; the rules are in README.md"
     )
