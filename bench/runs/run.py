@@ -70,6 +70,7 @@ class Summary:
     """The records of a run, and how many were computed now.
 
     Args:
+        records: In the order of the plan.
         kept: Counts by their condition the records that were not computed now.
         unopened: Data that did not open, and why; they have no records but those of earlier runs.
         reasons: The same in words, as the terminal has them.
@@ -133,6 +134,7 @@ def run(
                     graph.finished(future)
         except KeyboardInterrupt as stopped:
             graph.summary.stopped = stopped
+        graph.sort()
         return graph.summary
 
 
@@ -211,6 +213,12 @@ class _Graph:
         """Let other commands have the cells that this one has not finished."""
         for lock in self._locks.values():
             lock.release()
+
+    def sort(self) -> None:
+        """Put the records into the order of the plan."""
+        planned = ((cell.folder, each.planned.name) for cell, found in self.plan.cells.items() for each in found)
+        places = {name: place for place, name in enumerate(planned)}
+        self.summary.records.sort(key=lambda record: places[record.cell, record.evaluator])
 
     def _data(self, choice: Choice, cells: Sequence[Cell], future: Future) -> None:
         outcome = cast(Outcome, future.outcome)
