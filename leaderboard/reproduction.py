@@ -1,11 +1,13 @@
 """The ledger of the papers' results and our reproductions of them.
 
 A row has the paper's result, our figures (each with the record that it is quoted from), and a verdict: reproduced,
-refuted or open. `leaderboard.quotation` checks the quoted figures against their sources.
+refuted or open, with the files that an open row awaits. `leaderboard.quotation` checks the quoted figures against their
+sources.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -91,6 +93,7 @@ class Row(_Entry):
         ours: What was measured here.
         methods: The plug-ins whose quality it tells: `bench info` shows it for them.
         command: What would settle an open row.
+        awaits: Names of what is missing for that, as in `Reproduction.missing`; none if only the command has to run.
     """
 
     what: Text
@@ -100,9 +103,12 @@ class Row(_Entry):
     ours: tuple[Measured, ...] = ()
     methods: tuple[Name, ...] = ()
     command: Text | None = None
+    awaits: tuple[Name, ...] = ()
 
     @model_validator(mode="after")
     def _settled(self) -> Self:
+        if self.verdict != "open" and self.awaits:
+            raise ValueError(f"a row that is {self.verdict} awaits nothing, got awaits {', '.join(self.awaits)}")
         if self.verdict == "open" and self.command is None:
             raise ValueError("an open row needs the command that would settle it")
         if self.verdict != "open" and not self.ours:
@@ -142,9 +148,10 @@ class Paper(_Entry):
 
 
 class Reproduction(_Entry):
-    """The ledger."""
+    """The ledger, with what open rows await, and its place."""
 
     schema_: Literal[1] = Field(alias="schema")
+    missing: dict[Name, Text] = Field(default_factory=dict)
     papers: tuple[Paper, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -154,6 +161,24 @@ class Reproduction(_Entry):
             if twice := sorted({place for place in places if places.count(place) > 1}):
                 raise ValueError(f"{paper.id}: {', '.join(twice)} stands there twice")
         return self
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        awaited = {name for _, _, row in self.rows() for name in row.awaits}
+        if unknown := sorted(awaited - set(self.missing)):
+            raise ValueError(f"rows await {', '.join(unknown)}, which `missing` does not name")
+        if idle := sorted(set(self.missing) - awaited):
+            raise ValueError(f"`missing` names {', '.join(idle)}, which no row awaits")
+        return self
+
+    def awaiting(self) -> dict[str, int]:
+        """Number of open rows that await each missing thing, the most first."""
+        count = Counter(name for _, _, row in self.rows() for name in row.awaits)
+        return dict(count.most_common())
+
+    def ready(self) -> int:
+        """Number of open rows for which only a command has to run."""
+        return sum(row.verdict == "open" and not row.awaits for _, _, row in self.rows())
 
     def rows(self) -> Iterator[tuple[Paper, Table, Row]]:
         """Every row with its paper and table."""

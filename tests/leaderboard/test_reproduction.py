@@ -60,6 +60,13 @@ def test_all_four_papers_are_there_with_every_table_and_figure() -> None:
             assert sorted(map(int, numbers)) == list(range(1, count + 1)), (paper, kind)
 
 
+def test_open_rows_are_counted_by_what_they_await(tmp_path: Path) -> None:
+    rows = [OPEN | {"awaits": ["x", "y"]}, OPEN | {"awaits": ["x"]}, OPEN]
+    found = read(written(tmp_path, ledger(*rows) | {"missing": {"y": "another file", "x": "a file"}}))
+    assert found.awaiting() == {"x": 2, "y": 1}
+    assert found.ready() == 1
+
+
 @pytest.mark.parametrize(
     "command", sorted({row.command for _, _, row in reproduction.shipped().rows() if row.command is not None})
 )
@@ -114,6 +121,17 @@ def test_a_command_gives_the_rows_to_learn_from_that_the_paper_gives(paper: str,
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].pop("command"), "Table 1, a: .*open row needs"),
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].update(verdict="maybe"), "verdict: .*got 'maybe'"),
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].update(verdict="refuted"), "needs a figure of ours"),
+        (
+            lambda told: told["papers"][0]["tables"][0]["rows"][0].update(awaits=["x"]),
+            "x, which `missing` does not name",
+        ),
+        (lambda told: told.update(missing={"x": "a file"}), "names x, which no row awaits"),
+        (
+            lambda told: told["papers"][0]["tables"][0].update(
+                rows=[OPEN | {"verdict": "refuted", "ours": [FIGURE], "awaits": ["x"]}]
+            ),
+            "awaits nothing, got awaits x",
+        ),
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].update(why="a\nb"), "why: .*pattern"),
         (lambda told: told["papers"][0]["tables"].append(told["papers"][0]["tables"][0]), "Table 1 stands there twice"),
         (lambda told: told["papers"][0]["tables"][0]["rows"][0].update(ours=[FIGURE | {"test": "t"}]), "one of record"),

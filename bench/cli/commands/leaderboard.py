@@ -115,8 +115,12 @@ def ledger(
     with waiting("read the records"):
         reproduction, wrong = boards.ledger(renew=renew)
     for paper, table, row in reproduction.rows():
-        print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}")
+        awaits = f" (awaits {', '.join(row.awaits)})" if row.awaits else ""
+        print(f"{row.verdict:<10}  {paper.id}  {table.place}: {row.what}{awaits}")
     print(", ".join(f"{sum(paper.count(verdict) for paper in reproduction.papers)} {verdict}" for verdict in VERDICTS))
+    for name, count in reproduction.awaiting().items():
+        print(f"{count} open {'row awaits' if count == 1 else 'rows await'} {reproduction.missing[name]}")
+    print(f"{reproduction.ready()} open rows need only a run of their command")
     for one in wrong:
         print(plain(f"{one.place}: {one.why}"), file=sys.stderr)
     if wrong and renew:
