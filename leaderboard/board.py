@@ -26,6 +26,7 @@ from bench.results.person_text import person_texts
 from bench.results.records import ClaimRecord, DatasetRecord, PluginRecord, Record, ScoreRecord, Status
 from bench.types import Source
 from bench.workbench.inputs import COMMITMENT, drawn_people, is_code
+from leaderboard.bounds import random
 from leaderboard.claims import METRIC, SURE, CountsError, Verdict, at, left_out, verdict
 from leaderboard.entries import Column, Entry, columns, entry, interval, number, reason
 from leaderboard.names import digest, label, slug
@@ -120,6 +121,20 @@ class Row:
     def standing(self) -> Standing:
         """Its verdict: kind, label, and in full."""
         return standing((self.panel, self.membership))
+
+    @property
+    def complete(self) -> bool:
+        """True if every attack that applies ended, is certified, and converged.
+
+        A release that attacks on pairs were never tried on has no complete panel, whatever its members show.
+        """
+        members = {one.evaluator: one for one in (*self.panel.members, *self.membership.members)}
+        attacks = [one for one in self.records if one.attack is not None and one.status != "not-applicable"]
+        return bool(self.panel.members) and all(
+            record.status == "ok" and (member := members.get(record.evaluator)) is not None and member.certified
+            and (not member.idle or random(record))
+            for record in attacks
+        )  # fmt: skip
 
     @property
     def people(self) -> list[str]:

@@ -16,9 +16,9 @@ from bench.results import croissant
 from leaderboard.api import INDEX, MANIFEST, SCHEMAS, index, row_file, schemas
 from leaderboard.edition import Edition
 from leaderboard.escapes import tex, xml
-from leaderboard.names import slug, slugs
+from leaderboard.names import shortened, slug, slugs
 from leaderboard.panel import Word
-from leaderboard.row_schema import BoardRow, shown
+from leaderboard.row_schema import GOOD, BoardRow, shown
 from leaderboard.sections import Section
 from leaderboard.tables import TablePart, can_write_parquet, latex_table, parquet_bytes
 
@@ -131,14 +131,13 @@ def _latex_text(edition: Edition, part: Section, preset: str, seed: int) -> str:
 
 def message(row: BoardRow) -> str:
     """A badge's text: verdict, data set, preset and tier."""
-    line = " ".join(f"{row.dataset} {row.preset}".split())
-    place = line if len(line) <= 32 else f"{line[:31]}…"
+    place = shortened(f"{row.dataset} {row.preset}", 32)
     return f"{'reference' if row.reference else row.label} · {place} · {row.tier}"
 
 
 def colour(row: BoardRow) -> str:
-    """The colour of the verdict, which stands beside it in words."""
-    return GREY if row.reference else COLOURS.get(row.verdict, GREY)
+    """The colour of the verdict; grey for bounds of incomplete panels."""
+    return GREY if row.reference or (row.verdict in GOOD and not row.complete) else COLOURS.get(row.verdict, GREY)
 
 
 def badge_svg(row: BoardRow) -> str:

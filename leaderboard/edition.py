@@ -12,6 +12,7 @@ from functools import cached_property
 from bench.results.records import Record
 from bench.results.verdict import fingerprint
 from bench.workbench.inputs import PROTOCOL
+from leaderboard.answer import View, views
 from leaderboard.board import Row
 from leaderboard.comparison import ranking
 from leaderboard.entries import Column
@@ -60,6 +61,11 @@ class Edition:
     @cached_property
     def _analysed(self) -> Mapping[tuple[str, str], Row]:
         return {(row.id, row.label): row for row in self.board}
+
+    @cached_property
+    def views(self) -> Sequence[View]:
+        """The answer for each data set, the leading one first."""
+        return views(self.lines, self.named)
 
     def row_of(self, data: BoardRow) -> Row:
         """The analysed row behind the data; forged cells may hold several."""

@@ -87,3 +87,13 @@ def _plain(value: JsonValue) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def shortened(text: str, length: int) -> str:
+    """One line of at most that many characters.
+
+    >>> shortened("k-same  variant=within-class", 12)
+    'k-same vari…'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -16,17 +16,18 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from leaderboard.answer import HIDDEN, KEPT
 from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
 from leaderboard.downloads import files, links
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn, hidden_columns
 from leaderboard.one_scale import scales
-from leaderboard.plots import PLANES, budget_plot, points, scatter
+from leaderboard.plots import PHONE, PLANES, WIDE, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, shipped
 from leaderboard.row_schema import BoardRow, field_data
 from leaderboard.sections import Section
-from leaderboard.summary import attack_record, in_short, matrix
+from leaderboard.summary import attack_record, matrix
 from leaderboard.tables import can_write_parquet
 
 STATIC = (
@@ -149,26 +150,47 @@ def numbered(stem: str, number: int) -> str:
 
 
 def front(edition: Edition) -> Iterator[Page]:
-    """The front page."""
+    """The front page, and the first page of every row."""
+    key = inputs("front", edition.prints, edition.described, edition.taken.limited, list(edition.taken.broken),
+                 edition.origin, can_write_parquet())  # fmt: skip
+    yield Page("index.html", key, partial(_front, edition))
     pages = front_parts(edition)
     idle = [row for row in edition.lines if not row.reference and not row.applies]
     references = [row for row in edition.lines if row.reference]
     few = len(edition.lines) <= MOST_LINES
     gaps = missing([edition.row_of(row) for row in edition.lines])
-    taken = edition.taken
     yield Page(
-        "index.html",
-        inputs("front", edition.prints, edition.described, taken.limited, list(taken.broken), edition.origin,
-               can_write_parquet()),
+        "board.html", key,
         drawn(
-            "index.html", **common(edition, ""), taken=taken, downloads=links(edition), lines=pages[0][1],
-            superseded=edition.superseded,
+            "board.html", **common(edition, ""), taken=edition.taken, downloads=links(edition), lines=pages[0][1],
             pages=[name for name, _ in pages], further=further_scripts(edition), few=few, idle=idle if few else [],
-            references=references if few else [], count=len(edition.lines), short=in_short(edition.lines),
+            references=references if few else [], count=len(edition.lines),
             matrix=matrix(edition.lines), picture=picture(edition), reasons=gaps[:MOST_REASONS],
             more_reasons=max(0, len(gaps) - MOST_REASONS), shards=[page.name for page in shards(edition)],
         ),
     )  # fmt: skip
+
+
+def _front(edition: Edition) -> str:
+    """The answer for each X-ray set, or without any for all sets."""
+    every = edition.views
+    shown = [view for view in every if view.subject != "other data"] or every
+    pictures = {
+        view.section: [svg for canvas in (WIDE, PHONE)
+                       if (svg := scatter(view.rows, view.plane, edition.named, "", canvas))]
+        for view in shown
+    }  # fmt: skip
+    return drawn(
+        "index.html",
+        **common(edition, ""),
+        taken=edition.taken,
+        superseded=edition.superseded,
+        views=shown,
+        pictures=pictures,
+        count=len(edition.lines),
+        kept=KEPT,
+        hidden=HIDDEN,
+    )()
 
 
 def picture(edition: Edition) -> dict[str, object] | None:
@@ -190,10 +212,10 @@ def picture(edition: Edition) -> dict[str, object] | None:
 
 
 def front_parts(edition: Edition) -> list[tuple[str, Sequence[BoardRow]]]:
-    """The board's pages with their rows, front page first."""
+    """The pages of every row, with their rows."""
     shown = [row for row in edition.lines if not row.reference and row.applies]
     most = MOST_LINES if len(edition.lines) <= MOST_LINES else MOST_FRONT
-    return [("index.html" if number == 1 else numbered("board", number), some) for number, some in split(shown, most)]
+    return [(numbered("board", number), some) for number, some in split(shown, most)]
 
 
 def further_scripts(edition: Edition) -> list[str]:
@@ -389,9 +411,10 @@ def tools(edition: Edition) -> Iterator[Page]:
     scripts = list(shards(edition))
     yield from scripts
     yield Page("rows/schema.js", inputs("schema", edition.described), partial(_schema_script, edition))
-    for name in ("choose", "compare"):
-        variables = common(edition, "") | {"shards": [page.name for page in scripts]}
-        yield Page(f"{name}.html", inputs(name, len(scripts), edition.origin), drawn(f"{name}.html", **variables))
+    variables = common(edition, "") | {"shards": [page.name for page in scripts]}
+    yield Page("compare.html", inputs("compare", len(scripts), edition.origin), drawn("compare.html", **variables))
+    variables |= {"views": edition.views, "hidden": HIDDEN}
+    yield Page("choose.html", inputs("choose", edition.prints, edition.origin), drawn("choose.html", **variables))
     yield Page(
         "reading.html", inputs("reading", edition.described, edition.origin),
         drawn("reading.html", **common(edition, "")),

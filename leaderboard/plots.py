@@ -1,6 +1,7 @@
 """Utility against privacy, and against the budget ε, as SVG without scripts.
 
-Colours are those of the page's style sheet, light and dark; every mark links to the page of its row.
+Colours are those of the page's style sheet, light and dark: a method has one, and the shape of a mark says its verdict.
+Every mark links to the page of its row.
 """
 
 from __future__ import annotations
@@ -15,35 +16,77 @@ from pydantic import JsonValue
 
 from bench.types import LearningCurve
 from leaderboard.entries import Column, interval, number
-from leaderboard.names import parameters_text
+from leaderboard.names import parameters_text, shortened
 from leaderboard.row_schema import BoardRow, Figure
 
-WIDTH, HEIGHT = 760, 440
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
-LONGEST = 30  # letters of a label
 LETTER, LINE = 6.1, 14.0  # about the width of a label's letter and the height of its line
-SPOTS = ((7, -5), (7, 15), (-7, -5), (-7, 15), (9, 4), (-9, 4), (7, -19), (7, 29), (-7, -19), (-7, 29))
+NEAR = ((9, 4), (7, -5), (7, 15), (-9, 4), (-7, -5), (-7, 15))
+FAR = tuple(
+    (radius * math.cos(math.radians(angle)), radius * math.sin(math.radians(angle)) + 4)
+    for radius in (24, 38, 54, 72, 92, 114, 138)
+    for angle in (0, 20, -20, 40, -40, 60, -60, 180, 160, -160, 140, -140, 90, -90)
+)
+"""Places of a label beside its mark, in the order of trying; to those of `FAR` a line leads."""
+FAMILIES = 8
+"""Colours of methods."""
 SHAPES = {"broken": "cross", "leaks": "diamond", "members told": "half", "no leak above a bound": "ring",
           "no members above a bound": "double"}  # fmt: skip
+MEMBERS = "membership-auc"
 LOGARITHMIC = frozenset({"guesswork"})
 BUDGET_METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
 BUDGETS = ("epsilon", "epsilon_per_pixel", "scale")
 
 
 @dataclass(frozen=True)
+class Canvas:
+    """The size of a picture.
+
+    Args:
+        width, height: In its own units.
+        longest: Letters of a label.
+    """
+
+    width: int = 760
+    height: int = 440
+    longest: int = 30
+
+    @property
+    def right(self) -> int:
+        """The right edge of the frame."""
+        return self.width - RIGHT
+
+    @property
+    def floor(self) -> int:
+        """The lower edge of the frame."""
+        return self.height - BOTTOM
+
+
+WIDE, PHONE = Canvas(), Canvas(390, 460, 21)
+
+
+@dataclass(frozen=True)
 class Plane:
-    """The two metrics of a picture, with or without reference methods."""
+    """The two metrics of a picture.
+
+    Args:
+        references: Whether reference methods are drawn.
+        upper: Whether a row stands at the upper end of its figure across, or at its verdict's bound if that is more.
+        goal: Figures across and up from which on a row has what is wanted: that corner is marked. None for no corner.
+    """
 
     across: str
     up: str = "utility-auc"
     references: bool = True
+    upper: bool = False
+    goal: tuple[float, float] | None = None
 
 
 PLANES = (
     Plane("guesswork"),
     Plane("reid-auc"),
     Plane("person-risk"),
-    Plane("membership-auc", "linear-probe-auc"),
+    Plane(MEMBERS, "linear-probe-auc"),
 )
 
 
@@ -59,13 +102,24 @@ class Point:
 
 def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
     """The rows with both figures; none whose privacy figure is not rated."""
-    pairs = ((row, row.figures.get(plane.across), row.figures.get(plane.up)) for row in rows)
+    pairs = ((row, _across(row, plane), row.figures.get(plane.up)) for row in rows)
     return [
         Point(row, f"{row.plugin} {parameters_text(_unusual(row, rows))}".strip(), across, up)
         for row, across, up in pairs
         if across is not None and across.value is not None and up is not None and up.value is not None
         if not across.unrated and (plane.references or not row.reference)
     ]
+
+
+def _across(row: BoardRow, plane: Plane) -> Figure | None:
+    """A row's figure across, or its upper end."""
+    figure = row.figures.get(plane.across)
+    if not plane.upper or figure is None or figure.value is None:
+        return figure
+    high = figure.value if figure.high is None else figure.high
+    if row.bound is not None and (row.verdict == "no members above a bound") == (plane.across == MEMBERS):
+        high = max(high, row.bound)  # the verdict's, over all attacks that count
+    return figure.model_copy(update={"value": high, "high": high, "low": figure.low})
 
 
 def _unusual(row: BoardRow, rows: Sequence[BoardRow]) -> Mapping[str, JsonValue]:
@@ -97,7 +151,9 @@ def _good(figure: Figure, column: Column) -> float:
     return figure.value if column.better == "higher" else -figure.value
 
 
-def scatter(rows: Sequence[BoardRow], plane: Plane, named: Mapping[str, Column], root: str) -> Markup | None:
+def scatter(
+    rows: Sequence[BoardRow], plane: Plane, named: Mapping[str, Column], root: str, canvas: Canvas = WIDE
+) -> Markup | None:
     """The picture; None without points.
 
     Args:
@@ -105,43 +161,77 @@ def scatter(rows: Sequence[BoardRow], plane: Plane, named: Mapping[str, Column],
         plane: The two figures.
         named: The metrics by name.
         root: The path from the page to the site's root.
+        canvas: The size.
     """
     some = points(rows, plane)
     if not some:
         return None
     across, up = named[plane.across], named[plane.up]
-    x = axis([one.across for one in some], LEFT, WIDTH - RIGHT, log=plane.across in LOGARITHMIC, better=across.better)
-    y = axis([one.up for one in some], HEIGHT - BOTTOM, TOP, log=False, better=up.better)
+    goal = plane.goal or (None, None)
+    x = axis([one.across for one in some], LEFT, canvas.right, log=plane.across in LOGARITHMIC, better=across.better,
+             more=goal[:1])  # fmt: skip
+    y = axis([one.up for one in some], canvas.floor, TOP, log=False, better=up.better, more=goal[1:])
     places = [(x.at(one.across.value), y.at(one.up.value)) for one in some]
-    parts = [frame(x, y), _chance(some, x)]
+    parts, taken = [frame(x, y, canvas)], []
+    for svg, box in (_corner(plane.goal, x, y, canvas), _chance(some, x, canvas)):
+        parts.append(svg)
+        taken += box
     ends = [places[some.index(one)] for one in front(some, across, up)]
     if len(ends) > 1:
         parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
-    parts += [_mark(one, place, x, y, _tooltip(one, across, up), root) for one, place in zip(some, places, strict=True)]
-    parts += _labels(some, places)
+    methods = sorted({row.plugin for row in rows if not row.reference})
+    colours = {method: number % FAMILIES for number, method in enumerate(methods)}
+    labels = _labels(some, places, taken, canvas)
+    parts += [_mark(one, place, x, y, _tooltip(one, across, up), root, colours.get(one.row.plugin))
+              for one, place in zip(some, places, strict=True)]  # fmt: skip
+    parts += labels
     attacked = " (strongest attack)" * any(one.across.attacked for one in some)
-    scale = ", log scale" * x.log
-    parts.append(titles(f"{escape(across.title)}{attacked}{scale}; better to the right →",
-                        f"{escape(up.title)}; better upwards →"))  # fmt: skip
+    what = f"{escape(across.title)} at most, by the attacks" if plane.upper else f"{escape(across.title)}{attacked}"
+    better = "; better to the right →" if canvas is WIDE or len(what) < LONGEST else " →"
+    parts.append(titles(f"{what}{', log scale' * x.log}{better}", f"{escape(up.title)}; better upwards →", canvas))
     summary = f"{escape(up.title)} against {escape(across.title)}, {len(some)} rows; the figures are in the table"
-    return _svg(parts, "group", summary)
+    return _svg(parts, "group", summary, canvas)
 
 
-def _svg(parts: Iterable[str], role: str, summary: str) -> Markup:
-    opening = f'<svg class="scatter" viewBox="0 0 {WIDTH} {HEIGHT}" role="{role}" aria-label="{summary}">'
+LONGEST = 30  # letters of an axis title beside which its direction has room on a phone
+
+
+def _svg(parts: Iterable[str], role: str, summary: str, canvas: Canvas = WIDE) -> Markup:
+    kind = "scatter" if canvas is WIDE else "scatter phone"
+    opening = f'<svg class="{kind}" viewBox="0 0 {canvas.width} {canvas.height}" role="{role}" aria-label="{summary}">'
     return Markup(f"{opening}{''.join(parts)}</svg>")
 
 
-def _chance(some: Sequence[Point], x: Axis) -> str:
-    """A band over the 95 % intervals of chance."""
+Box = tuple[float, float, float, float]
+"""Left, upper, right and lower edge."""
+
+
+def _corner(goal: tuple[float, float] | None, x: Axis, y: Axis, canvas: Canvas) -> tuple[str, list[Box]]:
+    """The corner that is wanted, and the place of its words."""
+    if goal is None:
+        return "", []
+    a, b, words = x.at(goal[0]), y.at(goal[1]), ("keeps the findings,", "hides the patient")
+    left = canvas.right - 6 - max(map(len, words)) * LETTER
+    texts = "".join(f'<text class="goal" x="{canvas.right - 6}" y="{TOP + 28 + place * LINE:.0f}" text-anchor="end">'
+                    f"{text}</text>" for place, text in enumerate(words))  # fmt: skip
+    return (
+        f'<rect class="goal" x="{a:.1f}" y="{TOP}" width="{canvas.right - a:.1f}" height="{b - TOP:.1f}"/>{texts}',
+        [(left, TOP + 14, canvas.right, TOP + 34 + LINE)],
+    )
+
+
+def _chance(some: Sequence[Point], x: Axis, canvas: Canvas) -> tuple[str, list[Box]]:
+    """A band over the intervals of chance, and its word's place."""
     lows = [one.across.null_low for one in some if one.across.null_low is not None]
     highs = [one.across.null_high for one in some if one.across.null_high is not None]
     if not lows or not highs:
-        return ""
+        return "", []
     a, b = sorted((x.at(min(lows)), x.at(max(highs))))
+    middle = min((a + b) / 2, canvas.right - 22)
     return (
-        f'<rect class="chance" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{HEIGHT - BOTTOM - TOP}"/>'
-        f'<text class="chance" x="{(a + b) / 2:.1f}" y="{TOP + 12}" text-anchor="middle">chance</text>'
+        f'<rect class="chance" x="{a:.1f}" y="{TOP}" width="{b - a:.1f}" height="{canvas.floor - TOP}"/>'
+        f'<text class="chance" x="{middle:.1f}" y="{TOP + 12}" text-anchor="middle">chance</text>',
+        [(middle - 22, TOP, middle + 22, TOP + 14)],
     )
 
 
@@ -153,7 +243,7 @@ def _tooltip(one: Point, across: Column, up: Column) -> str:
     return f"{one.label}: {one.row.label}; {' against '.join(texts)}"
 
 
-def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str, root: str) -> str:
+def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str, root: str, colour: int | None) -> str:
     (a, b), row = place, one.row
     mark = {
         "cross": f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10"/>',
@@ -168,31 +258,35 @@ def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str
         whiskers += f"M{x.at(one.across.low):.1f} {b:.1f}H{x.at(one.across.high):.1f}"
     if one.up.low is not None and one.up.high is not None:
         whiskers += f"M{a:.1f} {y.at(one.up.low):.1f}V{y.at(one.up.high):.1f}"
-    kind = "reference" if row.reference else row.verdict.replace(" ", "-")
+    kind = "reference" if colour is None else f"family-{colour}"
     line = f'<path class="whisker" d="{whiskers}"/>' if whiskers else ""
     title = f"<title>{escape(tooltip)}</title>"
     return f'<a class="mark {kind}" href="{root}cells/{row.id}.html">{title}{line}{mark}</a>'
 
 
-def _labels(some: Sequence[Point], places: Sequence[tuple[float, float]]) -> list[str]:
+def _labels(
+    some: Sequence[Point], places: Sequence[tuple[float, float]], taken: Sequence[Box], canvas: Canvas
+) -> list[str]:
     """Names beside the marks, each in its first free place."""
-    boxes = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
+    boxes = [*taken, *((a - 6, b - 6, a + 6, b + 6) for a, b in places)]
     texts = []
     for (a, b), one in sorted(zip(places, some, strict=True), key=lambda pair: (pair[0][1], pair[1].label)):
-        label = shortened(one.label)
+        label = shortened(one.label, canvas.longest)
         wide = LETTER * len(label)
-        for dx, dy in SPOTS:
-            left = a + dx - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
+        for place, (dx, dy) in enumerate((*NEAR, *FAR)):
+            left = a + dx - (wide if dx < 0 else 0)
             box = (left, b + dy - LINE + 3, left + wide, b + dy + 3)
-            inside = box[0] >= LEFT and box[2] <= WIDTH - RIGHT and box[1] >= TOP and box[3] <= HEIGHT - BOTTOM
+            inside = box[0] >= LEFT and box[2] <= canvas.right and box[1] >= TOP and box[3] <= canvas.floor
             if inside and not any(_overlap(box, other) for other in boxes):
                 boxes.append(box)
+                if place >= len(NEAR):
+                    texts.append(f'<path class="leader" d="M{a:.1f} {b:.1f}L{a + dx:.1f} {b + dy - 4:.1f}"/>')
                 texts.append(f'<text class="name" x="{left:.1f}" y="{b + dy:.1f}">{escape(label)}</text>')
                 break
     return texts
 
 
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
@@ -249,14 +343,14 @@ def budget_plot(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Markup
         return None
     some, levels = by_metric[metric]
     figures = [figure for curve in some for figure in curve.figures]
-    y = axis([*figures, *levels.values()], HEIGHT - BOTTOM, TOP, log=False, better=named[metric].better)
-    x = _axis([budget for curve in some for budget in curve.budgets], LEFT, WIDTH - RIGHT, log=True, flipped=False)
+    y = axis([*figures, *levels.values()], WIDE.floor, TOP, log=False, better=named[metric].better)
+    x = _axis([budget for curve in some for budget in curve.budgets], LEFT, WIDE.right, log=True, flipped=False)
     parts = [frame(x, y)]
     for name, figure in sorted(levels.items()):
         height = y.at(figure.value)
-        parts.append(f'<path class="level" d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<path class="level" d="M{LEFT} {height:.1f}H{WIDE.right}"/>')
         parts.append(
-            f'<text class="name" x="{WIDTH - RIGHT - 4}" y="{height - 4:.1f}" text-anchor="end">{escape(name)}</text>'
+            f'<text class="name" x="{WIDE.right - 4}" y="{height - 4:.1f}" text-anchor="end">{escape(name)}</text>'
         )
     for index, curve in enumerate(some):
         places = [(x.at(budget), y.at(one.value)) for budget, one in zip(curve.budgets, curve.figures, strict=True)]
@@ -264,7 +358,7 @@ def budget_plot(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Markup
         parts.append(f'<polyline points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in places)}"/>')
         parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4"/>' for a, b in places]
         a, b = places[0]
-        parts.append(f'<text x="{a:.1f}" y="{b - 9:.1f}">{escape(shortened(curve.label))}</text></g>')
+        parts.append(f'<text x="{a:.1f}" y="{b - 9:.1f}">{escape(shortened(curve.label, WIDE.longest))}</text></g>')
     title = escape(named[metric].title)
     parts.append(titles("derived ε of one released row, log scale; better to the left ←", f"{title}; better upwards →"))
     return _svg(parts, "img", f"{title} against the derived privacy budget, {len(some)} methods")
@@ -295,32 +389,27 @@ def learning_plot(curve: LearningCurve) -> Markup:
     )
 
 
-def shortened(label: str, length: int = LONGEST) -> str:
-    """One line of at most that many characters."""
-    line = " ".join(label.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
-
-
-def frame(x: Axis, y: Axis) -> str:
+def frame(x: Axis, y: Axis, canvas: Canvas = WIDE) -> str:
     """Both axes with their ticks, as SVG."""
-    floor, left = HEIGHT - BOTTOM, LEFT
-    parts = [f'<path class="axis" d="M{left} {TOP}V{floor}H{WIDTH - RIGHT}"/>']
+    floor, left, right = canvas.floor, LEFT, canvas.right
+    parts = [f'<path class="axis" d="M{left} {TOP}V{floor}H{right}"/>']
     for value in x.ticks:
         at = f"{x.at(value):.1f}"
         parts.append(f'<path class="grid" d="M{at} {TOP}V{floor}"/>')
         parts.append(f'<text x="{at}" y="{floor + 18}" text-anchor="middle">{x.text(value)}</text>')
     for value in y.ticks:
         height = y.at(value)
-        parts.append(f'<path class="grid" d="M{left} {height:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<path class="grid" d="M{left} {height:.1f}H{right}"/>')
         parts.append(f'<text x="{left - 8}" y="{height + 4:.1f}" text-anchor="end">{y.text(value)}</text>')
     return "".join(parts)
 
 
-def titles(across: str, up: str) -> str:
+def titles(across: str, up: str, canvas: Canvas = WIDE) -> str:
     """The axis titles as SVG; the caller escapes both texts."""
+    middle = (LEFT + canvas.right) / 2
     return (
-        f'<text class="title" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>'
-        f'<text class="title" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
+        f'<text class="title" x="{middle}" y="{canvas.height - 8}" text-anchor="middle">{across}</text>'
+        f'<text class="title" transform="translate(14 {(TOP + canvas.floor) / 2}) rotate(-90)" '
         f'text-anchor="middle">{up}</text>'
     )
 
@@ -363,14 +452,17 @@ class Axis:
         return f"{value:.3f}".rstrip("0").rstrip(".").replace("-", "−")
 
 
-def axis(figures: Sequence[Figure], start: float, end: float, *, log: bool, better: str) -> Axis:
-    """An axis for figures, their intervals, and intervals of chance."""
+def axis(
+    figures: Sequence[Figure], start: float, end: float, *, log: bool, better: str, more: Iterable[float | None] = ()
+) -> Axis:
+    """An axis for figures, their intervals, intervals of chance, and `more`."""
     ends = [
         value
         for one in figures
         for value in (one.value, one.low, one.high, one.null_low, one.null_high)
         if value is not None
     ]
+    ends += [value for value in more if value is not None]
     return _axis(ends, start, end, log=log, flipped=better == "lower")
 
 

@@ -44,6 +44,10 @@ DRAWN = (*USEFUL, "reid-auc", *PRIVACY, *PERSON)
 """Figures that the index has, and scripts draw and choose by."""
 JUDGED = frozenset({"no leak above a bound", "no members above a bound", "leaks", "members told", "broken"})
 """Verdicts with a finding."""
+GOOD = frozenset({"no leak above a bound", "no members above a bound"})
+"""Verdicts with a bound."""
+LEAKS = ("reid-auc", "patient-reid-auc", "membership-auc")
+"""Figures whose upper ends say how much attacks may find."""
 FEW = 3  # so many parameters are always shown
 
 
@@ -205,6 +209,7 @@ class BoardRow(RowName):
         tiers: How far each record was checked, by its name; empty in the board's own rows.
         checks: What else a verifier and the board say of it.
         submissions: How many bundles with it, of any seed, were handed in; 0 for the board's own rows.
+        complete: Whether every attack that applies ran to its end, with controls that hold, and converged.
     """
 
     schema_version: Literal[3] = 3
@@ -228,6 +233,7 @@ class BoardRow(RowName):
         Shown("Bound", "95 % upper limit of the attacks' ReID AUC (for generators: membership AUC), if they support "
               "one", FACTS, order=65),
     ]  # fmt: skip
+    complete: bool
     power: Annotated[
         float | None,
         Shown("Would have shown", "The ReID AUC that one of the attacks would have shown with probability .8", FACTS,
@@ -321,6 +327,18 @@ class BoardRow(RowName):
         if figure is None or figure.value is None or figure.null is None or figure.null in (0.0, 1.0):
             return None
         return figure.value / figure.null if self.privacy == "guesswork" else (1 - figure.value) / (1 - figure.null)
+
+    @property
+    def leak(self) -> float | None:
+        """The AUC that attacks reach at most.
+
+        The verdict's bound, else the largest upper end of their figures; None if no rated attack has a figure.
+        """
+        if self.bound is not None:
+            return self.bound
+        figures = [self.figures[name] for name in LEAKS if name in self.figures and not self.figures[name].unrated]
+        ends = [one.value if one.high is None else one.high for one in figures if one.value is not None]
+        return max((end for end in ends if end is not None), default=None)
 
     @property
     def place(self) -> int:
@@ -424,8 +442,9 @@ def _board_row(
         written=first.method.written, dataset=row.dataset, section=part.slug, data=part.title, data_name=part.name,
         preset=row.preset, seed=row.seed, keys=row.keys, tier=tier.word, unverified=list(row.unverified),
         created=row.created, verdict=standing.word, sign=SIGNS[standing.word], label=standing.label,
-        bound=standing.bound, power=row.panel.power, sentence=standing.sentence, trusted=row.trusted,
-        reference=first.method.role or "", applies=any(one.status != "not-applicable" for one in row.records),
+        bound=standing.bound, complete=row.complete, power=row.panel.power, sentence=standing.sentence,
+        trusted=row.trusted, reference=first.method.role or "",
+        applies=any(one.status != "not-applicable" for one in row.records),
         public_model=None if row.public_model is None else row.public_model.value, looked_up=row.looked_up,
         utility=utility, utility_rank=ranks.get(utility), privacy=privacy, privacy_rank=ranks.get(privacy),
         person=person, claim_kind=_claim_kind(row), claimed=_bound(claim, claim.epsilon if claim else None),

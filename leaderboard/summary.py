@@ -9,78 +9,14 @@ from typing import get_args
 from bench.results.records import Record
 from leaderboard.board import Row
 from leaderboard.entries import Entry, entry
-from leaderboard.panel import SIGNS, Member, Outcome, Word, outcome
+from leaderboard.panel import Member, Outcome, outcome
 from leaderboard.reach import MEMBERSHIP, PAIRS, Rung
-from leaderboard.row_schema import JUDGED, BoardRow
+from leaderboard.row_schema import BoardRow
 
-NAMED = 3
-SETS = 8
-"""Data sets with a line on the front page; the matrix has all."""
-GOOD = ("no leak above a bound", "no members above a bound")
 GRAVE = (
     "broken", "members told", "leaks", "no verdict", "no leak above a bound", "no members above a bound",
     "not certified", "not rated",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Group:
-    """The rows of one verdict, and the most useful ones by method."""
-
-    verdict: Word
-    sign: str
-    count: int
-    best: tuple[BoardRow, ...]
-
-
-@dataclass(frozen=True)
-class Short:
-    """A data set in short: groups by verdict, best first."""
-
-    section: str
-    name: str
-    groups: tuple[Group, ...]
-    count: int
-
-    @property
-    def withstood(self) -> bool:
-        """True if any row has a bound."""
-        return any(one.verdict in GOOD for one in self.groups)
-
-    @property
-    def rest(self) -> int:
-        """Number of rows with figures but no verdict."""
-        return self.count - sum(one.count for one in self.groups)
-
-
-def in_short(rows: Sequence[BoardRow]) -> list[Short]:
-    """Each data set with a verdict; reference methods are left out."""
-    sets: dict[tuple[str, str], list[BoardRow]] = {}
-    for row in rows:
-        if not row.reference and row.applies:
-            sets.setdefault((row.section, row.data_name), []).append(row)
-    shorts = []
-    for (section, name), some in sets.items():
-        by_verdict = {word: [row for row in some if row.verdict == word] for word in SIGNS if word in JUDGED}
-        groups = [Group(word, SIGNS[word], len(mine), _best(mine)) for word, mine in by_verdict.items() if mine]
-        if groups:
-            shorts.append(Short(section, name, tuple(groups), len(some)))
-    return shorts[:SETS]
-
-
-def _useful(row: BoardRow) -> float:
-    """Utility above chance; 0 if that is not significant."""
-    figure = row.figures.get(row.utility)
-    if figure is None or figure.value is None or figure.null is None or figure.low is None:
-        return 0.0
-    return figure.value - figure.null if figure.low > figure.null else 0.0
-
-
-def _best(rows: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
-    by_method: dict[str, BoardRow] = {}
-    for row in sorted(filter(_useful, rows), key=lambda row: (-_useful(row), row.id)):
-        by_method.setdefault(row.plugin, row)
-    return tuple(by_method.values())[:NAMED]
 
 
 @dataclass(frozen=True)

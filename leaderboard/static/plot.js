@@ -110,7 +110,7 @@
       context.setLineDash([]);
       marks.forEach((mark, index) => {
         const [x, y] = at(mark);
-        const tint = mark.row.reference ? colour("--quiet") : colour(TINTS[mark.row.verdict] || "--quiet");
+        const tint = mark.row.reference ? colour("--quiet") : colour((TINTS[mark.row.verdict] !== "--good" || mark.row.complete) && TINTS[mark.row.verdict] || "--quiet");
         context.strokeStyle = tint;
         context.globalAlpha = index === current ? 1 : 0.55;
         context.lineWidth = (index === current ? 2 : 1) * ratio;

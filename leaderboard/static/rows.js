@@ -89,7 +89,7 @@ const veil = (function () {
     return undefined;
   }
   function verdict(row) {
-    return make("span", { class: "verdict " + row.verdict.replaceAll(" ", "-") }, make("b", { "aria-hidden": "true" }, row.sign), " " + row.label);
+    return make("span", { class: "verdict " + row.verdict.replaceAll(" ", "-") + (row.complete ? "" : " part") }, make("b", { "aria-hidden": "true" }, row.sign), " " + row.label);
   }
   function link(row) {
     return make("a", { href: root + "cells/" + row.id + ".html" }, row.plugin);

@@ -4,6 +4,9 @@
 
 // A board in several pages is joined first, from the scripts that hold the rows of the others.
 (function () {
+  // Addresses of rows and of what was asked for led to the front page before every row had a page of its own.
+  const { moved } = document.body.dataset, { search, hash } = window.location;
+  if (moved && (search || (hash && !document.getElementById(hash.slice(1))))) { window.location.replace(moved + search + hash); return; }
   const paged = document.querySelector(".paged");
   if (!paged) { begin(); return; }
   document.addEventListener("DOMContentLoaded", () => {
@@ -173,7 +176,7 @@ function begin() {
   }
 
   function clear() {
-    return make("a", { href: window.location.pathname.split("/").pop() || "index.html" }, "Clear");
+    return make("a", { href: window.location.pathname.split("/").pop() || "board.html" }, "Clear");
   }
   const said = make("span", { class: "count", role: "status" });
   const rest = make("button", { type: "button", class: "rest", hidden: true });

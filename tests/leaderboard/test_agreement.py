@@ -143,7 +143,7 @@ def test_pages_and_latex_print_the_figures_of_the_records(
     published: tuple[list[BoardRow], Mapping[str, Page]],
 ) -> None:
     lines, pages = published
-    front = content(pages, "index.html").decode()
+    front = content(pages, "board.html").decode()
     papers = [content(pages, name).decode() for name in pages if re.fullmatch(r"latex/[^/]+\.tex", name)]
     columns = {
         one["name"]: one for one in json.loads(content(pages, "rows/schema.js")[len("veil.schema(") : -3])["columns"]
@@ -170,7 +170,7 @@ def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[BoardRow
         told = json.loads(content(pages, f"api/rows/{line.id}.json"))
         assert (board[line.id]["verdict"], board[line.id]["tier"]) == (told["verdict"], told["tier"]) == (word, tier)
         assert decided[line.id]["tier"] == tier
-        (row,) = re.findall(rf'<tr id="{line.id}".*?</tr>', content(pages, "index.html").decode(), re.DOTALL)
+        (row,) = re.findall(rf'<tr id="{line.id}".*?</tr>', content(pages, "board.html").decode(), re.DOTALL)
         assert f'data-verdict="{word}"' in row
         badge = json.loads(content(pages, f"badges/{line.id}.json"))["message"]
         assert badge.startswith("reference" if line.reference else word)

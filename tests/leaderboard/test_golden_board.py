@@ -26,6 +26,7 @@ GOLDEN = Path(__file__).with_name("golden")
 DATA, ROW = "synth-cxr-026d6f6f", "dp-simple-f828ac667760"
 PAGES = {
     "front.txt": "index.html",
+    "board.txt": "board.html",
     "data-sets.txt": "data/index.html",
     "data-set.txt": f"data/{DATA}.html",
     "figures.txt": f"data/{DATA}-figures.html",

@@ -176,7 +176,7 @@ def test_anchors_are_unique_on_each_page(site: Path) -> None:
 
 
 def test_failures_show_a_word_and_a_reason_and_never_a_number(site: Path) -> None:
-    text = (site / "index.html").read_text(encoding="utf-8")
+    text = (site / "board.html").read_text(encoding="utf-8")
     for word in ("failed", "timed out", "not applicable", "not run", "out of memory (in fit)", "samples are drawn"):
         assert word in text
     assert not re.search(r">\s*(nan|NaN|None|null)\s*<", text)
@@ -191,7 +191,7 @@ def test_a_person_found_no_more_surely_than_by_chance_is_marked_on_the_line(writ
     """Even where nothing of anybody is released, somebody seems to be found surely once keys are few."""
     lucky = score(0.99, 0.0, 1.0, unit="share", null=0.5, null_low=0.3, null_high=1.0)
     build(write(record("noise", scores={"guesswork": guesswork(90), "person-risk": lucky})), tmp_path / "site")
-    cell = re.search(r'<td class="c-person.*?</td>', (tmp_path / "site" / "index.html").read_text(encoding="utf-8"))
+    cell = re.search(r'<td class="c-person.*?</td>', (tmp_path / "site" / "board.html").read_text(encoding="utf-8"))
     assert cell is not None
     assert ">at chance<" in cell[0]
 
@@ -206,7 +206,7 @@ def test_a_rung_without_guesswork_is_shown_by_its_state(write: Write, tmp_path: 
 
 
 def test_no_method_is_called_private(site: Path) -> None:
-    assert "it speaks of these attacks only" in (site / "index.html").read_text(encoding="utf-8")
+    assert "it speaks of these attacks only" in (site / "board.html").read_text(encoding="utf-8")
     for name, text in pages(site).items():
         words = re.sub(r"<[^>]+>", " ", text)
         assert not re.search(r"\b(is|are|fully|provably) (private|secure|safe)\b", words), name
@@ -217,7 +217,7 @@ def test_limited_records_are_counted_and_broken_files_named_without_their_folder
     broken = results.root / "cells" / "synth-cxr" / "secret-folder" / "torn.json"
     broken.parent.mkdir()
     broken.write_text("{")
-    text = build(results, tmp_path / "site").read_text(encoding="utf-8")
+    text = build(results, tmp_path / "site").with_name("board.html").read_text(encoding="utf-8")
     assert "<strong>1 record</strong> made with <code>--limit</code>" in text
     assert "<code>torn.json</code>" in text
     assert "limited-one" not in text
@@ -486,7 +486,7 @@ def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_p
         record("cadp", scores={"guesswork": guesswork(2)}, claim=claim(1.5, 3.0)),
         record("cadp", "audit", {"empirical-epsilon": shown}, kind="audit", claim=claim(1.5, 3.0)),
     ]
-    page = build(write(*made), tmp_path / "site").read_text()
+    page = build(write(*made), tmp_path / "site").with_name("board.html").read_text()
     found = [re.search(rf'<td class="c-{name}[^>]*>([^<]*)', page) for name in ("claimed", "derived", "audited")]
     assert [one and one.group(1).strip() for one in found] == ["1.50", "3.00", "2.40"]
     sentence = "violated: ε of at least 2.40 was shown, 1.50 is claimed"
@@ -558,7 +558,7 @@ def test_no_text_of_a_record_turns_or_hides_what_stands_beside_it(write: Write, 
 
 def test_a_caveat_stands_before_parameters_whose_end_may_be_cut_off(write: Write, tmp_path: Path) -> None:
     small = record("made-up", scores={"reid-auc": auc(0.9)}, parameters={"a": 1}, scheme={"caveat": "a small network"})
-    front = (build(write(small), tmp_path / "site").parent / "index.html").read_text(encoding="utf-8")
+    front = (build(write(small), tmp_path / "site").parent / "board.html").read_text(encoding="utf-8")
     name = re.search('<th scope="row" class="c-method".*?</th>', front)
     assert name is not None
     assert re.sub("<[^>]*>", "", name[0]) == "made-up ! a small network a=1"

@@ -80,7 +80,7 @@ def test_drawn_people_may_be_looked_up_by_an_author_who_had_their_secret(
 
 def test_the_board_and_the_page_of_a_row_show_both(tmp_path: Path) -> None:
     pages = files(intake(kept(tmp_path, *controls(HOLDING), *whole("blur", useful=0.7), public_model(), outside())))
-    board = re.sub(r"\s+", " ", str(pages["index.html"].make()))
+    board = re.sub(r"\s+", " ", str(pages["board.html"].make()))
     assert "public model 0.790" in board
     assert board.count("can be looked up") == 1
 

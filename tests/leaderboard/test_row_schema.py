@@ -52,7 +52,7 @@ def test_a_field_of_the_schema_appears_everywhere(pages: dict[str, str]) -> None
     assert "licence" in [field["name"] for field in json.loads(pages["api/index.json"])["fields"]]
     assert '"licence":"MIT"' in pages[f"rows/{row}.js"]
     assert '"name":"licence"' in pages["rows/schema.js"]
-    for name in ("index.html", f"data/{section}.html", "methods/a.html"):
+    for name in ("board.html", f"data/{section}.html", "methods/a.html"):
         assert 'data-c="licence" data-first="up" title="Of the method&#39;s code">Licence</th>' in pages[name]
         assert '<td class="c-licence aside off" data-s="MIT">MIT</td>' in pages[name]
     assert "<dt>Licence</dt><dd>MIT</dd>" in pages[f"cells/{row}.html"]

@@ -74,10 +74,10 @@ def test_every_page_forbids_scripts_of_its_own_and_the_network(some: dict[str, s
 
 
 def test_every_row_has_a_name_of_its_own_that_stays(some: dict[str, str]) -> None:
-    ids = re.findall(r'<tr id="([^"]+)"', some["index.html"])
+    ids = re.findall(r'<tr id="([^"]+)"', some["board.html"])
     assert len(ids) == len(set(ids)) == 21
     assert all(re.fullmatch(r"[a-z0-9-]+", one) for one in ids)
-    assert ids == re.findall(r'<tr id="([^"]+)"', made(list(many(230)))["index.html"])
+    assert ids == re.findall(r'<tr id="([^"]+)"', made(list(many(230)))["board.html"])
     assert all(f"cells/{one}.html" in some and f"rows/{one}.js" in some for one in ids)
 
 
@@ -126,9 +126,9 @@ def test_no_page_grows_past_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
                  record(f"a-method-of-some-length-{seed % 7}", "utility", {"utility-auc": utility(0.8)}, kind="utility",
                         seed=seed, parameters={"scale": 10.0, "variant": "corrected"}, claim=claim(2.0))]  # fmt: skip
     pages = made(rows)
-    table = list(re.findall(r"<tr id=.*?</tr>", pages["index.html"], re.DOTALL))
+    table = list(re.findall(r"<tr id=.*?</tr>", pages["board.html"], re.DOTALL))
     assert len(table) == most
-    rest = len(pages["index.html"].encode()) - sum(len(text.encode()) for text in table)
+    rest = len(pages["board.html"].encode()) - sum(len(text.encode()) for text in table)
     assert rest + 10 * sum(len(text.encode()) for text in table) < MEGABYTE
 
 
@@ -142,8 +142,8 @@ def test_more_rows_than_a_page_takes_stand_on_several(monkeypatch: pytest.Monkey
     monkeypatch.setattr("leaderboard.pages.MOST_FRONT", 8)
     monkeypatch.setattr("leaderboard.pages.MOST_WIDE", 8)
     pages = made(list(many(220)))
-    fronts = ["index.html", *sorted(name for name in pages if re.fullmatch(r"board-\d+\.html", name))]
-    assert all(f'href="{name}"' in pages["index.html"] for name in fronts[1:])
+    fronts = ["board.html", *sorted(name for name in pages if re.fullmatch(r"board-\d+\.html", name))]
+    assert all(f'href="{name}"' in pages["board.html"] for name in fronts[1:])
     shown = [one for name in fronts for one in re.findall(r'<tr id="([^"]+)"', pages[name])]
     joined = [row for name in sorted(pages) if re.fullmatch(r"rows/lines-\d+\.js", name)
               for row in json.loads(pages[name][len("veil.more(") : -3])]  # fmt: skip

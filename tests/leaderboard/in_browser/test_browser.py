@@ -23,7 +23,15 @@ DRAWN = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(d
 
 def kinds(site: Path) -> list[str]:
     """A page of every kind."""
-    found = ["index.html", "choose.html", "compare.html", "reading.html", "data/index.html", "attacks/index.html"]
+    found = [
+        "index.html",
+        "board.html",
+        "choose.html",
+        "compare.html",
+        "reading.html",
+        "data/index.html",
+        "attacks/index.html",
+    ]
     for pattern in ("data/data-00-*.html", "methods/*-01.html", "attacks/c*.html", "cells/method-01-*.html"):
         found += [path.relative_to(site).as_posix() for path in sorted(site.glob(pattern))[:3]]
     return found
@@ -31,7 +39,7 @@ def kinds(site: Path) -> list[str]:
 
 @pytest.mark.parametrize("widths", WIDTHS)
 def test_no_page_scrolls_sideways(visit: Visit, site: Path, widths: tuple[int, ...]) -> None:
-    page = visit("index.html", widths[0])
+    page = visit("board.html", widths[0])
     for name in kinds(site):
         page.set_viewport_size({"width": widths[0], "height": 900})
         page.goto((site / name).as_uri())
@@ -67,14 +75,14 @@ def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Pat
 
 
 def test_a_wide_screen_is_used(visit: Visit) -> None:
-    page = visit("index.html", 3840)
+    page = visit("board.html", 3840)
     assert page.locator("#board").bounding_box()["width"] > 3000
     cut = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)"
     assert page.eval_on_selector_all("#board tbody tr[id]:not([hidden]) .c-method", cut) == []
 
 
 def test_a_search_that_nothing_fits_says_so(visit: Visit) -> None:
-    page = visit("index.html?q=no-such-method")
+    page = visit("board.html?q=no-such-method")
     said = page.locator("#board-title ~ .empty, section.rows > .empty").first
     assert said.inner_text() == "No row fits what is asked for. Clear"
     page.get_by_label("Find").fill("")
@@ -83,7 +91,7 @@ def test_a_search_that_nothing_fits_says_so(visit: Visit) -> None:
 
 
 def test_a_search_wants_every_word_wherever_it_stands(visit: Visit) -> None:
-    page = visit("index.html?q=data-01+METHOD-03")
+    page = visit("board.html?q=data-01+METHOD-03")
     found = page.locator("#board tbody tr[id]:not([hidden])")
     assert found.count() == 1
     assert "method-03" in found.first.inner_text()
@@ -91,7 +99,7 @@ def test_a_search_wants_every_word_wherever_it_stands(visit: Visit) -> None:
 
 
 def test_a_board_on_paper_is_no_wider_than_it(visit: Visit) -> None:
-    page = visit("index.html", 1030)  # A4 across, without its margins
+    page = visit("board.html", 1030)  # A4 across, without its margins
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1030
 
@@ -116,7 +124,7 @@ def test_no_page_scrolls_sideways_with_an_opened_row(visit: Visit, site: Path) -
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(visit: Visit, site: Path, axe: str, scheme: str) -> None:
-    page = visit("index.html", 1440, scheme)
+    page = visit("board.html", 1440, scheme)
     for name in kinds(site):
         page.goto((site / name).as_uri())
         page.wait_for_load_state("load")
@@ -128,7 +136,7 @@ def test_axe_finds_nothing_serious(visit: Visit, site: Path, axe: str, scheme: s
 
 
 def test_a_row_is_whole_on_the_first_screen(visit: Visit) -> None:
-    page = visit("index.html")
+    page = visit("board.html")
     box = page.locator("#board tbody tr").nth(9).bounding_box()
     assert box["y"] + box["height"] <= 900
     assert box["x"] + box["width"] <= 1440
@@ -137,7 +145,7 @@ def test_a_row_is_whole_on_the_first_screen(visit: Visit) -> None:
 @pytest.mark.parametrize("script", [True, False])
 def test_a_row_takes_two_lines_of_a_phone_until_it_is_opened(visit: Visit, script: bool) -> None:
     """Method and verdict; data, utility and the worst privacy figure. Two lines of parameters are the most."""
-    page = visit("index.html", 390, script=script)
+    page = visit("board.html", 390, script=script)
     lines = "rows => rows.map(row => row.offsetHeight / parseFloat(getComputedStyle(row).lineHeight))"
     heights = page.eval_on_selector_all("#board tbody tr[id]:not([hidden])", lines)
     assert max(heights) < 4, "with the space around them"
@@ -155,7 +163,7 @@ def test_a_row_takes_two_lines_of_a_phone_until_it_is_opened(visit: Visit, scrip
 
 
 def test_a_phone_shows_what_it_sorts_by_and_the_columns_asked_for(visit: Visit) -> None:
-    page = visit("index.html?sort=claimed", 390)
+    page = visit("board.html?sort=claimed", 390)
     row = page.locator("#board tbody tr").first
     assert row.locator(".c-claimed").is_visible()
     assert not row.locator(".c-tier").is_visible()
@@ -169,7 +177,7 @@ def test_a_phone_shows_what_it_sorts_by_and_the_columns_asked_for(visit: Visit) 
 
 
 def test_the_state_is_in_the_address_and_survives_a_reload(visit: Visit) -> None:
-    page = visit("index.html")
+    page = visit("board.html")
     page.locator(".controls label:has(> select)", has_text="Verdict all").locator("select").select_option("broken")
     page.locator("#board th.c-utility button").click()
     page.locator("details.columns summary").click()
@@ -196,7 +204,7 @@ def test_the_state_is_in_the_address_and_survives_a_reload(visit: Visit) -> None
 
 
 def test_rows_are_opened_and_sorted_by_keyboard_alone(visit: Visit) -> None:
-    page = visit("index.html")
+    page = visit("board.html")
     page.locator("#board tbody .opener").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector(".more .facts")
@@ -207,7 +215,7 @@ def test_rows_are_opened_and_sorted_by_keyboard_alone(visit: Visit) -> None:
 
 
 def test_the_board_is_complete_without_scripts(visit: Visit) -> None:
-    page = visit("index.html", script=False)
+    page = visit("board.html", script=False)
     assert page.locator("#board tbody tr").count() > 20
     assert page.locator("svg.scatter a.mark").count() > 5
     assert page.locator("svg.scatter").first.is_visible()
@@ -232,10 +240,10 @@ def test_the_picture_is_of_the_same_data_with_scripts_as_without(chromium: Any, 
                 (folder / f"{each.evaluator}.json").write_text(dumps(each), encoding="utf-8")
     site = build(Results(tmp_path / "results"), tmp_path / "site").parent
     still = chromium.new_context(java_script_enabled=False).new_page()
-    still.goto((site / "index.html").as_uri())
+    still.goto((site / "board.html").as_uri())
     moving = chromium.new_page()
     moving.set_default_timeout(60_000)  # a load of ten
-    moving.goto((site / "index.html").as_uri())
+    moving.goto((site / "board.html").as_uri())
     moving.wait_for_selector(".plot select")
     shown = moving.locator(".plot select").first.evaluate("list => list.selectedOptions[0].textContent")
     assert still.locator(".plot figcaption").inner_text().split(",")[0] == shown.split(",")[0]
@@ -245,12 +253,12 @@ def test_the_picture_is_of_the_same_data_with_scripts_as_without(chromium: Any, 
 
 
 def test_a_board_in_several_pages_is_joined_by_scripts_and_linked_without(visit: Visit, paged: Path) -> None:
-    page = visit((paged / "index.html").as_posix(), script=False)
+    page = visit((paged / "board.html").as_posix(), script=False)
     first = page.locator("#board tbody tr").count()
     page.locator("nav.pager a", has_text="2").first.click()
     page.wait_for_url("**/board-2.html")
     assert page.locator("#board tbody tr").count() > 0
-    page = visit((paged / "index.html").as_posix())
+    page = visit((paged / "board.html").as_posix())
     page.wait_for_selector(".controls")
     assert page.locator("nav.pager").count() == 0
     assert page.locator("#board tbody tr").count() > first
@@ -262,7 +270,7 @@ def test_a_board_in_several_pages_is_joined_by_scripts_and_linked_without(visit:
 
 
 def test_the_picture_names_its_marks_by_keyboard(visit: Visit) -> None:
-    page = visit("index.html")
+    page = visit("board.html")
     page.wait_for_selector(".chart canvas")
     page.locator(".chart").focus()
     page.keyboard.press("ArrowRight")
@@ -277,7 +285,7 @@ def test_a_finger_learns_what_a_mark_is_before_it_follows_it(chromium: Any, site
     context = chromium.new_context(viewport={"width": 390, "height": 900}, has_touch=True)
     page = context.new_page()
     page.set_default_timeout(60_000)  # a load of ten
-    page.goto((site / "index.html").as_uri())
+    page.goto((site / "board.html").as_uri())
     page.wait_for_selector(".chart canvas")
     page.locator(".chart").scroll_into_view_if_needed()
     box, told = page.locator(".chart .u-over").bounding_box(), page.locator(".told-mark a")
@@ -292,7 +300,7 @@ def test_a_finger_learns_what_a_mark_is_before_it_follows_it(chromium: Any, site
     assert told.get_attribute("href") != leads
     page.touchscreen.tap(*spot)
     page.wait_for_function("leads => document.querySelector('.told-mark a').getAttribute('href') === leads", arg=leads)
-    assert page.url.endswith("index.html")
+    assert page.url.endswith("board.html")
     page.touchscreen.tap(*spot)
     page.wait_for_url("**/cells/*.html")
     context.close()

@@ -101,7 +101,7 @@ def test_a_filter_that_fits_no_row_hides_none(chromium: Any, tmp_path: Path) -> 
     site = build(kept(tmp_path / "r", *whole("a", 0.6), *controls(HOLDING)), tmp_path / "site").parent
     page = chromium.new_page()
     page.set_default_timeout(60_000)  # a load of ten
-    page.goto(f"{(site / 'index.html').as_uri()}?tier=none&set=none&sort=none&hide=none&open=none")
+    page.goto(f"{(site / 'board.html').as_uri()}?tier=none&set=none&sort=none&hide=none&open=none")
     count = page.locator(".controls .count").inner_text()
     page.close()
     assert " of " not in count, count

@@ -1,0 +1,389 @@
+"""Methods that keep the findings and hide the patient, in a sentence.
+
+A row keeps the findings if its utility is surely above chance, and keeps `KEPT` of what raw images gain over chance. It
+hides the patient if no attack of a complete panel did better than chance, and the verdict's bound is at most `HIDDEN`.
+Every sentence is made from rows; no data set and no method is named here, but for what an image shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from leaderboard.bounds import upward
+from leaderboard.entries import Column, number
+from leaderboard.names import shortened
+from leaderboard.plots import MEMBERS, Plane
+from leaderboard.row_schema import GOOD, BoardRow, Figure
+
+KEPT = 0.8
+"""The share of raw images' gain over chance in utility that counts as keeping the findings."""
+HIDDEN = 0.6
+"""The largest bound on the attacks' AUC that counts as hiding the patient; chance is .5."""
+ACROSS = ("reid-auc", MEMBERS)
+LONGEST = 60
+"""Letters of the parameters that a sentence names."""
+NAMED = 3
+"""Rows that a sentence names."""
+MOST_LINES = 15
+"""Rows of a data set on the front page."""
+Subject = Literal["chest X-rays of patients", "simulated chest X-rays", "other data"]
+RADIOGRAPHS: Mapping[str, Subject] = {
+    **dict.fromkeys(
+        ("chexpert", "kermany-cxr", "mimic", "nih", "padchest", "rsna", "vindr-cxr", "medmnist:chestmnist",
+         "medmnist:pneumoniamnist", "medimeta:cxr", "medimeta:pneumonia"),
+        "chest X-rays of patients",
+    ),
+    **dict.fromkeys(("synth-cxr", "synth-mimic", "synth-nih"), "simulated chest X-rays"),
+}  # fmt: skip
+"""Loaders, or their collections, by what their images show. It stands here because prepared data sets are known by the
+code of their loader: a word more there would have everyone prepare them again."""
+_SOURCE = re.compile(r"(?P<loader>[\w-]+)(:[\w-]+)?")
+FEATURES = " as "
+"""Stands between the name of a data set and of the extractor that made rows of numbers of it."""
+
+
+def subject(dataset: str) -> Subject:
+    """The images of a data set, by its name in records.
+
+    >>> subject("nih under other-study"), subject("medmnist:pneumoniamnist@28"), subject("digits")
+    ('chest X-rays of patients', 'chest X-rays of patients', 'other data')
+    """
+    found = _SOURCE.match(dataset)
+    if found is None:
+        return "other data"
+    return RADIOGRAPHS.get(found.group(), RADIOGRAPHS.get(found["loader"], "other data"))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a sentence, with the row that it leads to."""
+
+    text: str
+    row: BoardRow | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer for one data set, preset and seed.
+
+    Args:
+        parts: Of the sentences, in order.
+        qualifying: The rows that keep the findings and hide the patient, most useful first.
+        nearest: The rows that come nearest where none does.
+        least: The least utility that counts as keeping the findings; None if raw images have none.
+        raw: The utility of raw images; None if unknown.
+        told: False if utility cannot be told from chance here, or was not measured.
+    """
+
+    parts: tuple[Part, ...]
+    qualifying: tuple[BoardRow, ...] = ()
+    nearest: tuple[BoardRow, ...] = ()
+    least: float | None = None
+    raw: float | None = None
+    told: bool = True
+
+    @property
+    def text(self) -> str:
+        """The sentences without links."""
+        return "".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True)
+class View:
+    """A data set on the front page, at one preset and seed.
+
+    Those with most rows.
+
+    Args:
+        rows: All of that preset and seed, in the order of the board, reference methods among them.
+        lines: The rows of the table, qualifying ones first.
+    """
+
+    subject: Subject
+    section: str
+    name: str
+    preset: str
+    seed: int
+    rows: tuple[BoardRow, ...]
+    lines: tuple[BoardRow, ...]
+    answer: Answer
+
+    @property
+    def gpu(self) -> dict[str, tuple[Figure, str]]:
+        """Images a second on an accelerator, by the method of a line."""
+        return on_gpu(row for row in self.rows if row.method in {line.method for line in self.lines})
+
+    @property
+    def leak(self) -> str:
+        """The metric of Eve that most of its rows have."""
+        return max(ACROSS, key=lambda name: sum(name in row.figures and row.figures[name].value is not None
+                                                for row in tried(self.rows)))  # fmt: skip
+
+    @property
+    def plane(self) -> Plane:
+        """Utility against the upper end of the leak."""
+        return Plane(self.leak, upper=True, goal=None if self.answer.least is None else (HIDDEN, self.answer.least))
+
+    @property
+    def more(self) -> int:
+        """Number of rows that the table leaves out."""
+        return len(list(tried(self.rows))) - len(self.lines)
+
+
+def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
+    """Every data set, the leading one first.
+
+    X-rays of patients come before simulated ones, and these before other data; among them sets with a utility before
+    those without, images before features of them, then those with more rows.
+    """
+    sections: dict[str, dict[tuple[str, int], list[BoardRow]]] = {}
+    for row in rows:
+        sections.setdefault(row.section, {}).setdefault((row.preset, row.seed), []).append(row)
+    found = []
+    for runs in sections.values():
+        # The most rows; of as many, the first preset and seed by name.
+        key = min(runs, key=lambda run: (-len(list(tried(runs[run]))), run))
+        found.append(_view(runs[key], named))
+    order = get_args(Subject)
+    return sorted(found, key=lambda view: (order.index(view.subject), not view.answer.told, FEATURES in view.name,
+                                           -len(list(tried(view.rows))), view.section))  # fmt: skip
+
+
+def _view(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> View:
+    first, found = rows[0], answer(rows, named)
+    chosen = [*found.qualifying, *found.nearest]
+    rest = sorted((row for row in tried(rows) if row not in chosen), key=_order)
+    lines = tuple([*chosen, *rest][:MOST_LINES])
+    return View(
+        subject(first.dataset), first.section, first.data_name, first.preset, first.seed, tuple(rows), lines, found
+    )
+
+
+def _order(row: BoardRow) -> tuple[int, float, float, str]:
+    """Sorting key: the better verdict, then the more useful."""
+    return row.place, -(useful(row) or 0.0), row.leak or 1.0, row.id
+
+
+def on_gpu(rows: Iterable[BoardRow]) -> dict[str, tuple[Figure, str]]:
+    """Released images a second on an accelerator with its name, by method.
+
+    A method's runs on other devices are rows of their own; the fastest of several accelerators counts.
+    """
+    found: dict[str, tuple[Figure, str]] = {}
+    for row in rows:
+        figure = row.figures.get("throughput")
+        if row.device == "cpu" or figure is None or figure.value is None:
+            continue
+        if row.method not in found or (found[row.method][0].value or 0.0) < figure.value:
+            found[row.method] = figure, row.throughput_machine
+    return found
+
+
+def tried(rows: Iterable[BoardRow]) -> Iterator[BoardRow]:
+    """The rows of methods that attacks apply to, without references."""
+    return (
+        row for row in rows if not row.reference and row.applies and row.verdict not in ("does not apply", "no attack")
+    )
+
+
+def useful(row: BoardRow) -> float | None:
+    """The utility of a row if it has one."""
+    figure = _utility(row)
+    return None if figure is None else figure.value
+
+
+def _utility(row: BoardRow) -> Figure | None:
+    figure = row.figures.get(row.utility)
+    return None if figure is None or figure.value is None else figure
+
+
+def hides(row: BoardRow) -> bool:
+    """True if a complete panel has a bound of at most `HIDDEN`."""
+    return row.trusted and row.complete and row.verdict in GOOD and row.bound is not None and row.bound <= HIDDEN
+
+
+def keeps(row: BoardRow, least: float | None) -> bool:
+    """True if utility is surely above chance, and at least `least`."""
+    figure = _utility(row)
+    if figure is None or figure.value is None or figure.null is None or figure.low is None or row.looked_up:
+        return False
+    return figure.low > figure.null and (least is None or figure.value >= least)
+
+
+def answer(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Answer:
+    """The answer that rows of one data set, preset and seed give.
+
+    Args:
+        rows: With the reference methods, whose raw images say what could be kept.
+        named: The metrics by name.
+    """
+    on = rows[0].data_name
+    mine = [row for row in tried(rows) if row.trusted]
+    judged = [row for row in mine if row.leak is not None and not row.unrated]
+    raw = next((figure for row in rows if row.reference == "hides nothing" and (figure := _utility(row))), None)
+    least = None if raw is None or raw.value is None or raw.null is None else raw.null + KEPT * (raw.value - raw.null)
+    told = any(useful(row) is not None for row in rows)
+    if not mine:
+        return Answer((Part(f"No method has been attacked on {on} yet."),), told=told)
+    words = _Words(named, least, None if raw is None else raw.value)
+    if not told:
+        return Answer(
+            tuple(_without_utility(on, mine, judged, rows, words)), nearest=_least_leaking(judged), told=False
+        )
+    winners = sorted((row for row in judged if hides(row) and keeps(row, least)), key=lambda row: -(useful(row) or 0))
+    if winners:
+        return Answer(tuple(_won(on, mine, winners, words)), tuple(winners), least=least, raw=words.raw)
+    near = _nearest(judged, least)
+    return Answer(
+        tuple(_lost(on, mine, near, words)), nearest=tuple(row for row, _ in near), least=least, raw=words.raw
+    )
+
+
+def _nearest(judged: Sequence[BoardRow], least: float | None) -> list[tuple[BoardRow, bool]]:
+    """The least leaking row that keeps, and the best that hides.
+
+    With each, whether it keeps the findings.
+    """
+    keeping = [row for row in judged if keeps(row, least)]
+    hiding = [row for row in judged if hides(row)]
+    found = [(min(keeping, key=lambda row: (row.leak or 1.0, -(useful(row) or 0.0), row.id)), True)] if keeping else []
+    if hiding:
+        found.append((max(hiding, key=lambda row: (useful(row) or 0.0, row.id)), False))
+    else:
+        found += [(row, False) for row in _least_leaking(judged) if all(row is not other for other, _ in found)]
+    return found
+
+
+def _least_leaking(judged: Sequence[BoardRow]) -> tuple[BoardRow, ...]:
+    """The row whose leak ends lowest, if there is any."""
+    return tuple(sorted(judged, key=lambda row: (row.leak or 1.0, -(useful(row) or 0.0), row.id))[:1])
+
+
+@dataclass(frozen=True)
+class _Words:
+    """Phrases on rows.
+
+    Args:
+        least, raw: As of `Answer`.
+    """
+
+    named: Mapping[str, Column]
+    least: float | None
+    raw: float | None
+
+    def name(self, row: BoardRow) -> Iterator[Part]:
+        yield Part(row.plugin, row)
+        if row.variant:
+            yield Part(f" ({shortened(row.variant, LONGEST)})")
+
+    def utility(self, row: BoardRow) -> str:
+        figure = _utility(row)
+        if figure is None or figure.value is None:
+            return "utility was not measured"
+        column = self.named[row.utility]
+        text = f"utility {number(figure.value, column.digits)}"
+        if figure.null is not None and (figure.low is None or figure.low <= figure.null):
+            return f"{text} is not surely above chance"
+        if self.least is not None and figure.value < self.least:
+            return f"{text} is below the {number(self.least, column.digits)} that counts as kept"
+        if row.looked_up:
+            return f"{text} may come from test images that the method carries"
+        return text
+
+    def kept(self, row: BoardRow) -> str:
+        beside = "" if self.raw is None else f"; raw images {number(self.raw, self.named[row.utility].digits)}"
+        return f"{self.utility(row)}{beside}"
+
+    def ceiling(self, row: BoardRow) -> str:
+        """The bound that hides the patient."""
+        return f"AUC of the attacks at most {upward(row.bound or 1.0)}"
+
+    def leak(self, row: BoardRow) -> str:
+        """The reason why a row does not hide the patient."""
+        if row.verdict not in GOOD:
+            verb = {"broken": "is broken", "leaks": "leaks", "members told": "has its members told"}.get(row.verdict)
+            return f"{verb or f'has no bound ({row.verdict})'}: {self.reach(row)}"
+        return f"has a bound of {upward(row.bound or 1.0)} only" + " by an incomplete panel" * (not row.complete)
+
+    def reach(self, row: BoardRow) -> str:
+        """The upper end of its attacks' figures."""
+        return f"AUC of the attacks up to {number(row.leak or 1.0, 3)}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _methods(rows: Iterable[BoardRow]) -> int:
+    return len({row.plugin for row in rows})
+
+
+def _won(on: str, mine: Sequence[BoardRow], winners: Sequence[BoardRow], words: _Words) -> Iterator[Part]:
+    named = [row for place, row in enumerate(winners) if row.plugin not in {one.plugin for one in winners[:place]}]
+    count, of = len(named), _methods(mine)
+    verbs = "keeps the findings and hides" if count == 1 else "keep the findings and hide"
+    who = f"The only method tried on {on}" if of == 1 else f"{count} of {of} methods tried on {on}"
+    yield Part(f"{who} {verbs} the patient from the attacks that ran: ")
+    for place, row in enumerate(named[:NAMED]):
+        yield Part("; " * bool(place))
+        yield from words.name(row)
+        yield Part(f", {words.utility(row) if place else words.kept(row)}, {words.ceiling(row)}")
+    yield Part(f"; and {count - NAMED} more" * (count > NAMED))
+    yield Part(". A stronger attack may still find more.")
+
+
+def _lost(on: str, mine: Sequence[BoardRow], near: Sequence[tuple[BoardRow, bool]], words: _Words) -> Iterator[Part]:
+    of, many = _methods(mine), len(mine)
+    if of > 1:
+        tries = f"{_counted(of, 'method')}, {_counted(many, 'row')}"
+        yield Part(f"No method tried on {on} keeps the findings and hides the patient ({tries}).")
+    else:
+        yield Part(f"The only method tried on {on} does not both keep the findings and hide the patient.")
+    if not near:
+        yield Part(" None of its attacks gave a figure that is rated.")
+        return
+    yield Part(" Nearest: " if many > 1 else " ")
+    for place, (row, kept) in enumerate(near):
+        yield Part("; " * bool(place))
+        yield from words.name(row)
+        if kept:
+            yield Part(f" keeps the findings ({words.kept(row)}), but {words.leak(row)}")
+        elif hides(row):
+            yield Part(f" hides the patient ({words.ceiling(row)}), but its {words.utility(row)}")
+        else:
+            leak = words.leak(row)
+            if many > 1 and row.verdict in ("broken", "leaks"):
+                leak = f"leaks least ({words.reach(row)})" + " but is broken" * (row.verdict == "broken")
+            yield Part(f" {leak}, and its {words.utility(row)}")
+    yield Part(".")
+
+
+def _without_utility(
+    on: str, mine: Sequence[BoardRow], judged: Sequence[BoardRow], rows: Sequence[BoardRow], words: _Words
+) -> Iterator[Part]:
+    """The sentences for data on which no row has a utility."""
+    powerless = any(figure.status == "no-power" for row in rows for figure in row.figures.values())
+    yield Part(
+        f"On {on} raw images cannot be told from chance at this size, so that no method has a utility. "
+        if powerless else f"Utility was not measured on {on}. "
+    )  # fmt: skip
+    hiding = [row for row in judged if hides(row)]
+    if hiding:
+        yield Part(f"{_methods(hiding)} of {_methods(mine)} methods hide the patient from the attacks that ran: ")
+        for place, row in enumerate(hiding[:NAMED]):
+            yield Part("; " * bool(place))
+            yield from words.name(row)
+            yield Part(f", {words.ceiling(row)}")
+        yield Part(".")
+        return
+    yield Part(
+        f"No method tried hides the patient ({_counted(_methods(mine), 'method')}, {_counted(len(mine), 'row')})"
+    )
+    for row in _least_leaking(judged):
+        yield Part("; nearest: ")
+        yield from words.name(row)
+        yield Part(f" {words.leak(row)}")
+    yield Part(".")
