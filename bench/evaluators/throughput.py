@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import ClassVar
 
@@ -12,15 +13,20 @@ from pydantic import JsonValue
 
 from bench.contract.preset import Preset
 from bench.contract.seal import check
+from bench.data.scorable import balance, equal_classes
 from bench.evidence import TimingEvidence
 from bench.progress import stage
-from bench.types import Dataset, Evaluator, Measurement, NotApplicable, Rows, Scheme
-from bench.workbench.timing import WARM_UPS, Ran, Timing, repeat, resnet18_rate, timed_release, watched
+from bench.types import Dataset, Evaluator, Key, Measurement, NotApplicable, Rows
+from bench.workbench.timing import WARM_UPS, Timing, repeat, resnet18_rate, settle, timed_release, watched
 from bench.workbench.workbench import Workbench
 
 SWEPT = (1, 32, 256, 2048)
 """Numbers of rows of further releases timed on CUDA."""
 SWEEPS = 3
+LONGEST = 2.5
+"""Seconds of a release beyond which, by the rate of a smaller one, it is not tried."""
+WATCHED = 1.0
+"""Seconds of releases for which power and clock are watched: the tool gives means of the last moments."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +50,8 @@ class Throughput(Evaluator[Workbench]):
     def measure(self, bench: Workbench) -> Measurement:
         """Time releases of the private rows, each under a fresh key."""
         scheme, repeats = bench.scheme(), bench.preset.repeats
-        with watched(bench.device) as ran:
-            timing = _timed(bench, scheme, "timing", bench.private, repeats)
+        keys = [scheme.sample_key(bench.secret("timing", number)) for number in range(repeats + WARM_UPS)]
+        timing = _timed(bench, keys, bench.private, repeats)
         # The cost of hashing rows, which binds noise to their content.
         secret, rows = bench.secret("binding"), bench.private.samples
         binding = repeat(lambda: secret.bound_to(rows), device=bench.device, repeats=repeats)
@@ -57,7 +63,7 @@ class Throughput(Evaluator[Workbench]):
         if (yardstick := resnet18_rate(rows, bench.device)) is not None:
             details["resnet18_images_per_second"] = round(yardstick, 1)
         if bench.device.type == "cuda":
-            details |= _on_card(bench, scheme) | _running(ran, len(bench.private) / median(timing.seconds))
+            details |= _on_card(bench, keys)
         if not (bench.apart and bench.device.type == "cuda"):  # another process's GPU memory is not visible
             details["peak_mib"] = round(timing.peak_bytes / 2**20, 1)
         evidence = TimingEvidence(len(bench.private), timing.seconds)
@@ -69,9 +75,8 @@ class Throughput(Evaluator[Workbench]):
         yield TimingEvidence(100, (0.5, 0.4, 0.6))
 
 
-def _timed(bench: Workbench, scheme: Scheme, purpose: str, rows: Dataset, repeats: int) -> Timing:
+def _timed(bench: Workbench, keys: Sequence[Key], rows: Dataset, repeats: int) -> Timing:
     """Releases of rows, each under its own key; each one checked."""
-    keys = [scheme.sample_key(bench.secret(purpose, number)) for number in range(repeats + WARM_UPS)]
     timed = [timed_release(key, rows) for key in keys]
     unused, fetched = iter(timed), iter(timed)
     stage(f"time releases of {len(rows)} rows")
@@ -81,33 +86,71 @@ def _timed(bench: Workbench, scheme: Scheme, purpose: str, rows: Dataset, repeat
     )  # fmt: skip
 
 
-def _on_card(bench: Workbench, scheme: Scheme) -> dict[str, JsonValue]:
-    """Images per second by release size; transfer seconds if rows fit."""
-    rates: dict[str, JsonValue] = {}
+def _on_card(bench: Workbench, keys: Sequence[Key]) -> dict[str, JsonValue]:
+    """Rates by release size, power, and transfer seconds.
+
+    A size without a rate has its reason; rows on disk have no transfers of their own. The keys serve for one release of
+    each size: some take seconds to draw.
+    """
+    rates, reasons = dict[str, float](), dict[str, str]()
+    last, seconds = 0, 0.0  # of the largest release so far
     for count in SWEPT:
-        rows = bench.private.take(torch.arange(count, device=bench.device) % len(bench.private))
-        try:
-            timing = _timed(bench, scheme, f"sweep {count}", rows, SWEEPS)
-        except NotApplicable:  # a method that needs more or other rows
+        expected = seconds * (count / last if last > 1 else 1)  # one row costs little more than the start
+        if expected > LONGEST:
+            reasons[str(count)] = f"not tried: a release would take about {expected:.1f} s, more than {LONGEST} s"
             continue
-        rates[str(count)] = round(count / median(timing.seconds), 1)
+        try:
+            timing = _timed(bench, keys, _repeated(bench, count), SWEEPS)
+        except NotApplicable as refusal:  # a method that needs more or other rows
+            reasons[str(count)] = str(refusal)
+        except torch.OutOfMemoryError:
+            reasons[str(count)] = "the device has too little memory"
+        else:
+            last, seconds = count, median(timing.seconds)
+            rates[str(count)] = round(count / seconds, 1)
+    details: dict[str, JsonValue] = {"images_per_second_by_rows": {**rates}}
+    if reasons:
+        details["no_rate_by_rows"] = {**reasons}
+    if rates:
+        details |= _power(bench, keys[0], last)
     if isinstance(bench.private.samples, Rows):  # blocks move to the device within a release
-        return {"images_per_second_by_rows": rates}
+        return details
     on_device, on_host = bench.private.samples, bench.private.samples.cpu()
     to_device = repeat(lambda: on_host.to(bench.device), device=bench.device, repeats=SWEEPS)
     back = repeat(on_device.cpu, device=bench.device, repeats=SWEEPS)
     return {
-        "images_per_second_by_rows": rates,
+        **details,
         "host_to_device_seconds": median(to_device.seconds),
         "device_to_host_seconds": median(back.seconds),
     }
 
 
-def _running(ran: Ran, rate: float) -> dict[str, JsonValue]:
-    """Power, clock and energy per image."""
+def _power(bench: Workbench, key: Key, count: int) -> dict[str, JsonValue]:
+    """Power, clock and energy an image, of `WATCHED` seconds of releases."""
+    release, fetch = timed_release(key, _repeated(bench, count))
+    releases = 0
+    stage("watch the power")
+    with watched(bench.device) as ran:
+        start = time.perf_counter()
+        while (spent := time.perf_counter() - start) < WATCHED:
+            fetch(release())  # of another process, which would keep it otherwise
+            settle(bench.device)
+            releases += 1
     if ran.watts is None or ran.megahertz is None:
         return {"power": "unknown: nvidia-smi says nothing"}
     return {
         "mean_power_w": round(ran.watts, 1), "mean_clock_mhz": round(ran.megahertz), "power_readings": ran.seen,
-        "joules_per_image": ran.watts / rate,
+        "power_rows": count, "joules_per_image": ran.watts * spent / (releases * count),
     }  # fmt: skip
+
+
+def _repeated(bench: Workbench, count: int) -> Dataset:
+    """So many private rows, repeated from the first if too few.
+
+    Surplus labels are withheld as of the private rows for a method that needs equally frequent classes.
+    """
+    rows = bench.private.take(torch.arange(count, device=bench.device) % len(bench.private))
+    if rows.labels is None or not bench.method.equal_classes:
+        return rows
+    labels = equal_classes(rows.labels, 0) if rows.exclusive else balance(rows.labels, 0, exclusive=False)
+    return replace(rows, labels=labels)

@@ -130,6 +130,8 @@ def timed_release(key: Key, private: Dataset) -> tuple[Callable[[], object], Cal
 
 
 ROWS = {"cpu": 16, "cuda": 2048}  # where the rate is near its highest; 64 on a CPU take four times as long
+USUAL_PIXELS = 64 * 64  # of an image; of larger ones, fewer rows keep a device as busy
+FEWEST_ROWS = 16
 LEAST_SIDE = 32
 REPEATS = 3
 
@@ -146,7 +148,8 @@ def resnet18_rate(rows: torch.Tensor, device: torch.device) -> float | None:
     """
     if rows.ndim != 4 or min(rows.shape[2:]) < LEAST_SIDE or not len(rows):
         return None
-    wanted = ROWS[device.type]
+    pixels = rows.shape[2] * rows.shape[3]
+    wanted = max(FEWEST_ROWS, ROWS[device.type] * USUAL_PIXELS // max(pixels, USUAL_PIXELS))
     batch = rows_at(rows, torch.arange(wanted) % len(rows))[:].to(device, memory_format=torch.channels_last)
     network = resnet18((batch.shape[1], batch.shape[2], batch.shape[3]), 1)
     network.eval().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -227,6 +227,13 @@ def test_what_may_not_be_shown_is_refused_by_name(tmp_path: Path, more: dict[str
     assert not (tmp_path / "published").exists()
 
 
+def test_the_speed_of_an_own_method_needs_no_isolation_and_of_anothers_it_does(tmp_path: Path) -> None:
+    own = current(kind="throughput", isolation="none")
+    assert published(tmp_path, own).rows == {own.cell: 1}
+    theirs = own.method.model_copy(update={"origin": "their-package"})
+    assert any("isolation none" in reason for reason in unfit(own.model_copy(update={"method": theirs}), {}))
+
+
 def test_of_a_record_whose_package_is_not_here_its_name_is_said() -> None:
     found = current()
     assert stale(found) == ""

@@ -191,6 +191,21 @@ def test_few_rows_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(batch, IMAGES[:5].repeat(4, 1, 1, 1)[: len(batch)])
 
 
+def test_of_larger_images_fewer_rows_keep_the_device_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(timing.ROWS, "cpu", 64)
+    sizes: list[int] = []
+    for side in (64, 128, 512):
+        monkeypatch.setattr(timing, "resnet18", lambda shape, outputs: torch.nn.Flatten())
+
+        def once(work, **_) -> Timing:
+            sizes.append(len(work()))
+            return Timing((1.0,), 0)
+
+        monkeypatch.setattr(timing, "repeat", once)
+        assert timing.resnet18_rate(torch.zeros(2, 1, side, side), CPU) == sizes[-1]
+    assert sizes == [64, 16, timing.FEWEST_ROWS]
+
+
 @pytest.mark.parametrize("rows", [IMAGES[:0], IMAGES[:, :, :16], IMAGES.flatten(1)])
 def test_without_images_of_its_size_there_is_none(rows: Tensor) -> None:
     assert timing.resnet18_rate(rows, CPU) is None
