@@ -256,7 +256,7 @@ def _row(
     claim = next((record.claim for record in records if record.claim), None)
     attacks = [record for record in records if record.kind == PAIRS]
     audit = next((record for record in records if record.kind == "audit" and record.status == "ok"), None)
-    throughput = next((record for record in records if record.kind == "throughput" and record.status == "ok"), None)
+    throughput = next((record for record in records if record.kind == THROUGHPUT and record.status == "ok"), None)
     why = unrated(records)
 
     def marked(one: Entry) -> Entry:
@@ -346,6 +346,24 @@ def machine(record: Record) -> str:
         if isinstance(value, str) and value:
             return value
     return ""
+
+
+THROUGHPUT = "throughput"
+"""The evaluator and the metric."""
+YARDSTICK = "resnet18_images_per_second"
+
+
+def relative_speed(record: Record) -> float | None:
+    """A rate over the ResNet-18's of the same record; None without both."""
+    score, reference = record.scores.get(THROUGHPUT), positive(record.details.get(YARDSTICK))
+    return None if score is None or reference is None else float(f"{score.value / reference:.3g}")
+
+
+def positive(value: object) -> float | None:
+    """A finite number above 0; None for anything else in details."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < math.inf else None
 
 
 def used(shown: Sequence[Column], some: Sequence[Row]) -> list[Column]:

@@ -27,6 +27,7 @@ from leaderboard.plots import PHONE, PLANES, WIDE, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, shipped
 from leaderboard.row_schema import BoardRow, field_data
 from leaderboard.sections import Section
+from leaderboard.speed import speed_tables
 from leaderboard.summary import attack_record, matrix
 from leaderboard.tables import can_write_parquet
 
@@ -407,7 +408,7 @@ def _row_script(row: BoardRow) -> str:
 
 
 def tools(edition: Edition) -> Iterator[Page]:
-    """The pages `choose`, `compare` and `reading`, and the files of figures."""
+    """The pages `choose`, `compare`, `throughput` and `reading`, and the files of figures."""
     scripts = list(shards(edition))
     yield from scripts
     yield Page("rows/schema.js", inputs("schema", edition.described), partial(_schema_script, edition))
@@ -415,6 +416,10 @@ def tools(edition: Edition) -> Iterator[Page]:
     yield Page("compare.html", inputs("compare", len(scripts), edition.origin), drawn("compare.html", **variables))
     variables |= {"views": edition.views, "hidden": HIDDEN}
     yield Page("choose.html", inputs("choose", edition.prints, edition.origin), drawn("choose.html", **variables))
+    yield Page(
+        "throughput.html", inputs("throughput", edition.described, edition.origin, list(edition.prints.values())),
+        lambda: drawn("throughput.html", **common(edition, ""), tables=speed_tables(edition))(),
+    )  # fmt: skip
     yield Page(
         "reading.html", inputs("reading", edition.described, edition.origin),
         drawn("reading.html", **common(edition, "")),

@@ -18,7 +18,7 @@ from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, Record, ScoreRecord
 from bench.results.verdict import Tier
 from bench.statistics.confidence_intervals import RARE
-from leaderboard.board import USEFUL, Row, missing, mixed
+from leaderboard.board import THROUGHPUT, USEFUL, Row, missing, mixed, relative_speed
 from leaderboard.comparison import Difference
 from leaderboard.entries import WORDS, Entry, EntryStatus, Gap, short
 from leaderboard.names import parameters_text, slug, unusual
@@ -296,6 +296,12 @@ class BoardRow(RowName):
              "it with 99.9 % confidence", BOARD, 160),
     ]  # fmt: skip
     device: Annotated[str, Shown("Device", "Device of the run", USUAL, order=210, choice=True)]
+    speed: Annotated[
+        float | None,
+        Shown("Speed", "Images released per second over those of a ResNet-18's forward pass on the same images and "
+              "device; compare rows of one device", ("files", "board", "facts"), file="speed over resnet-18",
+              order=215, better="higher", first="down"),
+    ]  # fmt: skip
     kind: Annotated[Kind, Shown("Releases", places=("facts",), order=260, choice=True)]
     unrated: Annotated[str, Shown("Not rated", places=FACTS, order=250)]
     figures: dict[str, Figure]
@@ -450,6 +456,7 @@ def _board_row(
         person=person, claim_kind=_claim_kind(row), claimed=_bound(claim, claim.epsilon if claim else None),
         derived=_bound(claim, claim.derived if claim else None), delta=claim.delta if claim else None,
         per=claim.per if claim else "", audited=audit.empirical if audit else None, device=row.device,
+        speed=next((relative_speed(one) for one in row.records if one.evaluator == THROUGHPUT), None),
         kind=kind(row.records), unrated=row.unrated, throughput_machine=row.throughput_machine, caveat=row.caveat,
         figures={name: figure(row, entry) for name, entry in row.entries.items() if entry.status != "not-run"},
         audit=audit.sentence if audit else "", doubt=audit.doubt if audit else "",
