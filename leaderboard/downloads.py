@@ -307,6 +307,15 @@ def bibtex_of_snapshot(edition: Edition) -> str:
     return _bibtex_entry(f"veil-bench-{edition.snapshot[:12]}", snapshot)
 
 
+def row_bibtex(row: BoardRow) -> str:
+    """BibTeX of one row, with a hash of its records' digests."""
+    digest = hashlib.sha256(" ".join(sorted(row.digests.values())).encode()).hexdigest()
+    title = f"{row.written} on {row.dataset}, preset {row.preset}, seed {row.seed}: a row of Veil Bench"
+    fields = {"title": f"{{{tex(title)}}}", "author": f"{{{PUBLISHER}}}", "year": tex(row.created[:4]),
+              "note": tex(f"Row {row.id}, {row.label}; records sha256:{digest}")}  # fmt: skip
+    return _bibtex_entry(row.id, fields)
+
+
 def bibtex(edition: Edition) -> str:
     """BibTeX of the snapshot, and of each method's and attack's source."""
     entries = [bibtex_of_snapshot(edition)]

@@ -17,12 +17,12 @@ from bench.types import LEARNING
 from leaderboard.board import FORMAL, apart, epsilon_text, missing
 from leaderboard.bounds import shown_curves
 from leaderboard.claims import METRIC
-from leaderboard.downloads import badges
+from leaderboard.downloads import badges, row_bibtex
 from leaderboard.entries import WORDS, Column, against_null, interval, number, reason, short
 from leaderboard.escapes import page
 from leaderboard.names import parameters_text
 from leaderboard.panel import MEANINGS, SIGNS
-from leaderboard.plots import learning_plot
+from leaderboard.plots import attack_dots, dot_plot, learning_plot
 from leaderboard.row_schema import BoardRow, Figure, choices, shown
 from leaderboard.tables import flat
 
@@ -49,6 +49,7 @@ def environment() -> Environment:
         "signs": SIGNS, "meanings": MEANINGS, "fields": shown, "choices": choices, "hidden_columns": hidden_columns,
         "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
         "shown_curves": shown_curves, "learning_plot": learning_plot, "without_curves": _without_curves,
+        "attack_dots": attack_dots, "dot_plot": dot_plot, "row_bibtex": row_bibtex,
     }  # fmt: skip
     return env
 

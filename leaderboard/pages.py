@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from leaderboard.answer import HIDDEN, KEPT
+from leaderboard.answer import HIDDEN, KEPT, View
 from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
 from leaderboard.downloads import files, links
@@ -414,7 +414,7 @@ def tools(edition: Edition) -> Iterator[Page]:
     yield Page("rows/schema.js", inputs("schema", edition.described), partial(_schema_script, edition))
     variables = common(edition, "") | {"shards": [page.name for page in scripts]}
     yield Page("compare.html", inputs("compare", len(scripts), edition.origin), drawn("compare.html", **variables))
-    variables |= {"views": edition.views, "hidden": HIDDEN}
+    variables |= {"views": edition.views, "wishes": list(map(_wish, edition.views))}
     yield Page("choose.html", inputs("choose", edition.prints, edition.origin), drawn("choose.html", **variables))
     yield Page(
         "throughput.html", inputs("throughput", edition.described, edition.origin, list(edition.prints.values())),
@@ -424,6 +424,15 @@ def tools(edition: Edition) -> Iterator[Page]:
         "reading.html", inputs("reading", edition.described, edition.origin),
         drawn("reading.html", **common(edition, "")),
     )  # fmt: skip
+
+
+def _wish(view: View) -> dict[str, JsonValue]:
+    """The wish that the page `choose` opens with, for one data set."""
+    least = view.answer.least
+    return {
+        "set": view.section, "utility": "" if least is None else f"{least:.3f}", "figure": view.leak,
+        "risk": f"{HIDDEN}",
+    }  # fmt: skip
 
 
 def shards(edition: Edition) -> Iterator[Page]:

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 from pydantic import JsonValue
 
+from bench.results.records import ScoreRecord
 from bench.types import LearningCurve
-from leaderboard.entries import Column, interval, number
+from leaderboard.board import Row
+from leaderboard.bounds import BY_IMAGE, BY_PERSON
+from leaderboard.entries import Column, interval, number, short
 from leaderboard.names import parameters_text, shortened
 from leaderboard.row_schema import BoardRow, Figure
 
@@ -411,6 +414,62 @@ def titles(across: str, up: str, canvas: Canvas = WIDE) -> str:
         f'<text class="title" x="{middle}" y="{canvas.height - 8}" text-anchor="middle">{across}</text>'
         f'<text class="title" transform="translate(14 {(TOP + canvas.floor) / 2}) rotate(-90)" '
         f'text-anchor="middle">{up}</text>'
+    )
+
+
+@dataclass(frozen=True)
+class Dot:
+    """An attack on a row, by its AUC.
+
+    Args:
+        kind, attack: As its page is named.
+        label: The attack for people.
+        title: The figure's.
+    """
+
+    kind: str
+    attack: str
+    label: str
+    title: str
+    score: ScoreRecord
+    certified: bool
+
+
+def attack_dots(row: Row) -> list[Dot]:
+    """The attacks of a row that gave an AUC, strongest first."""
+    certified = row.panel.certified | row.membership.certified
+    dots = []
+    for record in row.records:
+        mine = next((name for name in (BY_IMAGE, BY_PERSON, MEMBERS) if name in record.scores), None)
+        if record.attack is not None and record.status == "ok" and mine is not None:
+            score, title, name = record.scores[mine], record.metrics[mine].title, short(record.evaluator)
+            dots.append(Dot(record.kind, record.attack.name, name, title, score, record.evaluator in certified))
+    return sorted(dots, key=lambda dot: (-dot.score.value, dot.label))
+
+
+DOT_WIDTH, DOT_HEIGHT, LEAST_AUC = 300, 16, 0.4
+
+
+def dot_plot(dot: Dot) -> Markup:
+    """An AUC from `LEAST_AUC` to 1 with its interval, over chance's."""
+
+    def at(value: float) -> float:
+        share = (min(max(value, LEAST_AUC), 1.0) - LEAST_AUC) / (1 - LEAST_AUC)
+        return 6 + share * (DOT_WIDTH - 12)
+
+    score, middle = dot.score, DOT_HEIGHT / 2
+    parts = [f'<path class="axis" d="M6 {middle}H{DOT_WIDTH - 6}"/>']
+    if score.null_low is not None and score.null_high is not None:
+        a, b = at(score.null_low), at(score.null_high)
+        parts.append(f'<rect class="chance" x="{a:.1f}" y="0" width="{max(1.0, b - a):.1f}" height="{DOT_HEIGHT}"/>')
+    if score.low is not None and score.high is not None:
+        parts.append(f'<path class="ends" d="M{at(score.low):.1f} {middle}H{at(score.high):.1f}"/>')
+    kind = "dot" if dot.certified else "dot hollow"
+    parts.append(f'<circle class="{kind}" cx="{at(score.value):.1f}" cy="{middle}" r="4"/>')
+    told = f"{number(score.value, 3)}, {interval(score.low, score.high, 3)}"
+    return Markup(
+        f'<svg class="dot-plot" viewBox="0 0 {DOT_WIDTH} {DOT_HEIGHT}" role="img" aria-label="{escape(told)}">'
+        f"{''.join(parts)}</svg>"
     )
 
 

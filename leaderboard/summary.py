@@ -72,6 +72,8 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     PAIRS: ("guesswork", "reid-auc"),
     MEMBERSHIP: ("membership-auc", "membership-tpr"),
 }
+SCORED: tuple[Outcome, ...] = ("broken", "members told", "leaks", "nothing shown")
+"""Outcomes of attacks that gave figures."""
 ORDER: tuple[Outcome, ...] = get_args(Outcome)
 
 
@@ -121,6 +123,12 @@ class AttackRecord:
         return tuple(name for name in self._methods("leaks") if name not in self.broken)
 
     @property
+    def share(self) -> tuple[int, int]:
+        """Number of rows broken, and of rows with a certified figure."""
+        counted = [one for one in self._ranked() if one.state in SCORED]
+        return sum(one.state in ("broken", "members told") for one in counted), len(counted)
+
+    @property
     def reached(self) -> tuple[int, int]:
         """Number of encoders broken, and number tried."""
         rungs = [rung for _, _, some in self.reaches for rung in some]
@@ -128,9 +136,12 @@ class AttackRecord:
         return len(broken), len({rung.method for rung in rungs if rung.tried})
 
     def _methods(self, *states: str) -> tuple[str, ...]:
+        return tuple(sorted({one.row.plugin for one in self._ranked() if one.state in states}))
+
+    def _ranked(self) -> list[Attempted]:
+        """Its outcomes with controls that hold, on trusted rows of methods."""
         ranked = [one for one in self.outcomes if one.row.trusted and not one.row.reference]
-        certified = [one for one in ranked if one.member is not None and one.member.certified]
-        return tuple(sorted({one.row.plugin for one in certified if one.state in states}))
+        return [one for one in ranked if one.member is not None and one.member.certified]
 
 
 Attempt = tuple[BoardRow, Row, Record]

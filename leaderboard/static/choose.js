@@ -1,4 +1,5 @@
-// Lists the rows that meet a data owner's needs, and the reasons why the others do not. The needs are in the address.
+// Lists the rows that meet a data owner's needs, and the reasons why the others do not. The needs are in the address;
+// without any, they are those of the front page, for its first data set. A broken row meets no need.
 "use strict";
 
 (function () {
@@ -12,6 +13,9 @@
   const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that was audited"]];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
   const parameters = Object.fromEntries(state());
+  const WISHES = JSON.parse(form.dataset.wishes), WISHED = ["utility", "figure", "risk"];
+  const BROKEN = ["broken", "members told"], BOUND = ["no leak above a bound", "no members above a bound", "leaks"];
+  const NEAREST = 3, NOWHERE = 1e6;  // the gap of a row without a figure, which is near to nothing
 
   window.addEventListener("load", () => {
     const sets = Array.from(new Set(rows.map((row) => row.section))).sort((a, b) => (titles[a] || a).localeCompare(titles[b] || b));
@@ -21,11 +25,27 @@
     const presets = Array.from(new Set(rows.map((row) => row.preset))).sort();
     const figures = risks.map(([name]) => name), claims = CLAIMS.map(([name]) => name);
     const bound = (text) => (text && text.trim() !== "" && Number.isFinite(Number(text)) ? text : "");
-    const set = among(parameters.set, sets) || busiest(sets), measured = (name) => rows.some((row) => row.section === set && value(row, name));
+    const set = among(parameters.set, sets) || among(WISHES[0].set, sets) || sets[0], measured = (name) => rows.some((row) => row.section === set && value(row, name));
     const wish = { set, preset: among(parameters.preset, presets), utility: bound(parameters.utility), figure: among(parameters.figure, figures) || figures.find(measured) || figures[0] || RISKS[0][0], risk: bound(parameters.risk), kind: among(parameters.kind, kinds), claim: among(parameters.claim, claims), epsilon: bound(parameters.epsilon) };
-    const change = (name) => (value) => { wish[name] = value; remember(wish); draw(); };
+    const usual = (slug) => WISHES.find((one) => one.set === slug) || {};
+    const fits = (name, value) => (name === "figure" ? figures.includes(value) : value !== undefined);
+    let asked = [...WISHED, "kind", "claim", "epsilon"].some((name) => parameters[name] !== undefined);
+    function begin() {
+      for (const name of WISHED) if (!asked && fits(name, usual(wish.set)[name])) wish[name] = usual(wish.set)[name];
+    }
+    begin();
+    // Until something is asked for, another data set has the usual needs on it.
+    const change = (name) => (value) => {
+      wish[name] = value;
+      if (name === "set" && !asked) {
+        begin();
+        for (const each of form.querySelectorAll("[data-wish]")) each.value = wish[each.dataset.wish];
+      } else if (name !== "preset") asked = true;
+      remember(asked ? wish : { set: wish.set, preset: wish.preset });
+      draw();
+    };
     function field(label, name, step) {
-      const input = make("input", { type: "number", step, value: wish[name], inputmode: "decimal" });
+      const input = make("input", { type: "number", step, value: wish[name], inputmode: "decimal", "data-wish": name });
       input.addEventListener("input", () => change(name)(input.value));
       return make("label", {}, label + " ", input);
     }
@@ -40,24 +60,28 @@
       field("Its bound", "risk", 0.01),
       select("Formal claim", CLAIMS, wish.claim, change("claim")),
       field("Derived ε at most", "epsilon", 0.1));
+    form.querySelectorAll("select")[presets.length > 1 ? 3 : 2].dataset.wish = "figure";
     draw();
 
     function draw() {
       const candidates = rowsOf(wish).filter((row) => !row.reference);
       const results = candidates.map((row) => ({ row, ...judge(row, wish) }));
       const fit = results.filter((result) => !result.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
-      const rest = results.filter((result) => result.against.length).sort((a, b) => a.against.length - b.against.length || utility(b.row) - utility(a.row));
+      const rest = results.filter((result) => result.against.length).sort((a, b) => (a.gap >= NOWHERE) - (b.gap >= NOWHERE) || a.against.length - b.against.length || a.gap - b.gap || utility(b.row) - utility(a.row));
       const sure = fit.filter((result) => !result.doubts.length), likely = fit.filter((result) => result.doubts.length);
       const count = (results, singular, plural) => results.length + (results.length === 1 ? singular : plural);
       const head = (text) => make("h2", {}, text);
-      answer.replaceChildren(...(nothing(wish) ? [head("All rows: enter what you need"), list(fit, () => "no requirement")] : [
-        head(sure.length ? count(sure, " row qualifies", " rows qualify") : likely.length ? "No row qualifies for sure" : "No row qualifies"),
+      const near = nothing(wish) || sure.length ? [] : rest.splice(0, NEAREST);
+      answer.replaceChildren(...(nothing(wish) ? [head("No requirement: every row that is not broken"), list(fit, () => "no requirement")] : [
+        head(sure.length ? count(sure, " row qualifies", " rows qualify") : likely.length ? "None qualifies for sure" : "None qualifies"),
         sure.length ? list(sure, () => wish.utility !== "" || wish.risk !== "" ? "the worse end of its intervals also qualifies" : "its claim and kind qualify; they have no intervals") : "",
         likely.length ? head(count(likely, " row qualifies", " rows qualify") + " by the figure alone, with doubts") : "",
         likely.length ? list(likely, (result) => result.doubts.join("; ")) : "",
         limits(wish),
-        fit.length ? "" : make("p", { class: "quiet" }, "Lower your requirements, or choose another kind of release. The reasons of each row are below.")]),
-        rest.length ? make("h2", {}, rest.length + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
+        near.length ? head("What comes nearest, and why it fails") : "",
+        near.length ? list(near, (result) => result.against.join("; ")) : "",
+        fit.length ? "" : make("p", { class: "quiet" }, "Lower your requirements, or choose another kind of release.")]),
+        rest.length ? make("h2", {}, rest.length + (near.length ? " more" : "") + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
         rest.length ? list(rest, (result) => result.against.join("; ")) : "");
     }
   });
@@ -73,8 +97,6 @@
     return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits(wish.figure)) + " on these data" + noise + ": more keys are needed to show a lower risk of one person.");
   }
 
-  const busiest = (sets) => sets.reduce((best, slug) => (measuredRows(slug) > measuredRows(best) ? slug : best));
-  const measuredRows = (slug) => rows.filter((row) => row.section === slug && !row.reference && Object.keys(row.figures).some((name) => value(row, name))).length;
   const value = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
   const useful = (row) => (value(row, row.utility) ? row.figures[row.utility] : null);
   const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((text) => text === "");
@@ -82,12 +104,16 @@
 
   function judge(row, wish) {
     const against = [], doubts = [];
+    let gap = 0;  // how far its figures are from what is asked for, as shares of that
     function compare(name, bound, sign, what) {
       const print = (size) => number(size, digits(name));
       if (bound === "" || !Number.isFinite(Number(bound))) return;
-      if (!value(row, name)) { against.push("no figure for " + what); return; }
+      if (!value(row, name)) { against.push("no figure for " + what); gap += NOWHERE; return; }
       const figure = row.figures[name], limit = Number(bound), bad = sign > 0 ? figure.high : figure.low;
-      if (sign * (figure.value - limit) > 0) against.push(what + " is " + print(figure.value));
+      if (sign * (figure.value - limit) > 0) {
+        gap += Math.abs(figure.value - limit) / (Math.abs(limit) || 1);
+        against.push(what + " is " + print(figure.value) + (sign > 0 ? ", above " : ", below ") + print(limit));
+      }
       else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + print(figure.value) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + print(bad)));
     }
     function attacked(name, bound, sign, what) {
@@ -101,12 +127,16 @@
     compare(row.utility, wish.utility, -1, "utility");
     const [name, text, sign] = RISKS.find(([metric]) => metric === wish.figure) || RISKS[0];
     if (wish.risk !== "") {
-      const what = text.split(":")[0].toLowerCase();
+      const title = text.split(":")[0], what = /^\S+ [a-z]/.test(title) ? title.toLowerCase() : title;
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);
       else if (value(row, name) && !row.figures[name].certified) against.push("no certified attack gave its figure for " + what + ": it supports no claim");
       else attacked(name, wish.risk, sign, what);
     }
-    if (!nothing(wish) && ["broken", "members told"].includes(row.verdict)) doubts.push("its verdict is: " + row.label);
+    if (BROKEN.includes(row.verdict)) {
+      gap += 1;
+      against.push("its verdict is: " + row.label);
+    } else if (wish.risk !== "" && !BOUND.includes(row.verdict)) doubts.push("its verdict is: " + row.label + ", so that nothing bounds what other attacks find");
+    else if (wish.risk !== "" && !row.complete) doubts.push("some of its attacks failed, did not converge or lack controls");
     const { derived, audited, per } = row, whole = /image|record/.test(per);
     if (wish.claim || wish.epsilon !== "") {
       if (derived === null) against.push("it makes no formal claim");
@@ -117,7 +147,7 @@
       else if (wish.claim === "audited" && audited === null) against.push("its claim was not audited");
     }
     if (!nothing(wish) && !row.trusted) doubts.push("only its author measured it (" + row.tier + ")");
-    return { against, doubts };
+    return { against, doubts, gap };
   }
 
   function list(results, why) {

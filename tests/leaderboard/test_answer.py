@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
 import pytest
-from made.board_records import dataset, record, score
+from made.board_records import auc, dataset, guesswork, record, score
 from made.whole_rows import HOLDING, controls, keyed, whole
 
 from bench.data.sets import medimeta, medmnist
@@ -241,3 +242,30 @@ def test_a_view_draws_rows_at_the_upper_end_of_their_leak(board: Edition, like: 
         assert svg.count('class="name"') == 2
         assert 'class="mark family-0"' in svg
         assert 'class="mark family-1"' in svg
+
+
+def test_the_page_of_a_row_goes_from_the_verdict_to_the_reasons_for_missing_figures() -> None:
+    failed = keyed(record("a", "slow", status="failed", reason="out of memory", phase="attack"))
+    board = Edition.of(Intake((*whole("a", 0.6), failed, *controls(HOLDING)), {}))
+    row = next(row for row in board.rows if row.plugin == "a")
+    page = str(render(board)[f"cells/{row.id}.html"].make())
+    order = ["answer-line", "Headline figures", "Attacks, strongest first", "Claim against what was shown", "Evidence",
+             "Repeat this row", "Cite this row", "for places without a figure"]  # fmt: skip
+    places = [page.index(text) for text in order]
+    assert places == sorted(places)
+    assert page.count("How to read it") >= 2
+    assert f"@misc{{{row.id}," in page
+
+
+def test_attacks_of_a_row_stand_strongest_first_and_hollow_without_controls() -> None:
+    from leaderboard.plots import attack_dots, dot_plot
+
+    weak = keyed(record("a", "relational", {"reid-auc": auc(0.55), "guesswork": guesswork(50)}))
+    board = Edition.of(Intake((*whole("a", 0.6), weak, *controls(HOLDING)), {}))
+    dots = attack_dots(next(board.row_of(row) for row in board.rows if row.plugin == "a"))
+    assert [(dot.label, dot.score.value, dot.certified) for dot in dots] == [
+        ("contrastive", 0.6, True), ("relational", 0.55, False),
+    ]  # fmt: skip
+    assert ["hollow" in dot_plot(dot) for dot in dots] == [False, True]
+    outside = dataclasses.replace(dots[0], score=auc(0.1))  # an AUC below the axis stands at its end
+    assert 'cx="6.0"' in dot_plot(outside)

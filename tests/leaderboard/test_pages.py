@@ -603,7 +603,7 @@ def test_a_row_draws_the_learning_curves_of_its_attacks(write: Write, tmp_path: 
     text = page.read_text(encoding="utf-8")
     assert 'points="2.0,58.0 238.0,2.0"' in text
     assert "AUC on &lt;own&gt; keys" in text
-    assert "Training: AUC on &lt;own&gt; keys, 0.75 after 50 steps. Did not converge (budget spent)." in text
+    assert "</b>: AUC on &lt;own&gt; keys, 0.75 after 50 steps. Did not converge (budget spent)." in text
     assert "&#34;figure&#34;" not in text
 
 

@@ -71,3 +71,11 @@ def test_attacks_on_membership_show_their_figures_too(tmp_path: Path) -> None:
     found, _ = judged(tmp_path, telling("cvae", 0.51, 0.4), keyed(word("cvae")))
     (outcome,) = found.outcomes
     assert [entry.text for entry in outcome.entries if entry.score] == ["0.510"]
+
+
+def test_the_share_of_rows_that_an_attack_breaks_counts_rows_with_figures_and_controls(tmp_path: Path) -> None:
+    some = [attacked("blur", 1.0, 1.0), attacked("mosaic"), attacked("dp-simple")]
+    found, _ = judged(tmp_path / "sure", *some, *controls(HOLDING), *(keyed(word(each.method.name)) for each in some))
+    assert found.share == (1, 3)
+    bare, _ = judged(tmp_path / "bare", *some, *controls(VOID), *(keyed(word(each.method.name)) for each in some))
+    assert bare.share == (0, 0)

@@ -316,7 +316,7 @@ def test_who_qualifies_and_why_others_do_not(visit: Visit) -> None:
     assert why
     assert all(why)
     page.get_by_label("Utility at least").fill("0.99")
-    assert page.locator("#answer h2").first.inner_text() == "No row qualifies"
+    assert page.locator("#answer h2").first.inner_text() == "None qualifies"
     assert "utility=0.99" in page.url
 
 

@@ -30,8 +30,8 @@ def answer(chromium: Any, site: Path, asked: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("certified", "said"),
     [
-        (True, "an attack that is not certified puts reid auc at 0.970"),
-        (False, "no certified attack gave its figure for reid auc: it supports no claim"),
+        (True, "an attack that is not certified puts ReID AUC at 0.970"),
+        (False, "no certified attack gave its figure for ReID AUC: it supports no claim"),
     ],
 )
 def test_what_does_not_count_is_said(chromium: Any, tmp_path: Path, certified: bool, said: str) -> None:
@@ -41,23 +41,47 @@ def test_what_does_not_count_is_said(chromium: Any, tmp_path: Path, certified: b
     assert said in answer(chromium, site, "figure=reid-auc&risk=0.7")["a"]
 
 
-def test_what_qualifies_by_its_figure_alone_stands_apart_and_a_broken_row_never_surely(
-    chromium: Any, tmp_path: Path
-) -> None:
-    results = kept(tmp_path / "r", *whole("a", 0.6, 1.0), *whole("b", 0.6), *controls(HOLDING))
+def heads(chromium: Any, site: Path, asked: str) -> list[tuple[str, list[str]]]:
+    """The headings of the answer, each with the methods below it."""
     page = chromium.new_page()
     page.set_default_timeout(60_000)  # a load of ten
-    page.goto(f"{(build(results, tmp_path / 'site').parent / 'choose.html').as_uri()}?figure=reid-auc&risk=0.8")
+    page.goto(f"{(site / 'choose.html').as_uri()}{asked}")
     page.wait_for_selector("#answer table")
-    heads = page.locator("#answer h2").all_inner_texts()
-    told = [table.inner_text() for table in page.locator("#answer table").all()]
+    told = page.evaluate(
+        "Array.from(document.querySelectorAll('#answer h2'), head => [head.textContent, head.nextElementSibling?."
+        "querySelector('tbody') ? Array.from(head.nextElementSibling.querySelectorAll('th[scope=row] a'), a => "
+        "a.textContent) : []])"
+    )
     page.close()
-    assert heads == ["1 row qualifies", "1 row qualifies by the figure alone, with doubts"]
-    assert "its verdict is: broken" not in told[0]
-    assert "its verdict is: broken" in told[1]
+    return [(head, methods) for head, methods in told]
 
 
-def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_is_doubtful_for_any_wish(
+def test_a_broken_row_never_qualifies_and_one_without_a_bound_is_doubtful(chromium: Any, tmp_path: Path) -> None:
+    results = kept(tmp_path / "r", *whole("a", 0.6, 1.0), *whole("b", 0.6), *controls(HOLDING))
+    site = build(results, tmp_path / "site").parent
+    assert heads(chromium, site, "?figure=reid-auc&risk=0.8") == [
+        ("None qualifies for sure", []),
+        ("1 row qualifies by the figure alone, with doubts", ["b"]),
+        ("What comes nearest, and why it fails", ["a"]),
+    ]
+    found = heads(chromium, site, "?kind=")
+    assert [methods for head, methods in found if "No requirement" in head] == [["b"]]
+    assert ("1 does not, and why", ["a"]) in found
+
+
+def test_the_page_opens_on_what_the_front_page_asks_for_and_says_none_where_none_qualifies(
+    chromium: Any, tmp_path: Path
+) -> None:
+    results = kept(tmp_path / "r", *whole("a", 0.9, 1.0), *whole("b", 0.7), *controls(HOLDING))
+    site = build(results, tmp_path / "site").parent
+    for asked in ("", "?set=none", "?preset=none"):
+        assert heads(chromium, site, asked)[:2] == [
+            ("None qualifies", []), ("What comes nearest, and why it fails", ["b", "a"]),
+        ]  # fmt: skip
+    assert answer(chromium, site, "")["b"] == "ReID AUC is 0.700, above 0.600"
+
+
+def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_fails_any_wish(
     chromium: Any, tmp_path: Path
 ) -> None:
     claims = {"a": claim(0.5), "b": claim(0.5).model_copy(update={"unit": "pixel", "units": 16})}
@@ -66,7 +90,7 @@ def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_is_doubtful_
     site = build(results, tmp_path / "site").parent
     assert answer(chromium, site, "epsilon=1") == {
         "a": "its verdict is: broken",
-        "b": "its ε is per 16 pixels, not for a whole image",
+        "b": "its verdict is: broken; its ε is per 16 pixels, not for a whole image",
     }
 
 
@@ -88,7 +112,7 @@ def test_what_few_keys_cannot_show_of_single_people_is_said(chromium: Any, tmp_p
 
 @pytest.mark.parametrize(
     "asked",
-    ["utility=abc", "risk=1e999", "epsilon=%20", "preset=none", "kind=none", "claim=none", "set=none", "figure=none"],
+    ["utility=abc", "risk=1e999", "epsilon=%20", "kind=none", "claim=none", "figure=none"],
 )
 def test_what_nobody_could_ask_for_asks_for_nothing(chromium: Any, tmp_path: Path, asked: str) -> None:
     """A wish of the address that no control shows would keep rows out without a word."""
@@ -110,7 +134,7 @@ def test_a_filter_that_fits_no_row_hides_none(chromium: Any, tmp_path: Path) -> 
 def test_utility_is_the_figure_that_the_board_shows(chromium: Any, tmp_path: Path) -> None:
     told = record("a", "transfer", {"transfer-accuracy": utility(0.9)}, kind="transfer")
     site = build(kept(tmp_path / "r", keyed(told)), tmp_path / "site").parent
-    assert answer(chromium, site, "utility=0.95")["a"] == "utility is 0.900"
+    assert answer(chromium, site, "utility=0.95")["a"] == "utility is 0.900, below 0.950"
 
 
 def test_scripts_print_figures_as_pages_do(chromium: Any, tmp_path: Path) -> None:
@@ -126,7 +150,7 @@ def test_scripts_print_figures_as_pages_do(chromium: Any, tmp_path: Path) -> Non
     assert told == [number(value, digits) for value, digits in asked]
 
 
-def test_the_first_data_are_those_with_most_figures(chromium: Any, tmp_path: Path) -> None:
+def test_the_first_data_are_those_that_lead_the_board(chromium: Any, tmp_path: Path) -> None:
     """Not those to which most rows do not apply, though they come first and are as many."""
     idle = record("z", status="not-applicable", reason="no images", dataset=dataset("aaa"))
     more = [each.model_copy(update={"cell": f"aaa/z-{seed}", "seed": seed}) for seed, each in enumerate([idle] * 3)]
