@@ -294,6 +294,7 @@ def _dataset(edition: Edition, part: Section, rows: Sequence[BoardRow]) -> Itera
     for number, some in parts:
         variables = common(edition, "../") | {
             "part": part, "pages": names, "at": number,
+            "view": next(view for view in edition.views if view.section == part.slug),
             "lines": [row for row in some if not row.reference and row.applies],
             "idle": [row for row in some if not row.reference and not row.applies],
             "references": [row for row in some if row.reference],

@@ -15,6 +15,7 @@
   const parameters = Object.fromEntries(state());
   const WISHES = JSON.parse(form.dataset.wishes), WISHED = ["utility", "figure", "risk"];
   const BROKEN = ["broken", "members told"], BOUND = ["no leak above a bound", "no members above a bound", "leaks"];
+  let lists = 0;
   const NEAREST = 3, NOWHERE = 1e6;  // the gap of a row without a figure, which is near to nothing
 
   window.addEventListener("load", () => {
@@ -64,6 +65,7 @@
     draw();
 
     function draw() {
+      lists = 0;
       const candidates = rowsOf(wish).filter((row) => !row.reference);
       const results = candidates.map((row) => ({ row, ...judge(row, wish) }));
       const fit = results.filter((result) => !result.against.length).sort((a, b) => a.doubts.length - b.doubts.length || utility(b.row) - utility(a.row));
@@ -151,7 +153,8 @@
   }
 
   function list(results, why) {
-    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows" }, make("table", { class: "plain answer" },
+    lists += 1;
+    return make("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Rows, list " + lists }, make("table", { class: "plain answer" },
       make("thead", {}, make("tr", {}, ["Method", "Preset", "Verdict", "Utility", "Why"].map((text) => make("th", { scope: "col" }, text)))),
       make("tbody", {}, results.map((result) => make("tr", {},
         make("th", { scope: "row" }, veil.link(result.row), " ", make("span", { class: "told" }, result.row.variant)),

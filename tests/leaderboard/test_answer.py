@@ -269,3 +269,10 @@ def test_attacks_of_a_row_stand_strongest_first_and_hollow_without_controls() ->
     assert ["hollow" in dot_plot(dot) for dot in dots] == [False, True]
     outside = dataclasses.replace(dots[0], score=auc(0.1))  # an AUC below the axis stands at its end
     assert 'cx="6.0"' in dot_plot(outside)
+
+
+def test_the_page_of_a_data_set_begins_with_its_answer() -> None:
+    board = edition("a", "b")
+    (view,) = board.views
+    page = str(render(board)[f"data/{view.section}.html"].make())
+    assert view.answer.parts[0].text in page

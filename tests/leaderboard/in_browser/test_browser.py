@@ -74,6 +74,28 @@ def test_no_page_scrolls_sideways_for_a_huge_figure(chromium: Any, tmp_path: Pat
     assert_narrow(chromium, tmp_path)
 
 
+def test_old_addresses_of_the_front_page_lead_to_every_row(visit: Visit, site: Path) -> None:
+    page = visit("index.html?q=method-03")
+    page.wait_for_url("**/board.html?q=method-03")
+    row = next(site.glob("rows/method-01-*.js")).stem
+    page.goto(f"{(site / 'index.html').as_uri()}#{row}")
+    page.wait_for_url(f"**/board.html#{row}")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_tabs_show_one_data_set_at_a_time_and_paper_shows_all(visit: Visit, script: bool) -> None:
+    page = visit("index.html", script=script)
+    every = page.locator(".sets > .set")
+    assert every.count() > 1
+    shown = [page.locator(".sets > .set:visible").get_attribute("id")]
+    page.locator(".tabs a:visible").nth(1).click()
+    shown.append(page.locator(".sets > .set:visible").get_attribute("id"))
+    assert shown == [every.nth(0).get_attribute("id"), every.nth(1).get_attribute("id")]
+    assert "index.html#" in page.url
+    page.emulate_media(media="print")
+    assert page.locator(".sets > .set:visible").count() == every.count()
+
+
 def test_a_wide_screen_is_used(visit: Visit) -> None:
     page = visit("board.html", 3840)
     assert page.locator("#board").bounding_box()["width"] > 3000
