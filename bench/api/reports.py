@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bench.api.running import Observer, RunResult, records_of, run
+from bench.api.running import Observer, RunResult, foresee, records_of, run
 from bench.contract.recorded import Recorded
 from bench.plugins import registry
 from bench.plugins.spec import PluginSpec, UsageError, parameters, parse, text
@@ -289,8 +289,14 @@ def _runs(asked: Asked, method: PluginSpec, place: Place, observer: Observer) ->
         members = [name for name in named if parse(name).name in members]
     parts[TWINS] = {"metrics": list(TWIN), "attacks": members or "none", "controls": True}
     found: dict[str, RunResult | str] = {}
-    for name, options in parts.items():
-        request = Request({**asked.options, **scheme, **options, "methods": [str(method)]}, verb="report")
+    requests = {
+        name: Request({**asked.options, **scheme, **options, "methods": [str(method)]}, verb="report")
+        for name, options in parts.items()
+    }
+    for name, request in requests.items():
+        foresee(name, request, place, observer.display)
+    for name, request in requests.items():
+        observer.display.begin(name)
         if (count := len(run_spec(request).choices)) != 1:
             raise UsageError(f"a report is on one data set and one seed: got {count} choices of them")
         result = run(request, place, observer)

@@ -29,7 +29,7 @@ from bench.results.signing_key import SigningKey, read_public
 from bench.workbench.place import Place
 
 if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins needs no pages
-    from bench.runs.cost import EvaluatorCost, Forecast
+    from bench.runs.cost import EvaluatorCost, Forecast, Usual
     from bench.runs.display import Display
     from bench.runs.engine import Engine, Executing
     from bench.runs.plan import Standing
@@ -94,14 +94,16 @@ class Plan:
 
 def plan(request: Request, place: Place) -> Plan:
     """The jobs that a run would do or keep. Raises as `run`."""
-    from bench.runs.cost import Forecast
+    from bench.runs.cost import Forecast, Work
     from bench.runs.plan import plan_run, to_run
 
     specs, absent = _present(request, place)
-    jobs: list[Planned] = []
+    jobs, work = list[Planned](), list[Work]()
     seen = set[tuple[str, str]]()
     for number, spec in enumerate(specs, 1):
-        for cell, states in plan_run(spec, place.results).cells.items():
+        compared = plan_run(spec, place.results)
+        work += compared.work()
+        for cell, states in compared.cells.items():
             for state in states:
                 evaluator = state.planned.name
                 if (cell.folder, evaluator) in seen:  # an earlier part has it
@@ -109,12 +111,26 @@ def plan(request: Request, place: Place) -> Plan:
                 seen.add((cell.folder, evaluator))
                 names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator
                 jobs.append(Planned(number, *names, state, to_run(state, spec.overwrite)))
-    cells = {(job.part, job.dataset, job.method, job.seed) for job in jobs if job.runs}
-    kinds = [*("data" for _ in {cell[1::2] for cell in cells}), *("fit" for _ in cells)]
-    kinds += [job.evaluator for job in jobs if job.runs]
     sizes = [path.stat().st_size for path in (place.results.root / "cells").glob("*/*/*.json")]
-    like = specs[0].preset, specs[0].device
-    return Plan(specs, jobs, idle_attacks(specs), absent, Forecast.of(kinds, records_of(place.results), sizes, like))
+    forecast = Forecast.of(work, usual(specs[0], place), sizes, specs[0].jobs)
+    return Plan(specs, jobs, idle_attacks(specs), absent, forecast)
+
+
+def usual(spec: RunSpec, place: Place) -> Usual:
+    """The seconds of a run's jobs as a rule, by the records of its folder."""
+    from bench.runs.cost import Usual
+
+    return Usual(records_of(place.results), (spec.preset, spec.device))
+
+
+def foresee(part: object, request: Request, place: Place, display: Display) -> None:
+    """Count the jobs of a request that `run` does later, until `display.begin(part)`. Raises as `run`."""
+    from bench.runs.plan import plan_run
+
+    specs, _ = _present(request, place)
+    found = usual(specs[0], place)
+    work = [job for spec in specs for job in plan_run(spec, place.results).work()]
+    display.foresee(part, [(job.kind, found.seconds(job)) for job in work])
 
 
 @dataclass
@@ -188,18 +204,23 @@ def run(
             display.message(text)
         if key is not None:
             place.results.keep_secret(key)
+        seconds = usual(specs[0], place)
+        for number, spec in enumerate(specs[1:], 2):
+            later = plan_run(spec, place.results).work()
+            display.foresee(number, [(job.kind, seconds.seconds(job)) for job in later])
         for number, spec in enumerate(specs, 1):
             if result.summary.stopped is not None:
                 result.summary.planned += sum(map(len, work(spec).values()))
                 continue
             if len(specs) > 1:
                 display.message(part_title(number, specs))
+            display.begin(number)
             plan = plan_run(spec, place.results)
             if not is_counting_announced and any(map(plan.again, plan.cells)):
                 is_counting_announced = True
                 for text in itertools.chain(slow_counting(), slow_starts(spec.isolation)):
                     display.message(text)
-            summary = run_spec(plan, place, display, signer, jobs_engine)
+            summary = run_spec(plan, place, display, signer, jobs_engine, seconds)
             result.parts.append((spec, summary))
             result.summary.add(summary)
     for spec, summary in result.parts:

@@ -1,12 +1,13 @@
-"""Estimated hours of a board at another size, from recorded seconds.
+"""Forecasts of a run's time, and hours of a board at another size.
 
-Wall seconds grow as a power of the private rows: fitted to several sizes, in [0, 2]; 1 for a single size. The estimate
-starts from the median at the largest size, and is rough: a preset changes more than rows.
+Of a board, wall seconds grow as a power of the private rows: fitted to several sizes, in [0, 2]; 1 for a single size.
+The estimate starts from the median at the largest size, and is rough: a preset changes more than rows.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, linear_regression, median
@@ -48,50 +49,162 @@ TYPICAL: Mapping[str, float] = {
     "reidentification-likelihood": 10.0, "reidentification-moments": 28.0, "reidentification-nearest-neighbour": 5.7,
     "reidentification-relational": 18.8, "reidentification-surrogate": 28.5, "membership": 5.5,
 }  # fmt: skip
-"""Median seconds of jobs of the published rows at the preset first-look: only their ratios are used.
+"""Median seconds of jobs of the published rows at the preset first-look, with `KEYS` keys and `ROWS` private rows.
 
 An attack or evaluator that is not listed takes the seconds of its kind, or `UNKNOWN`.
 """
 UNKNOWN = 10.0
-LATEST = 3
-"""So many jobs of a kind say how long the next takes: a machine that other work shares slows down and recovers."""
+KEYS, ROWS = 5, 600
+KEY_SECONDS: Mapping[str, float] = {"reidentification": 1.0, "honesty": 0.15}
+"""Seconds of another key at `ROWS` rows: medians of jobs with 33 keys less those with 5."""
+START_SECONDS = 5.0
+"""Of a job's seconds, those that the start of its processes takes; the rest grows with the rows."""
+SKEW = 0.5
+"""Logarithm of mean over median of a job's seconds around what was expected."""
 
 
-def typical(job: str) -> float:
-    """Seconds of a kind of job: an evaluator, "fit" or "data"."""
-    return next((TYPICAL[name] for name in (job, job.partition("-")[0]) if name in TYPICAL), UNKNOWN)
+@dataclass(frozen=True)
+class Work:
+    """A job as a forecast sees it.
+
+    `kind` is "data", "fit" or the name of an evaluation; `keys` are those that it looks at, `rows` its private rows.
+    """
+
+    kind: str
+    keys: int = KEYS
+    rows: int = ROWS
+
+    @property
+    def typical(self) -> float:
+        """Median seconds on a core without other work.
+
+        >>> Work("fit").typical, Work("reidentification-likelihood", keys=33).typical
+        (4.0, 38.0)
+        """
+        family = self.kind.partition("-")[0]
+        seconds = next((TYPICAL[name] for name in (self.kind, family) if name in TYPICAL), UNKNOWN)
+        if self.kind in ("data", "fit"):
+            return seconds
+        start = min(seconds, START_SECONDS)
+        more = KEY_SECONDS.get(family, 0.0) * (self.keys - KEYS)
+        return start + max(seconds - start + more, 0.0) * self.rows / ROWS
 
 
-def seconds_left(
-    waiting: Iterable[str], running: Iterable[tuple[str, float]], past: Mapping[str, Sequence[float]]
-) -> float:
-    """Seconds of work in jobs that wait or run.
+class Usual:
+    """Seconds that jobs take as a rule.
 
-    A job takes the mean of the latest of its own kind; without one, its typical seconds times the speed of this
-    machine, which the finished jobs of other kinds tell. One that has run for longer takes half its time again.
+    Earlier records of a folder, of the same preset and device, say by how much its jobs differ from the typical ones:
+    of the same kind, or else all of them. Without any, jobs are typical.
 
     Args:
-        waiting: The kind of each job that has not begun.
-        running: The kind of each job at work, and its seconds so far.
-        past: The seconds of finished jobs, by kind.
+        earlier: Records of the results folder.
+        like: Preset and device of the run.
     """
-    latest = {kind: seconds[-LATEST:] for kind, seconds in past.items() if seconds}
-    spent = sum(map(sum, latest.values()))
-    usual = sum(len(seconds) * typical(kind) for kind, seconds in latest.items())
-    speed = spent / usual if usual else 1.0
 
-    def expected(kind: str) -> float:
-        return fmean(latest[kind]) if kind in latest else speed * typical(kind)
+    def __init__(self, earlier: Iterable[Record] = (), like: tuple[str, str] = ("", "")) -> None:
+        taken, typical = defaultdict[str, float](float), defaultdict[str, float](float)
+        self.records = 0
+        for record in earlier:
+            wall = record.seconds.get("wall")
+            if record.status != "ok" or not wall or (record.preset, record.device) != like:
+                continue
+            self.records += 1
+            rows = ROWS if record.dataset is None else record.dataset.rows.get("private", ROWS)
+            done = [(Work(record.evaluator, record.keys, rows), wall)]
+            if fit := record.seconds.get("fit"):
+                done.append((Work("fit"), fit))
+            for work, seconds in done:
+                taken[work.kind] += seconds
+                typical[work.kind] += work.typical
+        self._shares = {kind: taken[kind] / typical[kind] for kind in taken}
+        evaluations = [kind for kind in taken if kind != "fit"]
+        whole = sum(typical[kind] for kind in evaluations)
+        self._share = sum(taken[kind] for kind in evaluations) / whole if whole else math.exp(SKEW)
 
-    left = sum(map(expected, waiting))
-    return left + sum(max(expected(kind) - seconds, seconds / 2) for kind, seconds in running)
+    def seconds(self, work: Work) -> float:
+        """Expected seconds of a job."""
+        other = math.exp(SKEW) if work.kind in ("data", "fit") else self._share
+        return work.typical * self._shares.get(work.kind, other)
+
+
+_LEVEL, _FIRST, _KIND, _MOST = 0.25, 0.6, 0.5, 1.5
+_NOT_APPLICABLE = 3.0  # seconds of a job that finds so, as long as none did
+_SLOW = 0.8
+
+
+class TimeLeft:
+    """The time that is left of a run, corrected by each job that ends.
+
+    A job's error is the logarithm of its seconds over the expected ones, at most 1.5 either way. It corrects what all
+    jobs that are to come are expected to take, and more so those of its kind: a machine that other work shares slows
+    down and recovers, and a method may be slow under each attack. (An exponential moving average of each; data and fits
+    correct their own kind alone.) Jobs that are not applicable end early: their share among a kind's is counted.
+    """
+
+    def __init__(self) -> None:
+        self._usual: dict[str, tuple[float, int]] = {}
+        self._level, self._jobs = 0.0, 0
+        self._kinds = defaultdict[str, float](float)
+        self._tried, self._idle = Counter[str](), Counter[str]()
+        self._idle_seconds = _NOT_APPLICABLE
+
+    def expect(self, kind: str, seconds: float, *, jobs: int = 1) -> None:
+        """More jobs of a kind, which take so many seconds together as a rule."""
+        total, known = self._usual.get(kind, (0.0, 0))
+        self._usual[kind] = total + seconds, known + jobs
+
+    def finished(self, kind: str, seconds: float, *, applies: bool = True) -> None:
+        """A job has ended; it `applies` unless it is not applicable."""
+        alone = kind in ("data", "fit")
+        if not alone:
+            self._tried[kind] += 1
+        if not applies:
+            self._idle[kind] += 1
+            self._idle_seconds += seconds
+            return
+        error = math.log(max(seconds, 0.1) / self._full(kind)) + SKEW
+        error = max(-_MOST, min(_MOST, error))
+        self._kinds[kind] += _KIND * error
+        if not alone:
+            self._jobs += 1
+            self._level += max(_LEVEL, _FIRST / (self._jobs + 2)) * error
+
+    def _full(self, kind: str) -> float:
+        """Mean seconds of a job that applies."""
+        total, jobs = self._usual.get(kind, (0.0, 0))
+        usual = total / jobs if jobs else Usual().seconds(Work(kind))
+        level = 0.0 if kind in ("data", "fit") else self._level
+        return usual * math.exp(level + self._kinds[kind])
+
+    def seconds(self, kind: str) -> float:
+        """Expected seconds of the next job of a kind."""
+        full, tried, idle = self._full(kind), self._tried.total(), self._idle.total()
+        if kind in ("data", "fit"):
+            return full
+        share = (idle / (tried + 1) + self._idle[kind]) / (1 + self._tried[kind])
+        return share * min(self._idle_seconds / (idle + 1), full) + (1 - share) * full
+
+    def left(self, waiting: Iterable[str], running: Iterable[tuple[str, float]], workers: float) -> float:
+        """Seconds until all jobs have ended.
+
+        All workers share the work, and the longest job bounds it. A job that takes longer than expected is expected to
+        take eight tenths of its time again.
+
+        Args:
+            waiting: The kind of each job that has not begun.
+            running: The kind of each job at work, and its seconds so far.
+            workers: Number of jobs at a time.
+        """
+        each = [self.seconds(kind) for kind in waiting]
+        each += [max(self.seconds(kind) - seconds, _SLOW * seconds) for kind, seconds in running]
+        return max(sum(each) / max(workers, 1.0), max(each, default=0.0))
 
 
 @dataclass(frozen=True)
 class Forecast:
     """The time and space of jobs that would run.
 
-    `seconds` are those of all jobs one after the other, and `size` the bytes of their records (None if nothing tells).
+    `seconds` are those of a run on so many workers, and `size` the bytes of its records (None if nothing tells).
     `records` is the number of earlier records, of the same preset and device, that say so; without any, typical seconds
     do.
     """
@@ -101,27 +214,13 @@ class Forecast:
     records: int
 
     @classmethod
-    def of(
-        cls, kinds: Sequence[str], earlier: Iterable[Record], sizes: Sequence[int], like: tuple[str, str]
-    ) -> Forecast:
-        """Of jobs by their kinds.
-
-        Args:
-            kinds: The kind of each job, as `typical` takes it.
-            earlier: Records of the results folder.
-            sizes: Bytes of such records.
-            like: Preset and device of the run.
-        """
-        past: dict[str, list[float]] = {}
-        count = 0
-        for record in earlier:
-            wall = record.seconds.get("wall")
-            if record.status == "ok" and wall and (record.preset, record.device) == like:
-                past.setdefault(record.evaluator, []).append(wall)
-                past.setdefault("fit", []).append(record.seconds.get("fit", 0.0))
-                count += 1
-        size = round(fmean(sizes) * len(kinds)) if sizes and count else None
-        return cls(seconds_left(kinds, (), past), size, count)
+    def of(cls, jobs: Sequence[Work], usual: Usual, sizes: Sequence[int], workers: int) -> Forecast:
+        """Of jobs, with the bytes of earlier records."""
+        left = TimeLeft()
+        for job in jobs:
+            left.expect(job.kind, usual.seconds(job))
+        size = round(fmean(sizes) * len(jobs)) if sizes and usual.records else None
+        return cls(left.left([job.kind for job in jobs], (), workers), size, usual.records)
 
 
 def costs(records: Iterable[Record], rows: int) -> list[EvaluatorCost]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from bench.results.reason import ABSENT
 from bench.results.records import Record
-from bench.runs.cost import seconds_left
+from bench.runs.cost import TimeLeft
 from bench.runs.engine import Outcome
 from bench.wire.text import line, plain
 
@@ -60,7 +60,8 @@ class Display:
         self._clock = clock
         self._rows: dict[str, _Row] = {}
         self._total = self._done = self._worked = 0
-        self._kinds, self._past = Counter[str](), dict[str, list[float]]()
+        self._kinds, self._ahead = Counter[str](), dict[object, Sequence[tuple[str, float]]]()
+        self._time, self._spent, self.workers = TimeLeft(), 0.0, 1
         self._started = self._said = self._finished = clock()
         self._told: set[str] = set()
         self._figures, self._measured, self._shown = figures, list[Record](), 0
@@ -80,13 +81,30 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def expect(self, jobs: int, kinds: Iterable[str] = ()) -> None:
-        """Expect so many more jobs; `kinds` tell their time.
+    def expect(self, jobs: int, seconds: Iterable[tuple[str, float]] = ()) -> None:
+        """Expect so many more jobs.
 
-        A kind is "data", "fit" or the name of an evaluation, as the last word of a job's name.
+        Args:
+            jobs: Number of jobs.
+            seconds: The kind of each and the seconds that it takes as a rule. A kind is "data", "fit" or the name of an
+                evaluation, as the last word of a job's name.
         """
         self._total += jobs
-        self._kinds.update(kinds)
+        for kind, usual in seconds:
+            self._kinds[kind] += 1
+            self._time.expect(kind, usual)
+
+    def foresee(self, part: object, seconds: Sequence[tuple[str, float]]) -> None:
+        """Count the jobs of a later part, as in `expect`, until it begins."""
+        self._ahead[part] = seconds
+        self.expect(len(seconds), seconds)
+
+    def begin(self, part: object) -> None:
+        """Forget what was foreseen of a part, which now says what it does."""
+        for kind, usual in self._ahead.pop(part, ()):
+            self._total -= 1
+            self._kinds[kind] -= 1
+            self._time.expect(kind, -usual, jobs=-1)
 
     def progress(self, name: str, stage: str, done: int, total: int) -> None:
         """A worker says where it is."""
@@ -103,7 +121,8 @@ class Display:
         self._done += 1
         self._worked += 1
         self._kinds[kind_of(name)] -= 1
-        self._past.setdefault(kind_of(name), []).append(outcome.seconds)
+        self._spent += outcome.seconds
+        self._time.finished(kind_of(name), outcome.seconds, applies=outcome.status != "not-applicable")
         self._said = self._finished = self._clock()
         self._rows = {other: row for other, row in self._rows.items() if other != name}
         text = f"{_WORDS[outcome.status]:>14}  {name}  {outcome.seconds:.1f} s"
@@ -167,9 +186,9 @@ class Display:
         if kinds.total() == remaining:
             running = [(kind_of(name), now - row.started) for name, row in rows.items()]
             waiting = (kinds - Counter(kind for kind, _ in running)).elements()
-            spent = sum(map(sum, self._past.values())) + sum(seconds for _, seconds in running)
-            abreast = max(1.0, spent / max(now - self._started, 1e-9))
-            return self._said_left(seconds_left(waiting, running, self._past) / abreast)
+            spent = self._spent + sum(seconds for _, seconds in running)
+            abreast = max(self.workers, spent / max(now - self._started, 1e-9))  # other machines are not counted
+            return self._said_left(self._time.left(waiting, running, abreast))
         # A job that takes longer than the others did says that those to come may, too.
         slow = (now - self._started) / (self._worked + max(1, len(self._rows)))
         each = max((self._finished - self._started) / self._worked, slow)

@@ -25,6 +25,7 @@ from bench.results.journal import AlteredWarning
 from bench.results.records import METRIC, DatasetRecord, NewerRecordError, Record, RecordError
 from bench.results.results import Results
 from bench.results.signed_json import content_key
+from bench.runs.cost import ROWS, Work
 from bench.runs.run_spec import Overwrite, RunSpec
 from bench.sandbox import FROM_WEAKEST, Isolation
 from bench.types import Attack, Evaluator, Method, Role, evidence_type
@@ -181,6 +182,22 @@ class Plan:
     def of(self, choice: Choice) -> list[Cell]:
         """The cells of a choice of data."""
         return [cell for cell in self.cells if cell.choice == choice]
+
+    def work(self, *, kept: bool = False) -> list[Work]:
+        """The jobs that are to run, as a forecast sees them; with `kept`, those whose results are kept, too."""
+        found: list[Work] = []
+        for choice, data in self.known.items():
+            private = choice.sizes.private if data is None else data.rows.get("private")
+            by_cell = [(cell, self.cells[cell] if kept else self.again(cell)) for cell in self.of(choice)]
+            if not kept and not any(jobs for _, jobs in by_cell):
+                continue
+            found.append(Work("data"))
+            for _, jobs in by_cell:
+                found += [Work("fit")] if kept or jobs else []
+                found += [
+                    Work(each.planned.name, each.planned.evaluator.keys(choice.sizes), private or ROWS) for each in jobs
+                ]
+        return found
 
 
 def plan_run(spec: RunSpec, results: Results) -> Plan:

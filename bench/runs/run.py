@@ -27,6 +27,7 @@ from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
 from bench.results.signed_json import content_key
 from bench.results.signing_key import SigningKey
+from bench.runs.cost import Usual
 from bench.runs.display import Display, kind_of
 from bench.runs.engine import Engine, Future, Job, Outcome
 from bench.runs.local_engine import LocalEngine
@@ -106,7 +107,12 @@ class Summary:
 
 
 def run(
-    plan: Plan, place: Place, display: Display, signer: SigningKey | None = None, engine: Engine | None = None
+    plan: Plan,
+    place: Place,
+    display: Display,
+    signer: SigningKey | None = None,
+    engine: Engine | None = None,
+    usual: Usual | None = None,
 ) -> Summary:
     """Compute missing records, and return all.
 
@@ -118,6 +124,7 @@ def run(
         display: The user's display.
         signer: Signs new records; it never leaves this process.
         engine: Runs the jobs, and stays open; None for workers on this machine.
+        usual: The seconds of its jobs as a rule, for the time left.
     """
     spec = plan.spec
     with contextlib.ExitStack() as stack:
@@ -125,7 +132,7 @@ def run(
         if engine is None:
             workers = LocalEngine(jobs=spec.jobs, memory=spec.memory, notify=display.progress)
             engine = stack.enter_context(contextlib.closing(workers))
-        graph = _Graph(plan, place, display, engine, signer)
+        graph = _Graph(plan, place, display, engine, signer, usual or Usual())
         stack.callback(graph.release)
         try:
             graph.start()
@@ -142,10 +149,10 @@ class _Graph:
     """The jobs of a run; `_follow` holds what each outcome leads to."""
 
     def __init__(
-        self, plan: Plan, place: Place, display: Display, engine: Engine, signer: SigningKey | None
-    ) -> None:  # fmt: skip
+        self, plan: Plan, place: Place, display: Display, engine: Engine, signer: SigningKey | None, usual: Usual
+    ) -> None:
         self.plan, self.spec, self.display, self.engine = plan, plan.spec, display, engine
-        self.place = replace(place, memory=plan.spec.memory)
+        self.place, self.usual = replace(place, memory=plan.spec.memory), usual
         self.signer = signer  # never part of a job: workers run plug-ins
         self.results = place.results
         self.summary = Summary(planned=sum(len(each) for each in plan.cells.values()))
@@ -160,10 +167,9 @@ class _Graph:
 
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
-        kinds = ["data"] * len(self.plan.known)
-        for each in self.plan.cells.values():
-            kinds += ["fit", *(found.planned.name for found in each)]
-        self.display.expect(len(kinds), kinds)
+        jobs = self.plan.work(kept=True)
+        self.display.expect(len(jobs), [(job.kind, self.usual.seconds(job)) for job in jobs])
+        self.display.workers = self.engine.at_a_time
         for choice, known in self.plan.known.items():
             cells = self.plan.of(choice)
             nothing_left = not any(self.plan.again(cell) for cell in cells)

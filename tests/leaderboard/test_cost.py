@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from made.board_records import record
 
-from bench.runs.cost import Forecast, typical
 from leaderboard.board import rows
 from leaderboard.repeat import cost
 
@@ -27,13 +26,3 @@ def test_a_training_counts_once_and_jobs_by_the_clock_of_their_device() -> None:
 def test_records_that_say_nothing_of_time_say_nothing_here() -> None:
     (row,) = rows([record("identity", "utility", kind="utility", seconds={})])
     assert cost(row) == ""
-
-
-def test_a_forecast_takes_the_seconds_of_earlier_records_of_the_same_preset_and_device() -> None:
-    told = {"wall": 20.0, "fit": 4.0}
-    earlier = [record("blur", "utility", kind="utility", seconds=told)]
-    like = earlier[0].preset, earlier[0].device
-    found = Forecast.of(["fit", "utility", "utility"], earlier, [3000, 5000], like)
-    assert (found.seconds, found.size, found.records) == (44.0, 12000, 1)
-    other = Forecast.of(["fit", "utility"], earlier, [3000], ("paper", like[1]))
-    assert (other.seconds, other.size, other.records) == (typical("fit") + typical("utility"), None, 0)

@@ -229,12 +229,35 @@ def test_on_a_terminal_figures_stand_above_the_bars_as_soon_as_there_are_any(clo
 
 def test_the_time_left_goes_by_the_kinds_of_jobs_that_are_left(clock: Clock) -> None:
     display, file = plain(clock)
-    display.expect(4, ["fit", "reidentification-relational", "fit", "reidentification-relational"])
+    display.expect(4, 2 * [("fit", 4.0), ("reidentification-relational", 20.0)])
     for second, name in ((2.0, "digits | blur fit"), (4.0, "digits | noise fit")):
         clock.now = second
         display.finished(name, replace(OK, seconds=2.0))
-    # A relational attack takes 18.8 s where a fit takes 4 s: two of them take 2 * 18.8 / 4 * 2 s, not 2 * 2 s.
-    assert "[2/4, about 19 s left]" in file.getvalue()
-    clock.now = 24.0
-    display.finished("digits | blur reidentification-relational", replace(OK, seconds=20.0))
-    assert "[3/4, about 20 s left]" in file.getvalue()
+    assert "[2/4, about 40 s left]" in file.getvalue()
+    clock.now = 84.0
+    display.finished("digits | blur reidentification-relational", replace(OK, seconds=80.0))
+    assert "[3/4, about 62 s left]" in file.getvalue()
+
+
+def test_jobs_of_later_parts_count_until_these_begin_and_say_what_they_do(clock: Clock) -> None:
+    display, file = plain(clock)
+    display.foresee("second", 3 * [("utility", 10.0)])
+    display.begin("first")
+    display.expect(1, [("fit", 4.0)])
+    clock.now = 4.0
+    display.finished("digits | blur fit", replace(OK, seconds=4.0))
+    assert "[1/4, about 30 s left]" in file.getvalue()
+    display.begin("second")
+    display.expect(2, 2 * [("utility", 10.0)])
+    clock.now = 14.0
+    display.finished("digits | blur utility", replace(OK, seconds=6.0))
+    assert "[2/3, about 10 s left]" in file.getvalue()
+
+
+def test_workers_share_what_is_left(clock: Clock) -> None:
+    display, file = plain(clock)
+    display.workers = 2
+    display.expect(5, [("fit", 4.0), *4 * [("utility", 10.0)]])
+    clock.now = 4.0
+    display.finished("digits | blur fit", replace(OK, seconds=4.0))
+    assert "[1/5, about 20 s left]" in file.getvalue()

@@ -164,11 +164,11 @@ def _forecast(plan: running.Plan) -> str:
     found, abreast = plan.forecast, plan.specs[0].jobs
     basis = (
         f"by {found.records} earlier records of this folder" if found.records else
-        "by typical jobs at first-look on one core: other presets, larger data and busy machines differ"
+        "by typical jobs on one core: large networks and busy machines take longer"
     )  # fmt: skip
     size = "" if found.size is None else f", and {found.size / 1e6:.1f} MB of records"
     jobs = f"{abreast} job{'' if abreast == 1 else 's'} at a time"
-    return f"Forecast: about {duration(found.seconds / abreast)} with {jobs}{size}; {basis}"
+    return f"Forecast: about {duration(found.seconds)} with {jobs}{size}; {basis}"
 
 
 def _conclude(result: running.RunResult, place: Place) -> int:
