@@ -117,14 +117,17 @@ def plan(request: Request, place: Place) -> Plan:
 
 
 def usual(spec: RunSpec, place: Place) -> Usual:
-    """The seconds of a run's jobs as a rule, by the records of its folder."""
+    """Usual seconds of a run's jobs, by the records of its folder."""
     from bench.runs.cost import Usual
 
     return Usual(records_of(place.results), (spec.preset, spec.device))
 
 
 def foresee(part: object, request: Request, place: Place, display: Display) -> None:
-    """Count the jobs of a request that `run` does later, until `display.begin(part)`. Raises as `run`."""
+    """Count the jobs of a later request until it begins.
+
+    Raises as `run`.
+    """
     from bench.runs.plan import plan_run
 
     specs, _ = _present(request, place)

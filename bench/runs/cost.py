@@ -1,4 +1,4 @@
-"""Forecasts of a run's time, and hours of a board at another size.
+"""Forecasts of a run's time, and hours of a board.
 
 Of a board, wall seconds grow as a power of the private rows: fitted to several sizes, in [0, 2]; 1 for a single size.
 The estimate starts from the median at the largest size, and is rough: a preset changes more than rows.
@@ -133,7 +133,7 @@ _SLOW = 0.8
 
 
 class TimeLeft:
-    """The time that is left of a run, corrected by each job that ends.
+    """Time left of a run, corrected by each job that ends.
 
     A job's error is the logarithm of its seconds over the expected ones, at most 1.5 either way. It corrects what all
     jobs that are to come are expected to take, and more so those of its kind: a machine that other work shares slows
@@ -149,7 +149,7 @@ class TimeLeft:
         self._idle_seconds = _NOT_APPLICABLE
 
     def expect(self, kind: str, seconds: float, *, jobs: int = 1) -> None:
-        """More jobs of a kind, which take so many seconds together as a rule."""
+        """More jobs of a kind, with their usual seconds together."""
         total, known = self._usual.get(kind, (0.0, 0))
         self._usual[kind] = total + seconds, known + jobs
 

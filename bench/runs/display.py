@@ -95,12 +95,12 @@ class Display:
             self._time.expect(kind, usual)
 
     def foresee(self, part: object, seconds: Sequence[tuple[str, float]]) -> None:
-        """Count the jobs of a later part, as in `expect`, until it begins."""
+        """Count the jobs of a later part until it begins."""
         self._ahead[part] = seconds
         self.expect(len(seconds), seconds)
 
     def begin(self, part: object) -> None:
-        """Forget what was foreseen of a part, which now says what it does."""
+        """Begin a part: forget the jobs that were foreseen of it."""
         for kind, usual in self._ahead.pop(part, ()):
             self._total -= 1
             self._kinds[kind] -= 1

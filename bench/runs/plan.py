@@ -184,7 +184,10 @@ class Plan:
         return [cell for cell in self.cells if cell.choice == choice]
 
     def work(self, *, kept: bool = False) -> list[Work]:
-        """The jobs that are to run, as a forecast sees them; with `kept`, those whose results are kept, too."""
+        """The jobs that are to run, for a forecast.
+
+        With `kept`, those whose results are kept, too.
+        """
         found: list[Work] = []
         for choice, data in self.known.items():
             private = choice.sizes.private if data is None else data.rows.get("private")

@@ -502,10 +502,10 @@ def test_memory_is_walked_over_where_it_may_be_more_than_was_noted_and_now_and_t
 
         assert walks(100, 100)
         assert not walks(90)
-        assert not walks(100)
-        assert walks(101, 60)  # what was there for a moment
-        assert walks(101, 101)  # is looked for again
-        assert not walks(101)
+        assert not walks(104)  # hardly more
+        assert walks(106, 60)  # what was there for a moment
+        assert walks(106, 106)  # is looked for again
+        assert not walks(106)
         running.walked -= 3601
         assert walks(80, 80)
         running.phase = "score"
