@@ -227,6 +227,34 @@ def _fitted_schemes_releases_and_prepared_images_are_the_owners_alone(results: P
     assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in prepared)
 
 
+def test_the_suite_for_holders_plans_both_profiles_and_its_syfer_releases_under_each(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    suite = ["run", "--suite", "mimic-cxr", "--data-root", str(tree.root), "--results", str(tmp_path / "results")]
+    assert main([*suite, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "part 1 of 2: mimic: " in said
+    assert "part 2 of 2: mimic: " in said
+    small = ["--preset", "smoke", "--attack", "chance", "--no-controls", "--metric", "reid-auc", "--size", "32"]
+    whole, other = "syfer-random[width=16]", "syfer-random[width=16,unbalanced=withhold]"
+    for profile, method in (("same-image", whole), ("other-study", other)):
+        assert main([*suite, *small, "--eve", profile, "--method", method, "--no-site"]) == 0
+    records = [record for _, record in Results(tmp_path / "results").records()]
+    assert [record.status for record in records if isinstance(record, Record)] == ["ok", "ok"]
+
+
+def test_a_bundle_of_such_a_run_is_refused_for_what_it_lacks_and_names_nobody(
+    tree: Tree, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "mimic.bundle.zip"
+    assert main(["leaderboard", "submit", str(results), "--out", str(bundle)]) == 1
+    said = capsys.readouterr()
+    assert "it lacks" in said.out + said.err
+    assert not bundle.exists()
+    assert not [who for who in (*tree.patients, *tree.studies, *tree.dicoms) if who in said.out + said.err]
+
+
 @pytest.mark.parametrize("version", ["2.0.0", "2.1.0"])
 def test_data_commands_describe_prepare_and_verify_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str, monkeypatch: pytest.MonkeyPatch
