@@ -58,7 +58,7 @@ QUESTIONS: Mapping[Question, str] = {
 
 
 class Measured(Part):
-    """A figure of the strongest attack, and the largest limit of all.
+    """A figure of the strongest attack, and the worst limit of all.
 
     Args:
         question: As WP29 05/2014 asks.
@@ -66,7 +66,7 @@ class Measured(Part):
         eve: The profile that says what Eve holds.
         metric, title, meaning: The metric.
         value, low, high: Of the strongest attack, with a 95 % interval; None where there is none.
-        limit: The largest upper end over all attacks; None if one has none.
+        limit: The end that is worst for the owner over all attacks; None if one has none.
         chance: What chance gives.
         attack: The strongest one; empty where none is needed.
         attacks: How many gave this figure.
@@ -275,15 +275,17 @@ def _figures(subject: Subject, row: Row, *, linking: bool) -> Iterator[Measured]
         if entry.attacked and entry.kind not in (MEMBERSHIP, "utility", *((PAIRS,) if linking else ())):
             continue
         records = [record for record in row.records if metric in record.scores and not random(record)]
-        ends = [record.scores[metric].high for record in records]
-        score, known = entry.score, _column(records, metric)
+        scores = [record.scores[metric] for record in records]
+        worst = min if entry.score.better == "higher" else max
+        ends = [score.low if score.better == "higher" else score.high for score in scores]
+        known, score = _column(records, metric), entry.score
         eve = str(profile(row.records[0]))
         if question == "singling out" and eve.startswith((OTHER, "two-releases")):
             question = "linkability"
         yield Measured(
             question=question, subject=subject, eve=eve, metric=metric, title=known.title, meaning=known.meaning,
             value=score.value, low=score.low, high=score.high,
-            limit=None if None in ends else max((end for end in ends if end is not None), default=None),
+            limit=None if None in ends else worst((end for end in ends if end is not None), default=None),
             chance=score.null, attack=short(entry.by) if entry.attacked else "",
             attacks=len(records) if entry.attacked else 0,
             keys=max((record.keys for record in records), default=row.keys), groups=_groups(score),

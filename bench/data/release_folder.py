@@ -254,7 +254,10 @@ def _linked(recorded: Recorded, place: Path, raw: _Raw) -> Linked:
     listed = recorded.tables(place, LABELS)
     labels = None if kind in ("encoded", "raw") else own_labels(rows, told, raw.prepared.findings, listed)
     if rows.encoded:
-        notes.append("released rows are encoded by a key that is not here: a model of them cannot read new images")
+        notes.append(
+            "released rows have another form than raw images, and nothing here gives it to new ones: a model of them "
+            "cannot read new images"
+        )
     pool = _pool(rows, raw.prepared.findings)
     return Linked(rows, links, primary, labels, kind == "raw", pool, tuple(notes))
 

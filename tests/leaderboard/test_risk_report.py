@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made.board_records import auc, claim, dataset, record, score, word
+from made.board_records import auc, claim, dataset, guesswork, record, score, word
 
 from bench.plugins.spec import UsageError
 from bench.results.reason import UNSAID
@@ -47,6 +47,18 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SMALL = people(0.0, 0.0, 0.05), people(0.01, 0.0, 0.02)
+
+
+def test_the_limit_of_a_figure_is_its_worst_end_over_all_attacks() -> None:
+    ends = {"weak": (300.0, auc(0.52)), "strong": (40.0, auc(0.7))}
+    made = [
+        record("dp-simple", name, {"guesswork": guesswork(guesses), "reid-auc": like}, this_release=True)
+        for name, (guesses, like) in ends.items()
+    ]
+    found = {each.metric: each.limit for each in reported(*made).measured}
+    scores = [each.scores for each in made]
+    assert found["guesswork"] == min(each["guesswork"].low for each in scores if each["guesswork"].low is not None)
+    assert found["reid-auc"] == max(each["reid-auc"].high for each in scores if each["reid-auc"].high is not None)
 
 
 def test_a_risk_is_below_only_if_its_upper_limit_with_chance_is(monkeypatch: pytest.MonkeyPatch) -> None:
