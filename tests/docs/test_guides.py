@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import shlex
@@ -76,7 +77,7 @@ def commands(text: str) -> list[list[str]]:
     return [shlex.split(line.partition(" | ")[0], comments=True) for line in lines if line.strip().startswith("bench ")]
 
 
-@pytest.mark.parametrize("page", ["use-in-scripts.md", "debug-a-plug-in.md", "upgrade.md"])
+@pytest.mark.parametrize("page", ["use-in-scripts.md", "debug-a-plug-in.md", "upgrade.md", "measure-mimic-cxr.md"])
 def test_commands_of_the_guides_are_read(page: str) -> None:
     found = [words for text in blocks(page, "sh") for words in commands(text)]
     assert found
@@ -104,3 +105,24 @@ def test_the_container_installs_extras_that_exist() -> None:
     assert set(named.split(",")) <= set(extras)
     for name in ("libpango-1.0-0", "libpangoft2-1.0-0", "bubblewrap"):
         assert name in text
+
+
+def test_the_workflow_of_the_pages_pins_its_actions_and_runs_what_this_project_has() -> None:
+    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "pages.yml").read_text())
+    steps = [step for job in flow["jobs"].values() for step in job["steps"]]
+    uses = [step["uses"] for step in steps if "uses" in step]
+    assert len(uses) == 4
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", each) for each in uses), uses
+    lines = [step["run"] for step in steps if "run" in step]
+    assert lines == ["python -m pip install tox", "tox -e site"]
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    first, second = tox["testenv:site"]["commands"].strip().splitlines()
+    assert first.startswith("mkdocs build --strict --site-dir {work_dir}/pages")
+    folder = second.split()[-1]
+    assert folder == "{work_dir}/pages/board"
+    command_line().parse_args(shlex.split(second)[1:], exit_on_error=False, print_error=False)
+    upload = next(step for step in steps if "upload-pages-artifact" in step.get("uses", ""))
+    assert upload["with"]["path"] == ".tox/pages"
+    assert flow["permissions"] == {"contents": "read"}
+    assert flow["jobs"]["deploy"]["permissions"] == {"pages": "write", "id-token": "write"}
