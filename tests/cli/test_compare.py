@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,21 @@ def test_a_row_that_is_written_whole_is_meant_before_those_with_more(
     assert "not compared: Guesswork" in told.out
     assert main(["compare", "--results", str(tmp_path), "stranger", "stranger[clip=2]"]) == 1
     assert main(["compare", "--results", str(tmp_path), "stranger[scale=3.0]", "stranger[scale=3]"]) == 2
+
+
+def test_figures_of_attacks_are_compared_as_json_with_intervals_and_gains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = ["--results", str(tmp_path / "results")]
+    run = ["run", "--method", "identity", "--method", "noise", "--dataset", "digits", "--preset", "smoke", "--attack",
+           "nearest-neighbour", "--no-controls", "--metric", "reid-auc", "--no-site", *results]  # fmt: skip
+    assert main(run) == 0
+    capsys.readouterr()
+    assert main(["compare", "identity", "noise", "--format", "json", *results]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (line,) = (one for one in told["comparisons"] if one.get("metric") == "reid-auc")
+    assert line["reason"] == ""
+    assert (line["attack"], line["first"], line["second"]) == ("nearest-neighbour", "identity", "noise")
+    assert (line["keys"], line["ratio"], line["first value"]) == (2, False, 1.0)
+    assert line["low"] < line["difference"] < line["high"]
+    assert 0 < line["p"] < 0.05
