@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from bench.results.records import Record
@@ -37,6 +37,7 @@ class Edition:
         rows: The rows as data, in the order of `board`.
         lines: The same in the order of the front page: first data sets on which attacks came to most verdicts, within
             a data set the best verdict, then the best utility.
+        earlier: Number of rows of each earlier protocol, whose figures do not compare, by its address below the site.
     """
 
     taken: Intake
@@ -45,6 +46,7 @@ class Edition:
     columns: Sequence[Column]
     rows: Sequence[BoardRow]
     lines: Sequence[BoardRow]
+    earlier: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, taken: Intake) -> Edition:

@@ -154,7 +154,7 @@ def front(edition: Edition) -> Iterator[Page]:
     """The front page, and the first page of every row."""
     key = inputs("front", edition.prints, edition.described, edition.taken.limited, list(edition.taken.broken),
                  edition.origin, can_write_parquet())  # fmt: skip
-    yield Page("index.html", key, partial(_front, edition))
+    yield Page("index.html", inputs("index", key, edition.earlier), partial(_front, edition))
     pages = front_parts(edition)
     idle = [row for row in edition.lines if not row.reference and not row.applies]
     references = [row for row in edition.lines if row.reference]
@@ -186,6 +186,7 @@ def _front(edition: Edition) -> str:
         **common(edition, ""),
         taken=edition.taken,
         superseded=edition.superseded,
+        earlier=edition.earlier,
         views=shown,
         pictures=pictures,
         count=len(edition.lines),

@@ -191,7 +191,8 @@ def _made_from(
 def files(taken: Intake) -> dict[str, Page]:
     """Every file of a site by its relative name."""
     editions = {number: Edition.of(board) for number, board in boards(taken).items()}
-    pages = render(next(iter(editions.values()), None) or Edition.of(taken))
+    earlier = {address(number): len(each.lines) for number, each in editions.items() if 0 < number < max(editions)}
+    pages = render(replace(next(iter(editions.values()), None) or Edition.of(taken), earlier=earlier))
     for number, edition in editions.items():
         if not number:  # records without a protocol have no address of their own
             continue

@@ -65,6 +65,7 @@ def test_a_new_protocol_starts_a_board_and_the_old_one_keeps_its_address(tmp_pat
     assert (rows["noise"]["decision"], rows["noise"]["board"]) == ("superseded", "protocol-2/")
     assert rows["noise"]["reason"] == f"measured by protocol 2; protocol {number} counts now"
     assert (rows["identity"]["decision"], rows["identity"]["board"]) == ("shown", "")
+    assert '<a href="protocol-2/index.html">protocol 2: 1 row</a>' in (first / "index.html").read_text()
     assert "noise" in (first / "protocol-2/board.html").read_text()
     assert rows["noise"]["id"] in (first / "protocol-2/methods/noise.html").read_text()
     assert rows["noise"]["id"] not in (first / "board.html").read_text()
