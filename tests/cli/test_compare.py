@@ -49,10 +49,12 @@ def test_figures_of_attacks_are_compared_as_json_with_intervals(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = ["--results", str(tmp_path / "results")]
-    (tmp_path / "secret").write_text("7a" * 32)  # the figures are the same in every run of the test
+    secret = tmp_path / "secret"  # the figures are the same in every run of the test
+    secret.touch(mode=0o600)
+    secret.write_text("7a" * 32)
     run = ["run", "--method", "identity", "--method", "noise", "--dataset", "digits", "--preset", "smoke", "--attack",
            "nearest-neighbour", "--no-controls", "--metric", "reid-auc", "--no-site", "--secret",
-           str(tmp_path / "secret"), *results]  # fmt: skip
+           str(secret), *results]  # fmt: skip
     assert main(run) == 0
     capsys.readouterr()
     assert main(["compare", "identity", "noise", "--format", "json", *results]) == 0
