@@ -102,7 +102,7 @@ def plan(request: Request, place: Place) -> Plan:
     seen = set[tuple[str, str]]()
     for number, spec in enumerate(specs, 1):
         compared = plan_run(spec, place.results)
-        work += compared.work()
+        work += compared.work(besides=seen)
         for cell, states in compared.cells.items():
             for state in states:
                 evaluator = state.planned.name
@@ -128,12 +128,16 @@ def foresee(part: object, request: Request, place: Place, display: Display) -> N
 
     Raises as `run`.
     """
+    from bench.runs.cost import Work
     from bench.runs.plan import plan_run
 
     specs, _ = _present(request, place)
-    found = usual(specs[0], place)
-    work = [job for spec in specs for job in plan_run(spec, place.results).work()]
-    display.foresee(part, [(job.kind, found.seconds(job)) for job in work])
+    found, seen, jobs = usual(specs[0], place), set[tuple[str, str]](), list[Work]()
+    for spec in specs:
+        compared = plan_run(spec, place.results)
+        jobs += compared.work(besides=seen)
+        seen |= compared.names
+    display.foresee(part, [(job.kind, found.seconds(job)) for job in jobs])
 
 
 @dataclass
@@ -207,10 +211,13 @@ def run(
             display.message(text)
         if key is not None:
             place.results.keep_secret(key)
-        seconds = usual(specs[0], place)
-        for number, spec in enumerate(specs[1:], 2):
-            later = plan_run(spec, place.results).work()
-            display.foresee(number, [(job.kind, seconds.seconds(job)) for job in later])
+        seconds, seen = usual(specs[0], place), set[tuple[str, str]]()
+        for number, spec in enumerate(specs if len(specs) > 1 else (), 1):
+            compared = plan_run(spec, place.results)
+            if number > 1:
+                later = compared.work(besides=seen)
+                display.foresee(number, [(job.kind, seconds.seconds(job)) for job in later])
+            seen |= compared.names
         for number, spec in enumerate(specs, 1):
             if result.summary.stopped is not None:
                 result.summary.planned += sum(map(len, work(spec).values()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -183,19 +183,27 @@ class Plan:
         """The cells of a choice of data."""
         return [cell for cell in self.cells if cell.choice == choice]
 
-    def work(self, *, kept: bool = False) -> list[Work]:
+    @property
+    def names(self) -> set[tuple[str, str]]:
+        """Each job's folder and evaluator, as its record is named."""
+        return {(cell.folder, each.planned.name) for cell, found in self.cells.items() for each in found}
+
+    def work(self, *, kept: bool = False, besides: Set[tuple[str, str]] = frozenset()) -> list[Work]:
         """The jobs that are to run, for a forecast.
 
-        With `kept`, those whose results are kept, too.
+        With `kept`, those whose results are kept, too; never those `besides`, which earlier parts do.
         """
         found: list[Work] = []
         for choice, data in self.known.items():
             private = choice.sizes.private if data is None else data.rows.get("private")
-            by_cell = [(cell, self.cells[cell] if kept else self.again(cell)) for cell in self.of(choice)]
-            if not kept and not any(jobs for _, jobs in by_cell):
+            by_cell: list[list[Standing]] = []
+            for cell in self.of(choice):
+                asked = self.cells[cell] if kept else self.again(cell)
+                by_cell.append([each for each in asked if (cell.folder, each.planned.name) not in besides])
+            if not kept and not any(by_cell):
                 continue
             found.append(Work("data"))
-            for _, jobs in by_cell:
+            for jobs in by_cell:
                 found += [Work("fit")] if kept or jobs else []
                 found += [
                     Work(each.planned.name, each.planned.evaluator.keys(choice.sizes), private or ROWS) for each in jobs

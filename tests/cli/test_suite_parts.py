@@ -142,3 +142,17 @@ def test_what_two_parts_share_is_run_once(tmp_path: Path, capsys: pytest.Capture
     assert main([*told, "--no-site"]) == 0
     assert main([*told, "--dry-run"]) == 0
     assert "0 to run, 2 to keep" in capsys.readouterr().out
+
+
+def test_the_forecast_counts_a_job_that_two_parts_share_once(tmp_path: Path) -> None:
+    from bench.api.running import open_place, plan
+
+    def forecast(parts: str) -> float:
+        text = (
+            f"{{preset: smoke, attacks: [chance], metrics: [reid-auc], datasets: [digits], jobs: 1, parts: [{parts}]}}"
+        )
+        asked = request(["run", "--config", config(tmp_path, text)])
+        return plan(asked, open_place(tmp_path / "results")).forecast.seconds
+
+    shared = "{methods: [identity, noise]}"
+    assert forecast(f"{shared}, {{methods: [noise]}}") == forecast(shared) > 0

@@ -214,3 +214,33 @@ def test_verify_names_what_was_altered_and_goes_on(
     # The picture is not looked for where its record is refused, and an artefact's two files are one.
     assert "4 files are not what was written" in told.out
     assert "cells/d/c/sets.json: it was altered" in told.err
+
+
+def test_any_byte_changed_taken_out_or_put_in_is_noticed() -> None:
+    text = signed_json.written(signed_json.attest({"a": 1, "b": {"digest": "x", "y": [1.5, {}]}, "z": "é"}, "kind"))
+    assert signed_json.read(text, "kind")["z"] == "é"
+    missed = []
+    for place, byte in enumerate(text):
+        changed = (text[:place] + bytes([other]) + text[place + 1 :] for other in range(256) if other != byte)
+        longer = (text[:place] + bytes([other]) + text[place:] for other in b" \n\t\r,0")
+        for altered in (*changed, *longer, text[:place] + text[place + 1 :]):
+            try:
+                signed_json.read(altered, "kind")
+            except signed_json.AlteredError:
+                continue
+            missed.append((place, altered))
+    assert missed == []
+
+
+def test_a_forger_with_a_digest_changes_the_layout_and_no_value_under_a_signature(tmp_path: Path) -> None:
+    signed = signed_json.attest({"a": 1, "z": [1]}, "kind", make_pair(tmp_path / "key")[0])
+
+    def forged(content: dict[str, object]) -> bytes:
+        bare = {name: value for name, value in content.items() if name != signed_json.DIGEST}
+        laid_out = signed_json.written(bare).replace(b"\n    1", b"\n         1")
+        line = f'  "digest": "{signed_json._bytes_digest(laid_out, "kind")}",\n'.encode()
+        return laid_out.replace(b'  "signature"', line + b'  "signature"')
+
+    assert signed_json.read(forged({**signed}), "kind") == {"a": 1, "z": [1]}
+    with pytest.raises(signed_json.AlteredError, match="signature does not verify"):
+        signed_json.read(forged({**signed, "a": 2}), "kind")
