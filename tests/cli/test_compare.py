@@ -51,7 +51,7 @@ def test_figures_of_attacks_are_compared_as_json_with_intervals(
     results = ["--results", str(tmp_path / "results")]
     secret = tmp_path / "secret"  # the figures are the same in every run of the test
     secret.touch(mode=0o600)
-    secret.write_text("7a" * 32)
+    secret.write_bytes(bytes(range(32)))
     run = ["run", "--method", "identity", "--method", "noise", "--dataset", "digits", "--preset", "smoke", "--attack",
            "nearest-neighbour", "--no-controls", "--metric", "reid-auc", "--no-site", "--secret",
            str(secret), *results]  # fmt: skip
