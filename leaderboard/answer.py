@@ -1,7 +1,8 @@
 """Methods that keep the findings and hide the patient, in a sentence.
 
-A row keeps the findings if its utility is surely above chance, and keeps `KEPT` of what raw images gain over chance. It
-hides the patient if no attack of a complete panel did better than chance, and the verdict's bound is at most `HIDDEN`.
+A row keeps the findings if its utility is surely above chance, and keeps `KEPT` of what raw images gain over chance by
+the same metric; without a figure of raw images none does. It hides the patient if no attack of a complete panel did
+better than chance, and the verdict's bound is at most `HIDDEN`.
 Every sentence is made from rows; no data set and no method is named here, but for what an image shows.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from leaderboard.board import USEFUL
 from leaderboard.bounds import upward
 from leaderboard.entries import Column, number
 from leaderboard.names import shortened
@@ -27,6 +29,8 @@ LONGEST = 60
 """Letters of the parameters that a sentence names."""
 NAMED = 3
 """Rows that a sentence names."""
+MOST_DIGITS = 9
+"""Digits of two figures that are not the same."""
 MOST_LINES = 15
 """Rows of a data set on the front page."""
 Subject = Literal["chest X-rays of patients", "simulated chest X-rays", "other data"]
@@ -73,17 +77,21 @@ class Answer:
         parts: Of the sentences, in order.
         qualifying: The rows that keep the findings and hide the patient, most useful first.
         nearest: The rows that come nearest where none does.
-        least: The least utility that counts as keeping the findings; None if raw images have none.
-        raw: The utility of raw images; None if unknown.
+        metric: The metric of utility that most rows have.
+        least: The least of it that counts as keeping the findings; None if raw images have none.
+        raw: That of raw images; None if unknown.
         told: False if utility cannot be told from chance here, or was not measured.
+        attacked: False if no method was attacked here.
     """
 
     parts: tuple[Part, ...]
     qualifying: tuple[BoardRow, ...] = ()
     nearest: tuple[BoardRow, ...] = ()
+    metric: str = USEFUL[0]
     least: float | None = None
     raw: float | None = None
     told: bool = True
+    attacked: bool = True
 
     @property
     def text(self) -> str:
@@ -125,7 +133,8 @@ class View:
     @property
     def plane(self) -> Plane:
         """Utility against the upper end of the leak."""
-        return Plane(self.leak, upper=True, goal=None if self.answer.least is None else (HIDDEN, self.answer.least))
+        goal = None if self.answer.least is None else (HIDDEN, self.answer.least)
+        return Plane(self.leak, self.answer.metric, upper=True, goal=goal)
 
     @property
     def more(self) -> int:
@@ -137,7 +146,8 @@ def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
     """Every data set, the leading one first.
 
     X-rays of patients come before simulated ones, and these before other data; among them sets with a utility before
-    those without, images before features of them, then those with more rows.
+    those without, images before features of them, then those with more rows. Sets on which no method was attacked come
+    last.
     """
     sections: dict[str, dict[tuple[str, int], list[BoardRow]]] = {}
     for row in rows:
@@ -148,8 +158,13 @@ def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
         key = min(runs, key=lambda run: (-len(list(tried(runs[run]))), run))
         found.append(_view(runs[key], named))
     order = get_args(Subject)
-    return sorted(found, key=lambda view: (order.index(view.subject), not view.answer.told, FEATURES in view.name,
-                                           -len(list(tried(view.rows))), view.section))  # fmt: skip
+    return sorted(
+        found,
+        key=lambda view: (
+            not view.answer.attacked, order.index(view.subject), not view.answer.told, FEATURES in view.name,
+            -len(list(tried(view.rows))), view.section,
+        ),
+    )  # fmt: skip
 
 
 def _view(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> View:
@@ -170,12 +185,13 @@ def _order(row: BoardRow) -> tuple[int, float, float, str]:
 def on_gpu(rows: Iterable[BoardRow]) -> dict[str, tuple[Figure, str]]:
     """Released images a second on an accelerator with its name, by method.
 
-    A method's runs on other devices are rows of their own; the fastest of several accelerators counts.
+    Rates that only their author measured do not count. A method's runs on other devices are rows of their own; the
+    fastest of several accelerators counts.
     """
     found: dict[str, tuple[Figure, str]] = {}
     for row in rows:
         figure = row.figures.get("throughput")
-        if row.device == "cpu" or figure is None or figure.value is None:
+        if row.device == "cpu" or not row.trusted or figure is None or figure.value is None:
             continue
         if row.method not in found or (found[row.method][0].value or 0.0) < figure.value:
             found[row.method] = figure, row.throughput_machine
@@ -205,12 +221,33 @@ def hides(row: BoardRow) -> bool:
     return row.trusted and row.complete and row.verdict in GOOD and row.bound is not None and row.bound <= HIDDEN
 
 
-def keeps(row: BoardRow, least: float | None) -> bool:
-    """True if utility is surely above chance, and at least `least`."""
-    figure = _utility(row)
+Raw = Mapping[str, Figure]
+"""The utility of raw images, by metric."""
+
+
+def _raw(rows: Iterable[BoardRow]) -> Raw:
+    found: dict[str, Figure] = {}
+    for row in rows:
+        for name in USEFUL if row.reference == "hides nothing" else ():
+            if (figure := row.figures.get(name)) is not None and figure.value is not None:
+                found.setdefault(name, figure)
+    return found
+
+
+def _least(metric: str, raw: Raw) -> float | None:
+    """The least utility that counts as keeping the findings."""
+    figure = raw.get(metric)
+    if figure is None or figure.value is None or figure.null is None:
+        return None
+    return figure.null + KEPT * (figure.value - figure.null)
+
+
+def keeps(row: BoardRow, raw: Raw) -> bool:
+    """True if utility is surely above chance, and enough of raw images'."""
+    figure, least = _utility(row), _least(row.utility, raw)
     if figure is None or figure.value is None or figure.null is None or figure.low is None or row.looked_up:
         return False
-    return figure.low > figure.null and (least is None or figure.value >= least)
+    return figure.low > figure.null and least is not None and figure.value >= least
 
 
 def answer(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Answer:
@@ -223,31 +260,32 @@ def answer(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Answer:
     on = rows[0].data_name
     mine = [row for row in tried(rows) if row.trusted]
     judged = [row for row in mine if row.leak is not None and not row.unrated]
-    raw = next((figure for row in rows if row.reference == "hides nothing" and (figure := _utility(row))), None)
-    least = None if raw is None or raw.value is None or raw.null is None else raw.null + KEPT * (raw.value - raw.null)
+    raw = _raw(rows)
     told = any(useful(row) is not None for row in rows)
     if not mine:
-        return Answer((Part(f"No method has been attacked on {on} yet."),), told=told)
-    words = _Words(named, least, None if raw is None else raw.value)
+        return Answer((Part(f"No method has been attacked on {on} yet."),), told=told, attacked=False)
+    words = _Words(named, raw)
     if not told:
         return Answer(
             tuple(_without_utility(on, mine, judged, rows, words)), nearest=_least_leaking(judged), told=False
         )
-    winners = sorted((row for row in judged if hides(row) and keeps(row, least)), key=lambda row: -(useful(row) or 0))
+    metric = max(USEFUL, key=lambda name: sum(row.utility == name and useful(row) is not None for row in mine))
+    least, known = _least(metric, raw), raw[metric].value if metric in raw else None
+    winners = sorted((row for row in judged if hides(row) and keeps(row, raw)), key=lambda row: -(useful(row) or 0))
     if winners:
-        return Answer(tuple(_won(on, mine, winners, words)), tuple(winners), least=least, raw=words.raw)
-    near = _nearest(judged, least)
-    return Answer(
-        tuple(_lost(on, mine, near, words)), nearest=tuple(row for row, _ in near), least=least, raw=words.raw
-    )
+        parts = tuple(_won(on, mine, winners, words))
+        return Answer(parts, qualifying=tuple(winners), metric=metric, least=least, raw=known)
+    near = _nearest(judged, raw)
+    parts = tuple(_lost(on, mine, near, words))
+    return Answer(parts, nearest=tuple(row for row, _ in near), metric=metric, least=least, raw=known)
 
 
-def _nearest(judged: Sequence[BoardRow], least: float | None) -> list[tuple[BoardRow, bool]]:
+def _nearest(judged: Sequence[BoardRow], raw: Raw) -> list[tuple[BoardRow, bool]]:
     """The least leaking row that keeps, and the best that hides.
 
     With each, whether it keeps the findings.
     """
-    keeping = [row for row in judged if keeps(row, least)]
+    keeping = [row for row in judged if keeps(row, raw)]
     hiding = [row for row in judged if hides(row)]
     found = [(min(keeping, key=lambda row: (row.leak or 1.0, -(useful(row) or 0.0), row.id)), True)] if keeping else []
     if hiding:
@@ -267,12 +305,12 @@ class _Words:
     """Phrases on rows.
 
     Args:
-        least, raw: As of `Answer`.
+        named: The metrics by name.
+        raw: The utility of raw images.
     """
 
     named: Mapping[str, Column]
-    least: float | None
-    raw: float | None
+    raw: Raw
 
     def name(self, row: BoardRow) -> Iterator[Part]:
         yield Part(row.plugin, row)
@@ -283,19 +321,28 @@ class _Words:
         figure = _utility(row)
         if figure is None or figure.value is None:
             return "utility was not measured"
-        column = self.named[row.utility]
-        text = f"utility {number(figure.value, column.digits)}"
-        if figure.null is not None and (figure.low is None or figure.low <= figure.null):
+        least, digits = _least(row.utility, self.raw), self.named[row.utility].digits
+        text = f"utility {number(figure.value, digits)}"
+        if figure.null is None:
+            return f"{text} has no figure of chance beside it"
+        if figure.low is None or figure.low <= figure.null:
             return f"{text} is not surely above chance"
-        if self.least is not None and figure.value < self.least:
-            return f"{text} is below the {number(self.least, column.digits)} that counts as kept"
+        if least is None:
+            return f"{text} has no figure of raw images beside it"
+        if figure.value < least:
+            more = next((more for more in range(digits or 0, MOST_DIGITS)
+                         if number(figure.value, more) != number(least, more)), MOST_DIGITS)  # fmt: skip
+            return f"utility {number(figure.value, more)} is below the {number(least, more)} that counts as kept"
         if row.looked_up:
             return f"{text} may come from test images that the method carries"
         return text
 
     def kept(self, row: BoardRow) -> str:
-        beside = "" if self.raw is None else f"; raw images {number(self.raw, self.named[row.utility].digits)}"
-        return f"{self.utility(row)}{beside}"
+        figure = self.raw.get(row.utility)
+        known = None if figure is None else figure.value
+        return self.utility(row) + (
+            "" if known is None else f"; raw images {number(known, self.named[row.utility].digits)}"
+        )
 
     def ceiling(self, row: BoardRow) -> str:
         """The bound that hides the patient."""
@@ -321,8 +368,13 @@ def _methods(rows: Iterable[BoardRow]) -> int:
     return len({row.plugin for row in rows})
 
 
+def _firsts(rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """The first row of each method."""
+    return [row for place, row in enumerate(rows) if row.plugin not in {one.plugin for one in rows[:place]}]
+
+
 def _won(on: str, mine: Sequence[BoardRow], winners: Sequence[BoardRow], words: _Words) -> Iterator[Part]:
-    named = [row for place, row in enumerate(winners) if row.plugin not in {one.plugin for one in winners[:place]}]
+    named = _firsts(winners)
     count, of = len(named), _methods(mine)
     verbs = "keeps the findings and hides" if count == 1 else "keep the findings and hide"
     who = f"The only method tried on {on}" if of == 1 else f"{count} of {of} methods tried on {on}"
@@ -343,7 +395,7 @@ def _lost(on: str, mine: Sequence[BoardRow], near: Sequence[tuple[BoardRow, bool
     else:
         yield Part(f"The only method tried on {on} does not both keep the findings and hide the patient.")
     if not near:
-        yield Part(" None of its attacks gave a figure that is rated.")
+        yield Part(" No attack gave a figure that is rated.")
         return
     yield Part(" Nearest: " if many > 1 else " ")
     for place, (row, kept) in enumerate(near):
@@ -370,14 +422,17 @@ def _without_utility(
         f"On {on} raw images cannot be told from chance at this size, so that no method has a utility. "
         if powerless else f"Utility was not measured on {on}. "
     )  # fmt: skip
-    hiding = [row for row in judged if hides(row)]
+    hiding = _firsts(sorted((row for row in judged if hides(row)), key=lambda row: (row.bound or 1.0, row.id)))
     if hiding:
-        yield Part(f"{_methods(hiding)} of {_methods(mine)} methods hide the patient from the attacks that ran: ")
+        count, of = len(hiding), _methods(mine)
+        who = "The only method tried" if of == 1 else f"{count} of {of} methods tried"
+        yield Part(f"{who} {'hides' if count == 1 else 'hide'} the patient from the attacks that ran: ")
         for place, row in enumerate(hiding[:NAMED]):
             yield Part("; " * bool(place))
             yield from words.name(row)
             yield Part(f", {words.ceiling(row)}")
-        yield Part(".")
+        yield Part(f"; and {count - NAMED} more" * (count > NAMED))
+        yield Part(". A stronger attack may still find more.")
         return
     yield Part(
         f"No method tried hides the patient ({_counted(_methods(mine), 'method')}, {_counted(len(mine), 'row')})"

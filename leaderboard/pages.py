@@ -173,9 +173,11 @@ def front(edition: Edition) -> Iterator[Page]:
 
 
 def _front(edition: Edition) -> str:
-    """The answer for each X-ray set, or without any for all sets."""
+    """The answer for each X-ray set, or for all sets if no method was attacked there."""
     every = edition.views
-    shown = [view for view in every if view.subject != "other data"] or every
+    shown = [view for view in every if view.subject != "other data"]
+    if not any(view.answer.attacked for view in shown):
+        shown = list(every)
     pictures = {
         view.section: [svg for canvas in (WIDE, PHONE)
                        if (svg := scatter(view.rows, view.plane, edition.named, "", canvas))]

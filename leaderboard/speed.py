@@ -31,7 +31,8 @@ class Speed:
         by_rows: Images a second by images in a release; empty on a CPU.
         without: The reason of each such size without a rate.
         joules: Energy an image; None if unknown.
-        rank: The lowest and highest place in its table, rates whose intervals overlap being equal; None for references.
+        rank: The lowest and highest place in its table, rates whose intervals overlap being equal; None for references,
+            and for rows that only their author measured.
     """
 
     row: BoardRow
@@ -86,7 +87,7 @@ def _table(
     device: str, settings: str, data: str, shape: str, images: int, some: list[tuple[Speed, Record]]
 ) -> SpeedTable:
     records = [record for _, record in some]
-    contenders = [speed.figure for speed, _ in some if not speed.row.reference]
+    contenders = [speed.figure for speed, _ in some if _contends(speed.row)]
     ranked = [_ranked(speed, contenders) for speed, _ in some]
     ranked.sort(key=lambda speed: (-(speed.figure.value or 0.0), speed.row.method, speed.row.id))
     ways = [_median(records, name) for name in ("host_to_device_seconds", "device_to_host_seconds")]
@@ -99,13 +100,17 @@ def _table(
 
 def _ranked(speed: Speed, others: Iterable[Figure]) -> Speed:
     """The speed with its places: those whose intervals lie above and below."""
-    if speed.row.reference:
+    if not _contends(speed.row):
         return speed
     low, high = _ends(speed.figure)
     ends = [_ends(one) for one in others]
     first = 1 + sum(other_low > high for other_low, _ in ends)
     last = len(ends) - sum(other_high < low for _, other_high in ends)
     return replace(speed, rank=(first, last))
+
+
+def _contends(row: BoardRow) -> bool:
+    return row.trusted and not row.reference
 
 
 def _ends(figure: Figure) -> tuple[float, float]:

@@ -12,12 +12,13 @@ from made.whole_rows import HOLDING, controls, keyed, whole
 
 from bench.data.sets import medimeta, medmnist
 from bench.plugins import registry
-from leaderboard.answer import HIDDEN, RADIOGRAPHS, View, answer, subject, views
+from leaderboard.answer import HIDDEN, RADIOGRAPHS, View, answer, on_gpu, subject, views
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import render
 from leaderboard.row_schema import BoardRow, Figure
 
+PROBE = "linear-probe-auc"
 RAW = {"identity": "hides nothing", "noise": "keeps nothing"}
 
 
@@ -97,7 +98,8 @@ def test_rows_that_qualify_are_counted_by_method_and_named_most_useful_first(boa
 
 @pytest.mark.parametrize("qualifies", [True, False])
 def test_an_only_row_is_called_that(board: Edition, like: BoardRow, qualifies: bool) -> None:
-    text = said(board, safe(like, "alone", 0.85, 0.55) if qualifies else row(like, "alone", 0.85, 0.9))
+    alone = safe(like, "alone", 0.85, 0.55) if qualifies else row(like, "alone", 0.85, 0.9)
+    text = said(board, row(like, "identity", 0.9, 1.0), alone)
     verbs = "keeps the findings and hides" if qualifies else "does not both keep the findings and hide"
     assert text.startswith(f"The only method tried on synth-cxr {verbs} the patient")
     assert "Nearest" not in text
@@ -124,7 +126,7 @@ def test_data_on_which_raw_images_are_at_chance_have_no_utility_to_speak_of(boar
     assert "On synth-cxr raw images cannot be told from chance" in found.text
     assert "No method tried hides the patient (2 methods, 2 rows)" in found.text
     hiding = safe(like, "c", None, 0.55)
-    assert "1 of 3 methods hide the patient from the attacks that ran: c" in said(board, *rows, hiding)
+    assert "1 of 3 methods tried hides the patient from the attacks that ran: c" in said(board, *rows, hiding)
 
 
 def test_data_without_an_attacked_method_say_so(board: Edition, like: BoardRow) -> None:
@@ -276,3 +278,50 @@ def test_the_page_of_a_data_set_begins_with_its_answer() -> None:
     (view,) = board.views
     page = str(render(board)[f"data/{view.section}.html"].make())
     assert view.answer.parts[0].text in page
+
+
+def test_without_a_figure_of_raw_images_by_the_same_metric_nothing_keeps_the_findings(
+    board: Edition, like: BoardRow
+) -> None:
+    good = safe(like, "good", 0.88, 0.55)
+    assert "its utility 0.880 has no figure of raw images beside it" in said(board, good)
+    named = {**board.named, PROBE: board.named["utility-auc"]}
+    probe = Figure(value=0.75, low=0.72, high=0.78, null=0.5)
+    other = good.model_copy(update={"utility": PROBE, "figures": {**like.figures, PROBE: probe}})
+    raw = row(like, "identity", 0.99, 1.0)
+    assert answer([raw, other], named).qualifying == ()
+    both = raw.model_copy(update={"figures": raw.figures | {PROBE: probe}})
+    found = answer([both, other], named)
+    assert found.qualifying == (other,)
+    assert (found.metric, found.least, found.raw) == (PROBE, pytest.approx(0.7), 0.75)
+    (view,) = views([both, other], named)
+    assert view.plane.up == PROBE
+
+
+def test_a_utility_just_below_what_counts_is_printed_as_another_number(board: Edition, like: BoardRow) -> None:
+    text = said(board, row(like, "identity", 0.9, 1.0), safe(like, "near", 0.81996, 0.55))
+    assert "utility 0.81996 is below the 0.82000 that counts as kept" in text
+
+
+def test_without_utility_each_method_that_hides_is_named_once_by_its_least_bound(
+    board: Edition, like: BoardRow
+) -> None:
+    rows = [safe(like, "a", None, 0.58), safe(like, "a", None, 0.55, id="again"), safe(like, "b", None, 0.57)]
+    text = said(board, *rows, row(like, "c", None, 0.9))
+    ceiling = "AUC of the attacks at most"
+    assert (
+        f"2 of 3 methods tried hide the patient from the attacks that ran: a, {ceiling} .55; b, {ceiling} .57." in text
+    )
+    assert text.endswith("A stronger attack may still find more.")
+
+
+def test_a_set_with_reference_rows_alone_never_leads(board: Edition, like: BoardRow) -> None:
+    bare = [one.model_copy(update={"reference": "hides nothing"}) for one in placed(like, "nih", 3)]
+    assert order(board, bare, placed(like, "synth-cxr", 1), placed(like, "digits", 1)) == ["synth-cxr", "digits", "nih"]
+
+
+def test_no_rate_on_an_accelerator_is_taken_from_a_row_that_only_its_author_measured(like: BoardRow) -> None:
+    mine = like.model_copy(update={"device": "cuda", "figures": {"throughput": Figure(value=10.0)}})
+    theirs = mine.model_copy(update={"trusted": False, "figures": {"throughput": Figure(value=1e9)}})
+    assert [figure.value for figure, _ in on_gpu([mine, theirs]).values()] == [10.0]
+    assert on_gpu([theirs]) == {}

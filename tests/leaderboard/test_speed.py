@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from leaderboard.board import relative_speed
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.site import build
-from leaderboard.speed import SpeedTable, speed_tables
+from leaderboard.speed import SpeedTable, _table, speed_tables
 
 Write = Callable[..., Results]
 H200 = {"device": "cuda", "accelerator": "NVIDIA H200", "driver": "580", "power_limit_w": "700.00"}
@@ -81,3 +82,12 @@ def test_the_page_says_why_a_size_has_no_rate_and_escapes_it(write: Write, tmp_p
 def test_a_board_without_rates_says_how_to_measure_them(write: Write, tmp_path: Path) -> None:
     page = (build(write(record("blur")), tmp_path / "site").parent / "throughput.html").read_text()
     assert "bench run --suite throughput" in page
+
+
+def test_a_rate_that_only_its_author_measured_has_no_rank_and_takes_none() -> None:
+    records = {name: timed(name, rate) for name, rate in (("blur", 100), ("mosaic", 1000))}
+    (both,) = tables(*records.values())
+    fast, slow = (dataclasses.replace(speed, rank=None) for speed in both.speeds)
+    theirs = dataclasses.replace(fast, row=fast.row.model_copy(update={"trusted": False}))
+    again = _table("a device", "", "synth-cxr", "1", 1, [(theirs, records["mosaic"]), (slow, records["blur"])])
+    assert [(speed.row.plugin, speed.rank) for speed in again.speeds] == [("mosaic", None), ("blur", (1, 1))]
