@@ -173,7 +173,7 @@ def front(edition: Edition) -> Iterator[Page]:
 
 
 def _front(edition: Edition) -> str:
-    """The answer for each X-ray set, or for all sets if no method was attacked there."""
+    """The answers for X-ray sets, or for all if none was attacked."""
     every = edition.views
     shown = [view for view in every if view.subject != "other data"]
     if not any(view.answer.attacked for view in shown):
