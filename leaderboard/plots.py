@@ -119,7 +119,7 @@ def _across(row: BoardRow, plane: Plane) -> Figure | None:
     figure = row.figures.get(plane.across)
     if not plane.upper or figure is None or figure.value is None:
         return figure
-    high = figure.value if figure.high is None else figure.high
+    high = figure.upper or figure.value
     if row.bound is not None and (row.verdict == "no members above a bound") == (plane.across == MEMBERS):
         high = max(high, row.bound)  # the verdict's, over all attacks that count
     return figure.model_copy(update={"value": high, "high": high, "low": figure.low})

@@ -131,6 +131,16 @@ class Figure(Part):
     tier: str = ""
 
     @property
+    def upper(self) -> float | None:
+        """The upper end of its interval, or `beyond` if that is larger.
+
+        None without a figure. For figures that are better if lower.
+        """
+        if self.value is None:
+            return None
+        return max(self.value if self.high is None else self.high, self.beyond or 0.0)
+
+    @property
     def words(self) -> str:
         """The status in words."""
         return WORDS[self.status]
@@ -338,13 +348,13 @@ class BoardRow(RowName):
     def leak(self) -> float | None:
         """The AUC that attacks reach at most.
 
-        The verdict's bound, else the largest upper end of their figures; None if no rated attack has a figure.
+        The verdict's bound, else the largest upper end of their figures, or a larger figure of an attack that is not
+        certified; None if no rated attack has a figure.
         """
         if self.bound is not None:
             return self.bound
         figures = [self.figures[name] for name in LEAKS if name in self.figures and not self.figures[name].unrated]
-        ends = [one.value if one.high is None else one.high for one in figures if one.value is not None]
-        return max((end for end in ends if end is not None), default=None)
+        return max((end for one in figures if (end := one.upper) is not None), default=None)
 
     @property
     def place(self) -> int:

@@ -16,6 +16,7 @@ from leaderboard.answer import HIDDEN, RADIOGRAPHS, View, answer, on_gpu, subjec
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import render
+from leaderboard.plots import points
 from leaderboard.row_schema import BoardRow, Figure
 
 PROBE = "linear-probe-auc"
@@ -74,6 +75,23 @@ def test_where_none_qualifies_the_nearest_on_either_side_are_named_with_what_the
     assert "its utility 0.510 is not surely above chance" in text
     assert "sharper" not in text
     assert "identity" not in text
+
+
+def test_an_attack_that_is_not_certified_moves_a_row_out_of_the_corner_of_good_ones(
+    board: Edition, like: BoardRow
+) -> None:
+    found = row(like, "found", 0.85, 0.52, verdict="not certified", label="not certified")
+    reid, guesses = found.figures["reid-auc"], found.figures["guesswork"]
+    beyond = {
+        "reid-auc": reid.model_copy(update={"beyond": 0.99}),
+        "guesswork": guesses.model_copy(update={"beyond": 1}),
+    }
+    found = found.model_copy(update={"figures": found.figures | beyond})
+    rows = [row(like, "identity", 0.9, 1.0), found]
+    assert found.leak == 0.99
+    assert "has no bound (not certified): AUC of the attacks up to 0.990" in said(board, *rows)
+    (view,) = views(rows, board.named)
+    assert [point.across.value for point in points(view.rows, view.plane) if point.row.plugin == "found"] == [0.99]
 
 
 def test_a_row_that_hides_and_keeps_too_little_is_named_before_one_that_leaks_less_surely(
