@@ -12,10 +12,12 @@ from html.parser import HTMLParser
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
+from bench.plugins import registry
+from bench.types import Metric
 from leaderboard.answer import HIDDEN, KEPT, View
 from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
@@ -24,7 +26,7 @@ from leaderboard.edition import Edition
 from leaderboard.environment import drawn, hidden_columns
 from leaderboard.one_scale import scales
 from leaderboard.plots import PHONE, PLANES, WIDE, budget_plot, points, scatter
-from leaderboard.reproduction import VERDICTS, shipped
+from leaderboard.reproduction import VERDICTS, Reproduction, shipped
 from leaderboard.row_schema import BoardRow, field_data
 from leaderboard.sections import Section
 from leaderboard.speed import speed_tables
@@ -462,5 +464,12 @@ def reproduction(edition: Edition) -> Iterator[Page]:
     ledger = shipped()
     yield Page(
         "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.described, edition.origin),
-        drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS),
+        drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS, digits=_digits(ledger)),
     )  # fmt: skip
+
+
+def _digits(ledger: Reproduction) -> dict[str, int | None]:
+    """The decimals of every metric that a ledger quotes."""
+    quoted = {one.score for _, _, row in ledger.rows() for one in row.ours if one.record is not None}
+    metrics = sorted(quoted.intersection(registry.own("metrics")))
+    return {name: cast("type[Metric[object]]", registry.load("metrics", name)).column.digits for name in metrics}
