@@ -462,9 +462,10 @@ def _schema_script(edition: Edition) -> str:
 def reproduction(edition: Edition) -> Iterator[Page]:
     """The page `reproduction`, which is the same for every board."""
     ledger = shipped()
+    digits = _digits(ledger)
     yield Page(
-        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), edition.described, edition.origin),
-        drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS, digits=_digits(ledger)),
+        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), digits, edition.origin),
+        drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS, digits=digits),
     )  # fmt: skip
 
 

@@ -17,7 +17,9 @@ from bench.plugins import registry
 from bench.plugins.configured import configure
 from bench.plugins.spec import parse
 from bench.results.results import Results
-from leaderboard import reproduction
+from leaderboard import pages, reproduction
+from leaderboard.edition import Edition
+from leaderboard.intake import Intake
 from leaderboard.packed_rows import published_results
 from leaderboard.published import PUBLISHED
 from leaderboard.quotation import misquoted, renewed
@@ -58,6 +60,13 @@ def test_all_four_papers_are_there_with_every_table_and_figure() -> None:
         for kind, count in (("Table", tables), ("Figure", figures)):
             numbers = [n for place in places[paper] if place.startswith(kind) for n in re.findall(r"\d+", place)]
             assert sorted(map(int, numbers)) == list(range(1, count + 1)), (paper, kind)
+
+
+def test_the_page_is_drawn_again_if_a_metric_has_other_decimals(monkeypatch: pytest.MonkeyPatch) -> None:
+    (before,) = pages.reproduction(Edition.of(Intake((), {})))
+    monkeypatch.setattr(pages, "_digits", lambda ledger: {"reid-auc": 1})
+    (after,) = pages.reproduction(Edition.of(Intake((), {})))
+    assert before.inputs != after.inputs
 
 
 def test_open_rows_are_counted_by_what_they_await(tmp_path: Path) -> None:
