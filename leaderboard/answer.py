@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from leaderboard.board import USEFUL
+from leaderboard.board import THROUGHPUT, USEFUL
 from leaderboard.bounds import upward
 from leaderboard.entries import Column, number
 from leaderboard.names import shortened
@@ -122,7 +122,8 @@ class View:
     @property
     def gpu(self) -> dict[str, tuple[Figure, str]]:
         """Images a second on an accelerator, by the method of a line."""
-        return on_gpu(row for row in self.rows if row.method in {line.method for line in self.lines})
+        methods = {line.method for line in self.lines}
+        return on_gpu(row for row in self.rows if row.method in methods)
 
     @property
     def leak(self) -> str:
@@ -190,7 +191,7 @@ def on_gpu(rows: Iterable[BoardRow]) -> dict[str, tuple[Figure, str]]:
     """
     found: dict[str, tuple[Figure, str]] = {}
     for row in rows:
-        figure = row.figures.get("throughput")
+        figure = row.figures.get(THROUGHPUT)
         if row.device == "cpu" or not row.trusted or figure is None or figure.value is None:
             continue
         if row.method not in found or (found[row.method][0].value or 0.0) < figure.value:
@@ -287,7 +288,7 @@ def _nearest(judged: Sequence[BoardRow], raw: Raw) -> list[tuple[BoardRow, bool]
     """
     keeping = [row for row in judged if keeps(row, raw)]
     hiding = [row for row in judged if hides(row)]
-    found = [(min(keeping, key=lambda row: (row.leak or 1.0, -(useful(row) or 0.0), row.id)), True)] if keeping else []
+    found = [(row, True) for row in _least_leaking(keeping)]
     if hiding:
         found.append((max(hiding, key=lambda row: (useful(row) or 0.0, row.id)), False))
     else:
@@ -375,15 +376,23 @@ def _firsts(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 def _won(on: str, mine: Sequence[BoardRow], winners: Sequence[BoardRow], words: _Words) -> Iterator[Part]:
     named = _firsts(winners)
+    what = "keeps the findings and hides" if len(named) == 1 else "keep the findings and hide"
+    told = [f"{words.utility(row) if place else words.kept(row)}, " for place, row in enumerate(named[:NAMED])]
+    yield from _hiding(f" on {on}", mine, named, what, told, words)
+
+
+def _hiding(
+    where: str, mine: Sequence[BoardRow], named: Sequence[BoardRow], what: str, told: Sequence[str], words: _Words
+) -> Iterator[Part]:
+    """Methods that hide the patient; `told` stands before their bounds."""
     count, of = len(named), _methods(mine)
-    verbs = "keeps the findings and hides" if count == 1 else "keep the findings and hide"
-    who = f"The only method tried on {on}" if of == 1 else f"{count} of {of} methods tried on {on}"
-    yield Part(f"{who} {verbs} the patient from the attacks that ran: ")
-    for place, row in enumerate(named[:NAMED]):
+    who = f"The only method tried{where}" if of == 1 else f"{count} of {of} methods tried{where}"
+    yield Part(f"{who} {what} the patient from the attacks that ran: ")
+    for place, (row, text) in enumerate(zip(named, told, strict=False)):
         yield Part("; " * bool(place))
         yield from words.name(row)
-        yield Part(f", {words.utility(row) if place else words.kept(row)}, {words.ceiling(row)}")
-    yield Part(f"; and {count - NAMED} more" * (count > NAMED))
+        yield Part(f", {text}{words.ceiling(row)}")
+    yield Part(f"; and {count - len(told)} more" * (count > len(told)))
     yield Part(". A stronger attack may still find more.")
 
 
@@ -424,15 +433,8 @@ def _without_utility(
     )  # fmt: skip
     hiding = _firsts(sorted((row for row in judged if hides(row)), key=lambda row: (row.bound or 1.0, row.id)))
     if hiding:
-        count, of = len(hiding), _methods(mine)
-        who = "The only method tried" if of == 1 else f"{count} of {of} methods tried"
-        yield Part(f"{who} {'hides' if count == 1 else 'hide'} the patient from the attacks that ran: ")
-        for place, row in enumerate(hiding[:NAMED]):
-            yield Part("; " * bool(place))
-            yield from words.name(row)
-            yield Part(f", {words.ceiling(row)}")
-        yield Part(f"; and {count - NAMED} more" * (count > NAMED))
-        yield Part(". A stronger attack may still find more.")
+        what = "hides" if len(hiding) == 1 else "hide"
+        yield from _hiding("", mine, hiding, what, [""] * len(hiding[:NAMED]), words)
         return
     yield Part(
         f"No method tried hides the patient ({_counted(_methods(mine), 'method')}, {_counted(len(mine), 'row')})"

@@ -22,7 +22,7 @@ from bench.results.records import PluginRecord, Record, RecordError, dumps, is_n
 from bench.results.results import Results, cell_and_evaluator
 from bench.types import Method
 from bench.workbench.inputs import PROTOCOL, files_of, stale
-from leaderboard.board import mixed, rows
+from leaderboard.board import THROUGHPUT, mixed, rows
 from leaderboard.intake import SUBMISSIONS, protocol_of
 from leaderboard.packed_rows import (
     Digests,
@@ -226,8 +226,6 @@ def withdrawn(folder: Path = SUBMISSIONS) -> list[Results]:
 
 IMAGES, SIDE = 16, 64 + 2  # of a contact sheet; each image has a frame of a pixel
 SHEET = IMAGES * SIDE * SIDE
-TIMED = "throughput"
-"""The evaluator whose figures of this project's own methods need no isolation."""
 PHANTOMS = frozenset({"synth-cxr", "synth-mimic", "synth-nih"})
 """Data sets that this project draws: pictures of them show no real person."""
 
@@ -252,7 +250,7 @@ def unfit(
         reasons.append(f"its protocol is none that this version knows, 1 to {PROTOCOL}")
     if is_no_past_time(record.created):
         reasons.append("it says no time, or one that has not come yet, as when it was made")
-    if record.isolation == "none" and not (record.kind == TIMED and record.method.origin == registry.HOME):
+    if record.isolation == "none" and not (record.kind == THROUGHPUT and record.method.origin == registry.HOME):
         reasons.append("method and attack worked in the judge's own process (isolation none)")
     if record.method.role is not None and record.method.role != _role(record.method):
         reasons.append(

@@ -9,7 +9,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # each function imports what it needs: a list of plug-ins nee
     from bench.runs.cost import EvaluatorCost, Forecast, Usual
     from bench.runs.display import Display
     from bench.runs.engine import Engine, Executing
+    from bench.runs.plan import Plan as ComparedPlan
     from bench.runs.plan import Standing
     from bench.runs.request import Request
     from bench.runs.run import Summary
@@ -95,25 +96,32 @@ class Plan:
 def plan(request: Request, place: Place) -> Plan:
     """The jobs that a run would do or keep. Raises as `run`."""
     from bench.runs.cost import Forecast, Work
-    from bench.runs.plan import plan_run, to_run
+    from bench.runs.plan import to_run
 
     specs, absent = _present(request, place)
     jobs, work = list[Planned](), list[Work]()
-    seen = set[tuple[str, str]]()
-    for number, spec in enumerate(specs, 1):
-        compared = plan_run(spec, place.results)
-        work += compared.work(besides=seen)
+    for number, (compared, earlier) in enumerate(_parts(specs, place), 1):
+        work += compared.work(besides=earlier)
         for cell, states in compared.cells.items():
             for state in states:
                 evaluator = state.planned.name
-                if (cell.folder, evaluator) in seen:  # an earlier part has it
-                    continue
-                seen.add((cell.folder, evaluator))
-                names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator
-                jobs.append(Planned(number, *names, state, to_run(state, spec.overwrite)))
+                if (cell.folder, evaluator) not in earlier:
+                    names = str(cell.choice.dataset), str(cell.method), cell.choice.seed, evaluator
+                    jobs.append(Planned(number, *names, state, to_run(state, compared.spec.overwrite)))
     sizes = [path.stat().st_size for path in (place.results.root / "cells").glob("*/*/*.json")]
     forecast = Forecast.of(work, usual(specs[0], place), sizes, specs[0].jobs)
     return Plan(specs, jobs, idle_attacks(specs), absent, forecast)
+
+
+def _parts(specs: Sequence[RunSpec], place: Place) -> Iterator[tuple[ComparedPlan, Set[tuple[str, str]]]]:
+    """Each part beside the records, and the jobs of earlier ones."""
+    from bench.runs.plan import plan_run
+
+    earlier = frozenset[tuple[str, str]]()
+    for spec in specs:
+        compared = plan_run(spec, place.results)
+        yield compared, earlier
+        earlier |= compared.names
 
 
 def usual(spec: RunSpec, place: Place) -> Usual:
@@ -128,16 +136,9 @@ def foresee(part: object, request: Request, place: Place, display: Display) -> N
 
     Raises as `run`.
     """
-    from bench.runs.cost import Work
-    from bench.runs.plan import plan_run
-
     specs, _ = _present(request, place)
-    found, seen, jobs = usual(specs[0], place), set[tuple[str, str]](), list[Work]()
-    for spec in specs:
-        compared = plan_run(spec, place.results)
-        jobs += compared.work(besides=seen)
-        seen |= compared.names
-    display.foresee(part, [(job.kind, found.seconds(job)) for job in jobs])
+    jobs = [job for compared, earlier in _parts(specs, place) for job in compared.work(besides=earlier)]
+    display.foresee(part, usual(specs[0], place).by_kind(jobs))
 
 
 @dataclass
@@ -211,13 +212,10 @@ def run(
             display.message(text)
         if key is not None:
             place.results.keep_secret(key)
-        seconds, seen = usual(specs[0], place), set[tuple[str, str]]()
-        for number, spec in enumerate(specs if len(specs) > 1 else (), 1):
-            compared = plan_run(spec, place.results)
+        seconds = usual(specs[0], place)
+        for number, (compared, earlier) in enumerate(_parts(specs, place) if len(specs) > 1 else (), 1):
             if number > 1:
-                later = compared.work(besides=seen)
-                display.foresee(number, [(job.kind, seconds.seconds(job)) for job in later])
-            seen |= compared.names
+                display.foresee(number, seconds.by_kind(compared.work(besides=earlier)))
         for number, spec in enumerate(specs, 1):
             if result.summary.stopped is not None:
                 result.summary.planned += sum(map(len, work(spec).values()))

@@ -126,6 +126,10 @@ class Usual:
         other = math.exp(SKEW) if work.kind in ("data", "fit") else self._share
         return work.typical * self._shares.get(work.kind, other)
 
+    def by_kind(self, jobs: Iterable[Work]) -> list[tuple[str, float]]:
+        """The kind and the expected seconds of each job."""
+        return [(job.kind, self.seconds(job)) for job in jobs]
+
 
 _LEVEL, _FIRST, _KIND, _MOST = 0.25, 0.6, 0.5, 1.5
 _NOT_APPLICABLE = 3.0  # seconds of a job that finds so, as long as none did

@@ -168,7 +168,7 @@ class _Graph:
     def start(self) -> None:
         """Open every choice of data; the rest follows."""
         jobs = self.plan.work(kept=True)
-        self.display.expect(len(jobs), [(job.kind, self.usual.seconds(job)) for job in jobs])
+        self.display.expect(len(jobs), self.usual.by_kind(jobs))
         self.display.workers = self.engine.at_a_time
         for choice, known in self.plan.known.items():
             cells = self.plan.of(choice)
