@@ -3,7 +3,7 @@
 Each attack has one primary figure: ReID AUC by person if people have several images, else by image. Attacks of a cell
 score the same sealed releases, so they are judged together by exchanges of people that are the same for all of them:
 the null keeps their dependence. A statement of absence is an upper limit of the primary figure; it needs the whole core
-list of attacks, and each of them trained until it converged.
+list of attacks, and each of them trained until it converged; so does one about members, by a list of its own.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ CORE = (
 """The attacks that a bound needs; one that does not apply to the release is no gap, but for `LEARNED`."""
 LEARNED = frozenset({"relational", "contrastive", "moments", "surrogate"})
 """Attacks of the core list that apply to every release with links."""
+MEMBER_CORE = ("dcr", "gan-leaks", "domias", "monte-carlo", "lira", "rmia", "quantile-regression")
+"""The membership attacks that a bound on members needs; one that does not apply to the release is no gap."""
 KNOWING = ("anchors",)
 """The attacks that a bound needs besides under profiles in which Eve knows pairs: others do not read these."""
 POWER = 0.8
@@ -250,9 +252,8 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
         attacks: Records of all attacks on pairs.
     """
     counting = [record for record in certified if not idle(record) and not random(record)]
-    gaps = _gaps(counting, certified, attacks)
-    if gaps:
-        return f"a bound needs the {len(_needed(attacks))} attacks of the core list: {'; '.join(gaps)}"
+    if why := incomplete(counting, certified, attacks, _needed(attacks)):
+        return why
     limits = [_limits(record) for record in counting]
     known = [(record, *found) for record, found in zip(counting, limits, strict=True) if found is not None]
     if len(known) < len(counting):
@@ -279,11 +280,22 @@ def _needed(attacks: Sequence[Record]) -> tuple[str, ...]:
     return (*CORE, *KNOWING) if any(profile(record).knows for record in attacks) else CORE
 
 
-def _gaps(counting: Collection[Record], certified: Collection[Record], attacks: Sequence[Record]) -> list[str]:
-    """Attacks of the core list that support no bound, and why."""
+def incomplete(
+    counting: Collection[Record], certified: Collection[Record], attacks: Sequence[Record], needed: Sequence[str],
+    metric: str = "",
+) -> str:  # fmt: skip
+    """Core attacks that support no bound, and why; empty if none.
+
+    Args:
+        counting: Records that support one.
+        certified: Records of attacks whose controls hold.
+        attacks: All of the panel.
+        needed: The core list.
+        metric: As for `idle`.
+    """
     there = {short(record.evaluator) for record in counting}
     gaps = []
-    for name in _needed(attacks):
+    for name in needed:
         # Under its bare name an attack has the preset's own sizes: a variant could stop early and claim a plateau.
         mine = [record for record in attacks if short(record.evaluator) == name]
         if name in there or (_idles(attacks, name) and name not in LEARNED):
@@ -292,11 +304,11 @@ def _gaps(counting: Collection[Record], certified: Collection[Record], attacks: 
         if not mine:
             gaps.append(f"{name} did not run")
         elif sound:
-            gaps.append(idle(sound[0]))
+            gaps.append(idle(sound[0], metric))
         else:
             ended = mine[0].status
             gaps.append(f"{name} is not certified" if ended == "ok" else f"{name} {ended.replace('-', ' ')}")
-    return gaps
+    return f"a bound needs the {len(needed)} attacks of the core list: {'; '.join(gaps)}" if gaps else ""
 
 
 def _idles(attacks: Sequence[Record], name: str) -> bool:

@@ -20,10 +20,12 @@ from bench.types import Role
 from bench.workbench.choice import same_rows
 from leaderboard.bounds import (
     BY_PERSON,
+    MEMBER_CORE,
     Combined,
     bound,
     combined,
     idle,
+    incomplete,
     power,
     primary,
     profile,
@@ -58,8 +60,8 @@ SIGNS: Mapping[Word, str] = {
 MEANINGS: Mapping[Word, str] = {
     "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
     "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
-    "no members above a bound": "certified membership attacks did no better than chance; with 95 % confidence the AUC "
-    "of each is at most the printed bound",
+    "no members above a bound": "the membership attacks of the core list did no better than chance; with 95 % "
+    "confidence the AUC of each is at most the printed bound",
     "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
@@ -273,7 +275,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     strongest = min(scored, key=place)
     surely, few = tells(strongest, tries)
     if not surely and not few:
-        result = _members_bound(members, strongest.evaluator, scored, tries)
+        result = _members_bound(members, strongest.evaluator, scored, attacks, tries)
         return _not_certified(result, attacks, "told members of", lambda record: any(tells(record, tries)))
     text = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
@@ -282,14 +284,18 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
     return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {text}", tries)
 
 
-def _members_bound(members: tuple[Member, ...], headline: str, scored: Sequence[Record], tries: int) -> Panel:
+def _members_bound(
+    members: tuple[Member, ...], headline: str, scored: Sequence[Record], attacks: Sequence[Record], tries: int
+) -> Panel:
     """The panel of membership attacks that did no better than chance."""
-    counting = [record for record in scored if not idle(record, CONTROLLED[MEMBERSHIP][0])]
-    limits = [record.scores[CONTROLLED[MEMBERSHIP][0]].high for record in counting]
+    metric = CONTROLLED[MEMBERSHIP][0]
+    counting = [record for record in scored if not idle(record, metric)]
+    limits = [record.scores[metric].high for record in counting]
     ends = [limit for limit in limits if limit is not None]
-    if not ends or len(ends) < len(limits):
-        why = "; ".join(filter(None, (idle(record, CONTROLLED[MEMBERSHIP][0]) for record in scored)))
-        return Panel(members, headline, "no verdict", f"no verdict on membership: {why or 'no upper limit'}", tries)
+    why = incomplete(counting, scored, attacks, MEMBER_CORE, metric)
+    if why or not ends or len(ends) < len(limits):
+        why = why or "no upper limit"
+        return Panel(members, headline, "no verdict", f"no verdict on membership: {why}", tries)
     shown = upward(max(ends))
     makers = f"{len(ends)} attack{'s' * (len(ends) > 1)}, {min(record.keys for record in counting)} keys"
     sentence = f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by {makers}"

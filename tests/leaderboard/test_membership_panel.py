@@ -9,6 +9,7 @@ from made.board_records import plugin, record, score
 from bench.evidence import MembershipEvidence
 from bench.results.records import Record, ScoreRecord
 from leaderboard.board import rows
+from leaderboard.bounds import MEMBER_CORE
 from leaderboard.panel import membership_panel, panel
 from leaderboard.reach import Ladder, step
 from metrics.membership import MembershipTPR
@@ -36,6 +37,26 @@ def test_an_attack_counts_that_catches_the_over_fitted_and_not_the_constant_gene
     assert found.members[0].standing == "certified"
     assert found.verdict == "members told by dcr: Membership AUC 0.700"
     assert found.headline == "membership-dcr"
+
+
+def core(**others: Record) -> tuple[list[Record], list[Record]]:
+    """Records of every core attack at chance, but for `others` by name, and their controls."""
+    own = [others.get(name.replace("-", "_"), attacking("cvae", 0.5, 0.6, name)) for name in MEMBER_CORE]
+    return own, [made for name in MEMBER_CORE for made in controls(name)]
+
+
+@pytest.mark.parametrize("missing", MEMBER_CORE)
+def test_a_bound_on_members_needs_every_attack_of_its_core_list(missing: str) -> None:
+    mine, pool = core()
+    assert membership_panel(mine, [*mine, *pool]).word == "no members above a bound"
+    fewer = [one for one in mine if one.evaluator != f"membership-{missing}"]
+    found = membership_panel(fewer, [*fewer, *pool])
+    assert found.word == "no verdict"
+    assert found.verdict.endswith(
+        f"a bound needs the {len(MEMBER_CORE)} attacks of the core list: {missing} did not run"
+    )
+    idle = attacking("cvae", 0.5, 0.6, missing).model_copy(update={"status": "not-applicable", "scores": {}})
+    assert membership_panel([*fewer, idle], [*fewer, idle, *pool]).word == "no members above a bound"
 
 
 @pytest.mark.parametrize(
@@ -76,16 +97,17 @@ def test_a_few_members_who_are_told_surely_are_told() -> None:
 
 
 def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> None:
-    mine = [attacking("cvae", 0.5, 0.6), attacking("cvae", 0.7, 0.0, "lira")]
-    found = membership_panel(mine, [*mine, *controls()])
+    mine, pool = core(lira=attacking("cvae", 0.7, 0.0, "lira"))
+    without = [one for one in pool if one.evaluator != "membership-lira"]
+    found = membership_panel(mine, [*mine, *without])
     assert found.word == "not certified"
     assert found.verdict.startswith("not certified (the controls of lira, which told members of it, were not run")
-    assert membership_panel(mine, [*mine, *controls(), *controls("lira", quiet=0.7)]).word == "no members above a bound"
+    found = membership_panel(mine, [*mine, *without, *controls("lira", quiet=0.7)])
+    assert (found.word, found.verdict[-21:]) == ("no verdict", "lira is not certified")
 
 
 def test_no_more_than_chance_gives_is_no_finding_and_many_figures_are_many_tries() -> None:
-    mine = [attacking("cvae", 0.56, 0.0006, attack) for attack in ("dcr", "lira")]
-    pool = [*controls("dcr"), *controls("lira")]
+    mine, pool = core(**{name: attacking("cvae", 0.56, 0.0006, name) for name in ("dcr", "lira")})
     assert membership_panel(mine, [*mine, *pool]).word == "no members above a bound"
     assert membership_panel(mine[:1], [*mine, *pool]).verdict == "members told by dcr: Membership AUC 0.560"
 
@@ -96,12 +118,13 @@ def test_an_attack_with_a_higher_figure_does_not_hide_one_that_is_surer() -> Non
     assert (found.headline, found.verdict) == ("membership-dcr", "members told by dcr: Membership AUC 0.560")
 
 
-@pytest.mark.parametrize(("p", "told"), [(0.0004, True), (0.0012, False)])
+@pytest.mark.parametrize(("p", "told"), [(0.00005, True), (0.0012, False)])
 def test_an_attack_that_is_sure_of_a_few_members_tells_members(p: float, told: bool) -> None:
     mine = attacking("cvae", 0.51, 0.7)
     rate = score(0.08, 0.06, 0.1, null=0.01, null_low=0.0, null_high=0.04, p=p)
     mine = mine.model_copy(update={"scores": {**mine.scores, "membership-tpr": rate}})
-    found = membership_panel([mine], [mine, *controls()])
+    own, pool = core(dcr=mine)
+    found = membership_panel(own, [*own, *pool])
     expected = "members told by dcr: Membership AUC 0.510, 8.0 % of them at 1 % of others"
     if told:
         assert found.verdict == expected
@@ -131,7 +154,7 @@ def test_a_folders_word_on_its_members_supports_no_bound_and_is_said() -> None:
     quiet, telling = ([by_folder(value, p)] for value, p in ((0.5, 0.6), (0.7, 0.0)))
     found = membership_panel(quiet, [*quiet, *controls()])
     assert found.word == "no verdict"
-    assert found.verdict.endswith("dcr takes a folder's word for who is a member, and no draw")
+    assert "dcr takes a folder's word for who is a member, and no draw;" in found.verdict
     found = membership_panel(telling, [*telling, *controls()])
     assert found.word == "members told"
     assert "a folder says who is a member, and no draw" in found.verdict

@@ -44,7 +44,7 @@ def test_the_luckiest_member_of_many_tells_nobody(tmp_path: Path) -> None:
     """Without a probability, its figure lies above the interval of chance as often as 1 time in 40."""
     held = telling("over-fitted-cvae", 0.9, 0.0), telling("constant", 0.5, 0.6)
     found, words = judged(tmp_path, telling("cvae", 0.51, 0.4, worst=0.995), *held, keyed(word("cvae")))
-    assert words["cvae"] == "no members above a bound"
+    assert words["cvae"] == "no verdict"
     assert found.broken == ()
 
 
