@@ -74,13 +74,16 @@ def _usual(method: str, preset: str) -> Mapping[str, object]:
         return {}
 
 
-def parameters_text(parameters: Mapping[str, JsonValue]) -> str:
-    """Parameters as name=value, sorted by name.
+def parameters_text(parameters: Mapping[str, JsonValue], *, empty: bool = True) -> str:
+    """Parameters as name=value, sorted by name; without empty texts if not `empty`.
 
     >>> parameters_text({"scale": 20.0, "clip": None, "mode": "l1"})
     'clip=none,mode=l1,scale=20.0'
+    >>> parameters_text({"scale": 20.0, "weights_sha256": ""}, empty=False)
+    'scale=20.0'
     """
-    return ",".join(f"{name}={_plain(value)}" for name, value in sorted(parameters.items()))
+    told = sorted((name, value) for name, value in parameters.items() if empty or value != "")
+    return ",".join(f"{name}={_plain(value)}" for name, value in told)
 
 
 def _plain(value: JsonValue) -> str:

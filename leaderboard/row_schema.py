@@ -483,7 +483,7 @@ def _variant(row: Row, values: Mapping[str, set[str]]) -> str:
     """Parameters that differ from other rows, and unusual numbers of keys."""
     chosen = unusual(row.records[0])
     differing = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
-    texts = [parameters_text({name: value}) for name, value in differing.items()]
+    texts = [text for name, value in differing.items() if (text := parameters_text({name: value}, empty=False))]
     texts += [f"{row.keys} keys"] * (row.choice.get("keys") is not None)
     if len(row.parameters) <= FEW:  # last, for the end is cut off if there is little room
         alike = {name: value for name, value in row.parameters.items() if name not in differing and value is not None}

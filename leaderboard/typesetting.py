@@ -155,7 +155,8 @@ def row_label(row: Row, rows: Sequence[Row]) -> str:
     if len(twins) < 2:
         return row.label
     apart = telling(row, twins)
-    label = f"{row.method}[{parameters_text(apart)}]" if apart else row.label
+    text = parameters_text(apart, empty=False)
+    label = f"{row.method}[{text}]" if text else row.method if apart else row.label
     same = [_choices(twin) for twin in twins if twin.parameters == row.parameters]
     own = _choices(row)
     chosen = [name for name in own if any(twin.get(name) != own[name] for twin in same)]

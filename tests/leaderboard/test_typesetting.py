@@ -88,6 +88,15 @@ def test_rows_of_one_method_are_told_apart_by_what_differs() -> None:
     assert number(3.0, None) in typeset([Sheet("a set", board, [board[0].entries["guesswork"].column])], "typst")
 
 
+def test_a_row_is_not_told_apart_by_a_text_that_it_leaves_empty() -> None:
+    made = [
+        record("stranger", scores={"guesswork": guesswork(3.0)}, parameters={"weights_sha256": of}, cell=name)
+        for name, of in (("one", ""), ("two", "119da2cefba2"))
+    ]
+    board = rows(made)
+    assert [row_label(row, board) for row in board] == ["stranger", "stranger[weights_sha256=119da2cefba2]"]
+
+
 def test_rows_of_the_same_parameters_say_by_which_choice_they_differ() -> None:
     made = [
         record("stranger", scores={"guesswork": guesswork(3.0)}, eve=eve, cell=eve)
