@@ -114,7 +114,7 @@ class Edition:
     @cached_property
     def prints(self) -> Mapping[str, str]:
         """A hash of everything shown of a row, by id."""
-        reaches: dict[int, str] = {}  # many attacks on many rows have the same reach, which is one object
+        reaches: dict[int, str] = {}  # many attacks on many rows stand on the same rungs, which are the same objects
         return {row.id: _print(row, self.row_of(row), reaches) for row in self.lines}
 
     @cached_property
@@ -199,6 +199,6 @@ def _print(data: BoardRow, row: Row, reaches: dict[int, str]) -> str:
 
 
 def _member(member: Member, reaches: dict[int, str]) -> str:
-    """Everything of an attack; `reaches` keeps what is written of each step."""
-    steps = [reaches.get(id(rung.step)) or reaches.setdefault(id(rung.step), repr(rung.step)) for rung in member.rungs]
-    return repr((replace(member, rungs=()), [replace(rung, step=None) for rung in member.rungs], steps))
+    """Everything of an attack; `reaches` keeps what is written of each rung."""
+    rungs = [reaches.get(id(rung)) or reaches.setdefault(id(rung), repr(rung)) for rung in member.rungs]
+    return repr((replace(member, rungs=()), rungs))

@@ -124,7 +124,8 @@ def soft(text: str) -> Markup:
 def _harmless(value: object) -> object:
     if not isinstance(value, str):
         return value
-    return Markup(page(value)) if isinstance(value, Markup) else page(value)
+    text = page(value)
+    return Markup(text) if isinstance(value, Markup) and text is not value else text
 
 
 def _json(value: object) -> str:

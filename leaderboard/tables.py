@@ -6,9 +6,10 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
+from operator import attrgetter
 from typing import Literal, get_args, get_type_hints
 
 from bench.results.records import Record, ScoreRecord
@@ -93,18 +94,25 @@ def in_parts(
     ]
 
 
-def _csv_lines(table: Table) -> Iterator[bytes]:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")  # so that a text with either of them is quoted
-    harmless: dict[Value, Value] = {}  # most places have the same text as many others
-    for line in ([*table.kinds], *table.lines):
-        text.seek(0)
-        text.truncate()
-        for value in line:
-            if isinstance(value, str) and value not in harmless:
-                harmless[value] = cell(value)
-        writer.writerow(harmless[value] if isinstance(value, str) else value for value in line)
-        yield text.getvalue().removesuffix("\r\n").encode() + b"\n"
+def _csv_lines(table: Table) -> list[bytes]:
+    texts: list[str] = []
+    writer = csv.writer(_Appended(texts.append), lineterminator="\r\n")  # so that a text with either of them is quoted
+    columns = zip(*([[*table.kinds], *table.lines]), strict=True)
+    writer.writerows(zip(*map(_harmless, columns), strict=True))
+    return [text.removesuffix("\r\n").encode() + b"\n" for text in texts]
+
+
+@dataclass(frozen=True)
+class _Appended:
+    """A file that hands on each text as it is written."""
+
+    write: Callable[[str], object]
+
+
+def _harmless(column: Sequence[Value]) -> Sequence[Value]:
+    """The column for a spreadsheet; most have few different values."""
+    changed: dict[Value, Value] = {value: safe for value in set(column) if (safe := cell(value)) != value}
+    return [changed.get(value, value) for value in column] if changed else column
 
 
 def can_write_parquet() -> bool:
@@ -196,6 +204,7 @@ class ScoreLine:
 
 
 SCORE = tuple(field.name for field in fields(ScoreLine) if field.name in ScoreRecord.model_fields)
+figures = attrgetter(*SCORE)
 RECORD = ("preset", "seed", "keys", "cell", "evaluator", "kind", "status", "phase", "device", "git", "created", "key")
 
 
@@ -208,34 +217,37 @@ def long(records: Iterable[tuple[str, Record]]) -> Table:
         )
         for field in fields(ScoreLine)
     }
-    return Table(kinds, [tuple(vars(line).values()) for line in _score_lines(records)])
+    return Table(kinds, [line for row, record in records for line in _score_lines(row, record)])
 
 
-def _score_lines(records: Iterable[tuple[str, Record]]) -> Iterator[ScoreLine]:
-    for row, record in records:
-        data, attack = record.dataset, record.attack
-        common = ScoreLine(
-            row=row,
-            dataset=data.name if data else None,
-            dataset_parameters=json.dumps(data.parameters, sort_keys=True) if data else None,
-            fingerprint=data.fingerprint if data else None,
-            public=data.public if data else None,
-            public_fingerprint=data.public_fingerprint if data else None,
-            method=record.method.name,
-            method_parameters=json.dumps(record.method.parameters, sort_keys=True),
-            attack=attack.name if attack else None,
-            attack_parameters=json.dumps(attack.parameters, sort_keys=True) if attack else None,
-            machine=machine(record) or None,
-            protocol=protocol_of(record),
-            **{name: getattr(record, name) for name in RECORD},
-        )
-        if record.status != "ok":
-            yield replace(common, reason=reason(record))
-        for metric, why in sorted(record.not_applicable.items()):
-            yield replace(common, metric=metric, status="not-applicable", reason=why)
-        for metric, whole in sorted(record.scores.items()):
-            for part, score in flat(whole):
-                yield replace(common, metric=metric, part=part, **{name: getattr(score, name) for name in SCORE})
+def _score_lines(row: str, record: Record) -> Iterator[tuple[Value, ...]]:
+    """The lines of a record, in the order of `ScoreLine`."""
+    data, attack = record.dataset, record.attack
+    common = ScoreLine(
+        row=row,
+        dataset=data.name if data else None,
+        dataset_parameters=json.dumps(data.parameters, sort_keys=True) if data else None,
+        fingerprint=data.fingerprint if data else None,
+        public=data.public if data else None,
+        public_fingerprint=data.public_fingerprint if data else None,
+        method=record.method.name,
+        method_parameters=json.dumps(record.method.parameters, sort_keys=True),
+        attack=attack.name if attack else None,
+        attack_parameters=json.dumps(attack.parameters, sort_keys=True) if attack else None,
+        machine=machine(record) or None,
+        protocol=protocol_of(record),
+        **{name: getattr(record, name) for name in RECORD},
+    )
+    if record.status != "ok":
+        yield tuple(vars(replace(common, reason=reason(record))).values())
+    for metric, why in sorted(record.not_applicable.items()):
+        yield tuple(vars(replace(common, metric=metric, status="not-applicable", reason=why)).values())
+    line = dict(vars(common))  # of a record's many figures a copy each, as objects, took most of the time
+    for metric, whole in sorted(record.scores.items()):
+        line["metric"] = metric
+        for line["part"], score in flat(whole):
+            line.update(zip(SCORE, figures(score), strict=True))
+            yield tuple(line.values())
 
 
 def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]]:

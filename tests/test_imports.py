@@ -166,3 +166,18 @@ def test_a_package_that_fails_says_so_at_each_use(heavy: Path) -> None:
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="no_such_library"):
             package.Adam  # noqa: B018
+
+
+STATISTICS = """
+from bench.deferred_torch import defer, deferred
+defer()
+import numpy, scipy, torch
+assert scipy.stats.binom.sf(0, 1, 0.5) == 0.5
+assert deferred("torch")
+from scipy._lib.array_api_compat.common._helpers import is_torch_array
+assert is_torch_array(torch.ones(1)) and not deferred("torch") and not is_torch_array(numpy.ones(1))
+"""
+
+
+def test_statistics_do_not_execute_torch_and_still_know_a_tensor() -> None:
+    subprocess.run([sys.executable, "-c", STATISTICS], check=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from xml.etree import ElementTree
 
 import pytest
 from made.results_folders import FORMULAS, NAMES, TEX, XML
 
-from leaderboard.escapes import cell, tex, xml
+from leaderboard.escapes import cell, page, tex, xml
 
 STARTS = "=+-@|\uff1d\uff0b\uff0d\uff20"
 
@@ -60,3 +61,10 @@ def test_xml_gives_the_name_back_and_nothing_beside(name: str) -> None:
     assert len(found) == 0
     assert list(found.attrib) == ["b"]
     assert found.text == found.attrib["b"] or not name.strip()
+
+
+def test_a_page_shows_every_printable_letter_as_it_is_and_no_other_control_than_a_line_break() -> None:
+    letters = [letter for letter in map(chr, range(sys.maxunicode + 1)) if letter.isprintable()]
+    text = "\n".join(letters)
+    assert page(text) == page(f"{text}\t").removesuffix("\t") == text  # the tab is not printable: the slow way
+    assert page("a\nb\x00\u202e\ud800") == "a\nb\ufffd\ufffd"
