@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -174,13 +175,20 @@ def beats_chance(score: ScoreRecord) -> bool:
     return p < RARE if p is not None else against_null(score) == "worse"
 
 
+_FROM_A_FILE = re.compile(r"^(.+\.py)-(.+)-[0-9a-f]{6}$")
+"""What `bench.wire.text.slug` leaves of FILE.py:CLASS."""
+
+
 def short(evaluator: str) -> str:
     """An evaluator's name for people: the attack's own.
 
     >>> short("reidentification-contrastive-steps-150-"), short("membership-lira"), short("utility")
     ('contrastive-steps-150', 'lira', 'utility')
+    >>> short("reidentification-my-attack.py-myattack-cbb4bc")
+    'my-attack.py:myattack'
     """
-    return evaluator.removeprefix("reidentification-").removeprefix("membership-").removesuffix("-")
+    name = evaluator.removeprefix("reidentification-").removeprefix("membership-")
+    return _FROM_A_FILE.sub(r"\1:\2", name).removesuffix("-")
 
 
 HUGE = 1e9

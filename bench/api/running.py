@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 import platformdirs
 
 from bench.data.raw_files import resolve
+from bench.disk.atomic_file import PRIVATE
 from bench.plugins import catalogue
 from bench.plugins.groups import GROUPS, Group, New
 from bench.plugins.spec import UsageError, parse
@@ -347,13 +348,17 @@ def part_title(number: int, specs: Sequence[RunSpec]) -> str:
 
 @dataclass(frozen=True)
 class JobState:
-    """The state of a job of a results folder, and the reason."""
+    """The state of a job of a results folder, and the reason.
+
+    `taken`: a command works on its cell now.
+    """
 
     dataset: str
     cell: str
     evaluator: str
     state: str
     reason: str
+    taken: bool
 
 
 def status(results: Results, *, files: bool = False) -> list[JobState]:
@@ -362,9 +367,15 @@ def status(results: Results, *, files: bool = False) -> list[JobState]:
     `files` also runs files of Python that plans name.
 
     Raises:
-        UsageError: There are no cells.
+        UsageError: There are no cells, or only the folder's owner may read the plans.
     """
     folders = list(results.journal.plans())
+    private = results.root / PRIVATE
+    if private.exists() and not os.access(private, os.R_OK | os.X_OK):
+        raise UsageError(
+            f"{private}: no permission to read it; plans stand there beside the run secret, for the account that runs "
+            "the benchmark alone. Records can be read: `bench table`, `bench compare`, `bench leaderboard build`"
+        )
     if not folders:
         raise UsageError(f"no cells in {results.root}: run something first, or name the folder with --results")
     return [state for folder in folders for state in _states(folder, results, files=files)]
@@ -388,8 +399,9 @@ def _states(folder: str, results: Results, *, files: bool) -> Iterator[JobState]
     except (UsageError, RecordError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = str(error)
         states = {"all": ("unknown", why if why == FROM_A_FILE else f"the plan cannot be read any more: {why}")}
+    taken = results.is_taken(folder)
     for evaluator, (state, reason) in states.items():
-        yield JobState(dataset, name, evaluator, state, reason)
+        yield JobState(dataset, name, evaluator, state, reason, taken)
 
 
 def costs(results: Results, rows: int) -> list[EvaluatorCost]:

@@ -88,7 +88,9 @@ class Wanted:
                     raise UsageError(f"no such plug-in file: {word}")
                 files.append(path.resolve())
             else:
-                local = path.exists() and ("/" in word or word in (".", "..") or path.suffix == ".whl")
+                local = path.exists() and (
+                    "/" in word or word in (".", "..") or path.suffix == ".whl" or _project(path)
+                )
                 requirements.append(str(path.resolve()) if local else word)
         if bad := [word for word in requirements if word.startswith("-")]:
             raise UsageError(f"expected a package, a folder, a wheel or a file of Python, got {bad[0]!r}")
@@ -147,6 +149,14 @@ class Wanted:
         python += [] if self.repository is None else ["--repo", str(self.repository)]
         python += [] if self.commit is None else ["--commit", self.commit]
         return [*self.requirements, *map(str, self.files), *python, *(["--alone"] if self.alone else [])]
+
+
+def _project(folder: Path) -> bool:
+    """True if a folder holds a package.
+
+    Its name then means the folder, and no package of an index.
+    """
+    return any((folder / name).is_file() for name in ("pyproject.toml", "setup.py", "setup.cfg"))
 
 
 def _adapter(word: str) -> Path | None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from bench.disk.atomic_file import PRIVATE, Folder, Storage, make_folder, read_plain
 from bench.disk.disk_errors import unread
 from bench.disk.process_id import machine
@@ -171,9 +173,28 @@ class Results:
 
     def cell_lock(self, cell: str) -> Path:
         """The lock of the command that works on a cell."""
-        folder = self.root / PRIVATE / "cells"
-        make_folder(folder, mode=0o700)
-        return folder / f"{content_key({'cell': cell})}.lock"
+        path = self._cell_lock(cell)
+        make_folder(path.parent, mode=0o700)
+        return path
+
+    def is_taken(self, cell: str) -> bool:
+        """True if a command works on a cell now.
+
+        False if the file system has no locks.
+        """
+        path = self._cell_lock(cell)
+        if not path.exists():
+            return False
+        try:
+            with FileLock(path, timeout=0, mode=0o600, fallback_to_soft=False):
+                return False
+        except Timeout:
+            return True
+        except (NotImplementedError, OSError):
+            return False
+
+    def _cell_lock(self, cell: str) -> Path:
+        return self.root / PRIVATE / "cells" / f"{content_key({'cell': cell})}.lock"
 
     def keep_secret(self, wanted: Secret | RunSecret | None = None) -> RunSecret:
         """The run secret of this folder: `wanted`, or fresh on first use.

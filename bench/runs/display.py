@@ -152,6 +152,8 @@ class Display:
         after = self._clock() - self._started
         if self._figures is None or after < self._due or self._shown == len(self._measured):
             return
+        if self._live is None and 0 < self._total <= self._done:
+            return  # the whole table comes next, or stands there already
         self._shown = len(self._measured)
         if self._live is not None:
             self._due = after + _DRAW_SECONDS

@@ -161,6 +161,7 @@ class _Graph:
         self._locks: dict[Cell, FileLock] = {}
         self._commitments: dict[Cell, str] = {}
         self._taken: list[tuple[Cell, DatasetRecord]] = []  # that another command works on
+        self._said_taken = set[Cell]()
         self._looked = 0.0
         for evaluator in {each.planned for found in plan.cells.values() for each in found}:
             described(evaluator.metrics)  # a metric that no record could describe shows before any work
@@ -253,7 +254,8 @@ class _Graph:
             found = standings(self.results, cell, [each.planned for each in found], data, self.spec)
         wanted = [each for each in found if to_run(each, self.spec.overwrite)]
         if wanted and not self._locked(cell):
-            if again or not any(each == cell for each, _ in self._taken):
+            if cell not in self._said_taken:
+                self._said_taken.add(cell)
                 self.display.message(f"another command works on {title(cell)}: this one takes up what that leaves")
             self._taken.append((cell, data))
             return

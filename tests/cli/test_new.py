@@ -111,6 +111,14 @@ def test_the_next_command_can_be_pasted_where_folders_have_spaces(
     assert shlex.split(said[1])[4] == f"{tmp_path}/a b/my-own"
 
 
+def test_a_package_beside_is_named_as_a_folder_and_not_as_a_package_of_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "package", "my-own"]) == 0
+    assert "Next: bench plugin add ./my-own && bench check my-own" in capsys.readouterr().out
+
+
 def test_a_package_registers_its_method_and_tests_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["new", "package", "my-own-way", "--into", str(tmp_path)]) == 0
     root = tmp_path / "my-own-way"

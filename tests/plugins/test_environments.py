@@ -229,6 +229,17 @@ def test_the_same_packages_have_one_digest_on_every_machine(
     assert digest_on("changed", 0o022, compiled=True, line="x = 2\n") != first
 
 
+def test_a_folder_here_with_a_package_is_that_folder_and_no_name_of_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my-own", "plain"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "my-own" / "pyproject.toml").touch()
+    wanted = Wanted.of(["my-own", "plain"], python=None, alone=False, sandbox=False)
+    assert wanted.requirements == (str((tmp_path / "my-own").resolve()), "plain")
+
+
 def test_definitions_of_this_project_that_a_package_uses_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: Callable[[], None]
 ) -> None:

@@ -213,6 +213,17 @@ def test_figures_are_not_printed_again_before_there_are_more(clock: Clock) -> No
     assert file.getvalue().splitlines() == ["1 so far, in 60 lines"]
 
 
+def test_figures_so_far_are_not_printed_once_all_jobs_are_done(clock: Clock) -> None:
+    display, file = plain(clock)
+    with display:
+        display.expect(1)
+        display.measured(record())
+        display.finished("digits | blur utility", OK)
+        clock.now = 100.0
+        display.progress("pages", "read the records", 1, 2)
+    assert "so far, in" not in file.getvalue()
+
+
 def test_on_a_terminal_figures_stand_above_the_bars_as_soon_as_there_are_any(clock: Clock) -> None:
     display, file = live(clock)
     with display:

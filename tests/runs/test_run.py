@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from filelock import FileLock
 from made.cells import choice
 from made.forked import Forked
 from PIL import Image
@@ -551,6 +552,45 @@ def test_a_killed_run_is_taken_up_where_it_was(killed: Killed, capsys: pytest.Ca
     again = records(killed.results)
     assert len(again) == 2
     assert all(again[name].created == record.created for name, record in kept.items())
+
+
+def test_a_cell_of_another_command_is_named_once_and_taken_up_when_it_is_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*SMALL, "--results", str(tmp_path / "r"), "--method", "identity", "--metric", "reid-auc", "--attack"]
+    assert main(["run", *asked, "chance"]) == 0
+    (record,) = records(tmp_path / "r").values()
+    lock = FileLock(Results(tmp_path / "r").cell_lock(record.cell), thread_local=False)
+    lock.acquire()
+    capsys.readouterr()
+    assert main(["status", "--results", str(tmp_path / "r")]) == 0
+    assert "A command works on 1 of 1 cells now" in capsys.readouterr().out
+    looked = Results.cell_lock
+    tries = list[str]()
+
+    def counted(self: Results, cell: str) -> Path:
+        tries.append(cell)
+        if len(tries) == 3:
+            lock.release()
+        return looked(self, cell)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Results, "cell_lock", counted)
+        assert main(["run", *asked, "nearest-neighbour"]) == 0
+    assert len(tries) >= 3
+    assert capsys.readouterr().err.count("another command works on digits | identity") == 1
+    assert len(records(tmp_path / "r")) == 2
+    assert main(["status", "--results", str(tmp_path / "r")]) == 0
+    assert "A command works" not in capsys.readouterr().out
+
+
+def test_a_folder_whose_plans_may_not_be_read_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "artefacts").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # chmod does not stop an administrator
+    assert main(["status", "--results", str(tmp_path)]) == 2
+    assert f"{tmp_path / 'artefacts'}: no permission to read it" in capsys.readouterr().err
 
 
 def test_a_record_holds_no_path_of_this_machine(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def new(
     for path in texts:
         print(path)
     if kind == "package":
-        folder = shlex.quote(str(into / name))
+        folder = shlex.quote(str(into / name) if into != Path() else f"./{name}")  # a bare name may be an index's
         print(f"Next: bench plugin add {folder} && bench check {name}")
     else:
         path, cls = next(iter(texts)), running.class_name(name)

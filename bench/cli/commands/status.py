@@ -69,6 +69,9 @@ def status(
         table.add_row(job.dataset, job.cell, job.evaluator, job.state, job.reason)
     to_stdout().print(table)
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    if taken := {(job.dataset, job.cell) for job in jobs if job.taken}:
+        cells = len({(job.dataset, job.cell) for job in jobs})
+        print(f"A command works on {len(taken)} of {cells} cells now; it takes up what is not done")
     if not files and any(job.reason == FROM_A_FILE for job in jobs):
         again = shlex.join(["bench", "status", "--results", str(results), "--files"])
         print(f"Next, if this folder is your own: {again}", file=sys.stderr)
