@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import bench.shadowing  # noqa: F401  (before torch and pydantic)
 
 if TYPE_CHECKING:
-    from bench.api import BenchError, Results, attack, compare, load_dataset, load_results, release, run
+    from bench.api.frames import Results
+    from bench.api.scripting import BenchError, attack, compare, load_dataset, load_results, release, run
 
 __all__ = ["BenchError", "Results", "attack", "compare", "load_dataset", "load_results", "release", "run"]
 

@@ -9,11 +9,10 @@ __figures__ = False
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bench.api.frames import Results
-    from bench.api.scripting import BenchError, attack, compare, load_dataset, load_results, release, run
+from bench import __all__ as __all__
 
-__all__ = ["BenchError", "Results", "attack", "compare", "load_dataset", "load_results", "release", "run"]
+if TYPE_CHECKING:
+    from bench import *  # noqa: F403
 
 
 def __getattr__(name: str) -> object:

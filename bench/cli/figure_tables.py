@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import cast
@@ -19,7 +20,7 @@ from bench.plugins.spec import text
 from bench.results.records import Record
 from bench.types import Parameter
 from leaderboard.board import MAIN, Row, telling, used
-from leaderboard.entries import Column, Entry, columns, entry, number, short
+from leaderboard.entries import WORDS, Column, Entry, columns, entry, number, short
 from leaderboard.names import parameters_text, unusual
 from leaderboard.typesetting import title
 
@@ -154,7 +155,8 @@ def _sweep(group: Sequence[Row]) -> Table:
         table.add_column(f"{column.title} {column.arrow}", justify="right", overflow="fold")
     for same in settings.values():
         values = [text(cast(Parameter, same[0].parameters.get(name))) for name in names]
-        table.add_row(*values, *(_over_seeds([row.entries[column.name] for row in same]) for column in shown))
+        places = ([row.entries[column.name] for row in same] for column in shown)
+        table.add_row(*values, *(_over_seeds(entries, len(seeds)) for entries in places))
     return table
 
 
@@ -166,14 +168,25 @@ def _order(values: Mapping[str, JsonValue]) -> list[tuple[bool, float, str]]:
     ]
 
 
-def _over_seeds(entries: Sequence[Entry]) -> str:
+def _over_seeds(entries: Sequence[Entry], seeds: int) -> str:
+    """A figure over seeds, and what the seeds without one have instead.
+
+    A setting that was not run with a seed has no row of it.
+    """
     scores = [entry.score for entry in entries if entry.score is not None]
-    if len(entries) == 1 or not scores:
+    if seeds == 1:
         return " ".join([entries[0].text, *([f"({entries[0].interval})"] if scores else [])])
+    gaps = Counter(entry.text for entry in entries if entry.score is None) + Counter(
+        {WORDS["not-run"]: seeds - len(entries)}
+    )
+    without = ", ".join(f"{count} {why}" for why, count in gaps.items())
+    if not scores:
+        return without if len(gaps) > 1 else next(iter(gaps))
     values = [score.value for score in scores]
     words = [number(each, entries[0].column.digits) for each in (mean(values), min(values), max(values))]
-    missing = "" if len(scores) == len(entries) else f", {len(scores)} of {len(entries)} seeds"
-    return f"{words[0]} ({words[1]} – {words[2]}{missing})"
+    ends = [f"{words[1]} – {words[2]}"] if len(scores) > 1 else []
+    share = [f"{len(scores)} of {seeds} seeds: {without}"] if gaps else []
+    return f"{words[0]} ({'; '.join([*ends, *share])})"
 
 
 def tables(columns: Sequence[Column], part: Sequence[Row], console: Console) -> list[Table]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made.board_records import auc, guesswork, metric, metrics, record, score
@@ -70,6 +71,25 @@ def test_seeds_have_tables_of_their_own_and_a_table_by_parameter(
     assert [re.findall(r"[\d.]+", line) for line in lines] == [
         ["2", "0.850", "0.800", "0.900"],
         ["10", "0.650", "0.600", "0.700"],
+    ]
+
+
+def test_a_table_over_seeds_says_how_many_have_a_figure_and_what_the_others_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure: dict[str, Any] = {"scores": {"reid-auc": auc(0.9)}}
+    failure: dict[str, Any] = {"scores": {}, "status": "failed", "phase": "fit", "reason": "no luck"}
+    made = [
+        record("blur", metrics=metrics("reid-auc"), seed=seed, parameters={"sigma": sigma}, cell=f"d/{sigma}-{seed}",
+               **(figure if ok else failure))
+        for sigma, seed, ok in ((1, 0, True), (1, 1, True), (1, 2, False), (2, 0, True), (3, 0, False))
+    ]  # fmt: skip
+    text = printed(tmp_path, monkeypatch, *made)
+    lines = [line for line in text[text.index("blur by parameter") :].splitlines() if re.match(r"│\s+\d", line)]
+    assert [re.split(r"\s*│\s*", line)[1:3] for line in lines] == [
+        ["1", "0.900 (0.900 – 0.900; 2 of 3 seeds: 1 failed)"],
+        ["2", "0.900 (1 of 3 seeds: 2 not run)"],
+        ["3", "1 failed, 2 not run"],
     ]
 
 
