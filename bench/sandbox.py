@@ -33,7 +33,8 @@ user's rights. `none`: the judge's own process, for debugging and for tests."""
 FROM_WEAKEST: tuple[Isolation, ...] = ("none", "processes", "sandbox")
 BWRAP = shutil.which("bwrap")
 INSTALL = "install bubblewrap (`apt-get install bubblewrap`)"
-"""The remedy where sandboxes do not work."""
+RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+"""Holds 1 on Ubuntu 23.10 and later, whose AppArmor keeps user namespaces from programs without a profile."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
 SHARED_BYTES = 1 << 28
 SCRATCH_BYTES = 1 << 30  # of temporary files, which lie in memory
@@ -288,6 +289,19 @@ def _installed(entry: Path) -> tuple[Path, ...]:
         with record.open(newline="", encoding="utf-8", errors="replace") as lines:
             found |= dict.fromkeys(row[0].split("/")[0] for row in csv.reader(lines) if row)
     return tuple(entry / name for name in found if name not in ("", "..", ".") and (entry / name).exists())
+
+
+def remedy() -> str:
+    """Advice where sandboxes do not work."""
+    if BWRAP is None:
+        return INSTALL
+    with contextlib.suppress(OSError):
+        if RESTRICTED.read_text(encoding="ascii").strip() == "1":
+            return (
+                f"`sudo sysctl kernel.{RESTRICTED.name}=0` lets bwrap make user namespaces until the next start "
+                "(docs/how-to/install.md, Sandboxes, says how to allow it for good)"
+            )
+    return "let bwrap make user namespaces here (docs/how-to/install.md, Sandboxes)"
 
 
 @cache

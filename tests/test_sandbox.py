@@ -36,3 +36,22 @@ def test_a_file_that_is_no_program_is_named_by_the_shell(tmp_path: Path, monkeyp
     reason = str(sandbox.why_not.__wrapped__())
     assert reason.startswith("bwrap fails here: ")
     assert str(program) in reason
+
+
+@pytest.mark.parametrize(
+    ("program", "restricted", "told"),
+    [
+        (None, "1\n", sandbox.INSTALL),
+        ("bwrap", "1\n", "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` lets bwrap"),
+        ("bwrap", "0\n", "let bwrap make user namespaces here"),
+        ("bwrap", None, "let bwrap make user namespaces here"),
+    ],
+)
+def test_the_remedy_fits_what_keeps_sandboxes_from_working(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, restricted: str | None, told: str
+) -> None:
+    monkeypatch.setattr(sandbox, "BWRAP", program)
+    monkeypatch.setattr(sandbox, "RESTRICTED", tmp_path / sandbox.RESTRICTED.name)
+    if restricted is not None:
+        sandbox.RESTRICTED.write_text(restricted)
+    assert sandbox.remedy().startswith(told)

@@ -286,7 +286,7 @@ def _present(request: Request, place: Place) -> tuple[Sequence[RunSpec], Mapping
 def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     """Lines on what all parts of a run share."""
     from bench.plugins.third_party import is_outside
-    from bench.sandbox import why_not, why_whispers
+    from bench.sandbox import remedy, why_not, why_whispers
 
     first = specs[0]
     presets = ", ".join(dict.fromkeys(spec.preset for spec in specs))
@@ -296,7 +296,7 @@ def announcements(specs: Sequence[RunSpec], place: Place) -> Iterator[str]:
     if first.isolation == "none":
         yield "methods and attacks run in the judge's own process: trust them, and keep the records off leaderboards"
     elif first.isolation != "sandbox":
-        reason = why_not() or "asked for"
+        reason = f"{why}; {remedy()}" if (why := why_not()) is not None else "asked for"
         yield f"methods and attacks run in processes of their own, with your rights and no sandbox ({reason})"
     elif (whispers := why_whispers()) is not None and any(
         is_outside("methods", method.spec) for spec in specs for method in spec.methods

@@ -40,7 +40,7 @@ from bench.runs.display import Display
 from bench.runs.plan import plan_run
 from bench.runs.run import run
 from bench.runs.run_spec import RunSpec
-from bench.sandbox import INSTALL
+from bench.sandbox import remedy
 from bench.types import DataError
 from bench.workbench.inputs import files_of, planned_of
 from bench.workbench.machine import usable_memory, usual_jobs
@@ -267,7 +267,7 @@ def seal(
         raise UsageError("the author's records were made under this very secret: seal under one that is yours alone")
     measured = again([record for record in records.values() if not files_of(record)])
     if unprotected := [name for name, record in measured.items() if record.isolation != "sandbox"]:
-        raise UsageError(f"{unprotected[0]} was measured without a sandbox, which sealing takes: {INSTALL}")
+        raise UsageError(f"{unprotected[0]} was measured without a sandbox, which sealing takes: {remedy()}")
     incomplete = {finding.name: str(finding) for finding in checked.findings if finding.kind == "incomplete"}
     tiers = {
         str(record.digest): _sealed_tier(record, incomplete.get(name.rpartition("/")[0]))

@@ -18,7 +18,7 @@ from bench.plugins.groups import Group
 from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import environment_of, files_of, is_outside
-from bench.sandbox import INSTALL, Isolation, data_folders, python, why_not
+from bench.sandbox import Isolation, data_folders, python, remedy, why_not
 
 VARIABLE = "BENCH_ISOLATION"
 """Environment variable: the level that `auto` stands for, unless a plug-in of another author would go unconfined."""
@@ -41,7 +41,7 @@ def find_isolation(wish: Literal["auto", Isolation]) -> Isolation:
     if reason is None:
         return "sandbox"
     if wish == "sandbox":
-        raise UsageError(f"--isolation sandbox: {reason}; {INSTALL}, or use --isolation processes")
+        raise UsageError(f"--isolation sandbox: {reason}; {remedy()}, or use --isolation processes")
     return "processes"
 
 
@@ -55,7 +55,7 @@ def require_sandbox(purpose: str) -> Isolation:
         UsageError: Sandboxes do not work here.
     """
     if (reason := why_not()) is not None:
-        raise UsageError(f"{purpose} needs a sandbox, for it runs code of other authors: {reason}; {INSTALL}")
+        raise UsageError(f"{purpose} needs a sandbox, for it runs code of other authors: {reason}; {remedy()}")
     return "sandbox"
 
 
@@ -80,7 +80,7 @@ def check_confined(
         if is_outside(group, spec):
             raise UsageError(
                 f"{spec.shown} is by another author and has no sandbox here ({reason}), so that it could read the run "
-                f"secret and your files: {INSTALL}, or accept that by --isolation processes"
+                f"secret and your files: {remedy()}, or accept that by --isolation processes"
             )
 
 

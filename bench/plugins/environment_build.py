@@ -35,7 +35,7 @@ from bench.plugins.interview import UNCONFINED
 from bench.plugins.spec import PluginSpec, UsageError
 from bench.plugins.third_party import rebuild
 from bench.room_types import REPOSITORY
-from bench.sandbox import DATA, INSTALL, confined, environment, installing, own_sites, search_path, why_not
+from bench.sandbox import DATA, confined, environment, installing, own_sites, remedy, search_path, why_not
 from bench.sandbox import python as own_python
 from bench.shadowing import HOME, PACKAGES
 from bench.wire.text import line, plain
@@ -77,8 +77,8 @@ class Wanted:
         """The request of a command. Raises UsageError for missing files or interpreters."""
         if sandbox and (reason := why_not()) is not None:
             raise UsageError(
-                f"other authors' setup code runs in a sandbox, and {reason}: {INSTALL}, or let it run with your rights "
-                "by --isolation processes"
+                f"other authors' setup code runs in a sandbox, and {reason}: {remedy()}, or let it run with your "
+                "rights by --isolation processes"
             )
         files, requirements = list[Path](), list[str]()
         for word in words:

@@ -24,8 +24,8 @@ from bench.plugins.author_repository import Repository
 from bench.plugins.groups import SAID
 from bench.plugins.interview import interview
 from bench.plugins.spec import PluginSpec, UsageError, annotated, convert, did_you_mean
-from bench.sandbox import INSTALL, why_not
 from bench.sandbox import python as own_python
+from bench.sandbox import remedy, why_not
 from bench.types import Parameter
 from bench.wire.message import WireError, decode
 from bench.wire.text import Name, Text, line
@@ -182,7 +182,8 @@ class Environment(BaseModel):
     def check_confined(self, *, sandbox: bool) -> None:
         """Raise UsageError for an image without a sandbox."""
         if self.manifest.root is not None and not sandbox:
-            raise UsageError(f"{self.name} has an image, which is the root of a sandbox: {INSTALL}")
+            what = "use --isolation sandbox" if why_not() is None else remedy()
+            raise UsageError(f"{self.name} has an image, which is the root of a sandbox: {what}")
 
     def plugin(self, group: str, name: str) -> AddedPlugin:
         """One of its plug-ins."""

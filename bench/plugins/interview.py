@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from bench.plugins.spec import UsageError
 from bench.room_side import MESSAGE_BYTES
-from bench.sandbox import INSTALL, confined, end, environment, why_not
+from bench.sandbox import confined, end, environment, remedy, why_not
 from bench.wire.message import Reader, WireError
 
 UNCONFINED: ContextVar[bool] = ContextVar("UNCONFINED", default=False)
@@ -49,7 +49,7 @@ def interview(
     if not sandbox and not UNCONFINED.get():
         raise UsageError(
             f"{about} is by another author and has no sandbox here ({reason}), so that it is not even imported: "
-            f"{INSTALL}, or accept that by --isolation processes"
+            f"{remedy()}, or accept that by --isolation processes"
         )
     reading, writing = os.pipe()
     line = list(command(writing))

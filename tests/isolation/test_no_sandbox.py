@@ -43,6 +43,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without bubblewrap."""
     for module in ("bench.isolation.tenant", "bench.plugins.interview", "bench.sandbox"):
         monkeypatch.setattr(sys.modules[module], "why_not", lambda: REASON)
+    monkeypatch.setattr("bench.sandbox.BWRAP", None)
 
 
 @pytest.fixture

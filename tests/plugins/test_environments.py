@@ -144,6 +144,7 @@ def test_setup_code_without_a_sandbox_needs_so_many_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(environment_build, "why_not", lambda: "it is not there")
+    monkeypatch.setattr("bench.sandbox.BWRAP", None)
     assert main(["plugin", "add", written(tmp_path)]) == 2
     assert "it is not there: install bubblewrap (`apt-get install bubblewrap`), or" in capsys.readouterr().err
 

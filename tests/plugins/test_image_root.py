@@ -100,7 +100,7 @@ def test_a_method_in_an_image_is_scored_and_sees_the_image_alone(whole: Path, tm
     planned = Planned("reidentification", configure("attacks", "centred", "smoke"), ("reid-auc",))
     found = evaluate_task(EvaluateTask(where, place(tmp_path / "run"), planned, "sandbox"))
     assert found.scores["reid-auc"].value == 1
-    with pytest.raises(UsageError, match="the root of a sandbox: install bubblewrap"):
+    with pytest.raises(UsageError, match="the root of a sandbox: use --isolation sandbox"):
         evaluate_task(EvaluateTask(where, place(tmp_path / "other"), planned, "processes"))
     (whole / "tmp/left").write_text("changed")
     forget()
