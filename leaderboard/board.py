@@ -260,7 +260,7 @@ def _row(
     why = unrated(records)
 
     def marked(one: Entry) -> Entry:
-        return replace(one, unrated=why) if one.attacked else one
+        return replace(one, unrated=why) if why and one.attacked else one
 
     return Row(
         dataset=dataset,

@@ -199,6 +199,6 @@ def _print(data: BoardRow, row: Row, reaches: dict[int, str]) -> str:
 
 
 def _member(member: Member, reaches: dict[int, str]) -> str:
-    """Everything of an attack; `reaches` keeps what is written of each rung."""
-    rungs = [reaches.get(id(rung)) or reaches.setdefault(id(rung), repr(rung)) for rung in member.rungs]
+    """Everything of an attack; `reaches` keeps a hash of each rung."""
+    rungs = [reaches.get(id(rung)) or reaches.setdefault(id(rung), digest(repr(rung), 64)) for rung in member.rungs]
     return repr((replace(member, rungs=()), rungs))

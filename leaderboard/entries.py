@@ -114,7 +114,7 @@ def entry(records: Sequence[Record], column: Column, certified: Collection[str] 
 
     def strength(record: Record) -> tuple[bool, float, str]:
         score = record.scores[column.name]
-        return not beats_chance(of_tries(tries, score)), sign * score.value, record.evaluator
+        return not beats_chance(score, tries), sign * score.value, record.evaluator
 
     weakest = min(real, key=strength)
     attacked = weakest.attack is not None
@@ -146,7 +146,11 @@ def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:
     """
     if (p := score.chance_does_as_well) is None or tries < 1:
         return score
-    return score.model_copy(update={"p": -math.expm1(tries * math.log1p(-p)) if p < 1 else 1.0, "sides": 1})
+    return score.model_copy(update={"p": _of_tries(tries, p), "sides": 1})
+
+
+def _of_tries(tries: int, p: float) -> float:
+    return -math.expm1(tries * math.log1p(-p)) if p < 1 else 1.0
 
 
 def against_null(score: ScoreRecord) -> Position | None:
@@ -164,15 +168,18 @@ def against_null(score: ScoreRecord) -> Position | None:
     return "better" if (score.value > score.null_high) == (score.better == "higher") else "worse"
 
 
-def beats_chance(score: ScoreRecord) -> bool:
+def beats_chance(score: ScoreRecord, tries: int = 0) -> bool:
     """True if an attack's figure beats chance with p below 0.001.
 
-    Where a record holds no probability, the 95 % interval of chance stands in for it.
+    With `tries`, p is corrected as in `of_tries`. Where a record holds no probability, the 95 % interval of chance
+    stands in for it.
     """
     if score.null is None or (score.value < score.null) != (score.better == "higher"):
         return False
     p = score.chance_does_as_well
-    return p < RARE if p is not None else against_null(score) == "worse"
+    if p is None:
+        return against_null(score) == "worse"
+    return (p if tries < 1 else _of_tries(tries, p)) < RARE
 
 
 _FROM_A_FILE = re.compile(r"^(.+\.py)-(.+)-[0-9a-f]{6}$")

@@ -6,12 +6,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2.filters import do_dictsort
+from markupsafe import Markup, escape
 from pydantic import JsonValue
 
+from bench.results.records import ScoreRecord
 from bench.results.verdict import Tier
 from bench.types import LEARNING
 from leaderboard.board import FORMAL, apart, epsilon_text, missing
@@ -50,6 +52,7 @@ def environment() -> Environment:
         "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
         "shown_curves": shown_curves, "learning_plot": learning_plot, "without_curves": _without_curves,
         "attack_dots": attack_dots, "dot_plot": dot_plot, "row_bibtex": row_bibtex,
+        "figure_line": figure_line, "pairs_list": pairs_list,
     }  # fmt: skip
     return env
 
@@ -110,6 +113,45 @@ def ordered(rows: Sequence[BoardRow], column: Column | None) -> list[BoardRow]:
         return bool(figure.unrated), -figure.value if column and column.better == "higher" else figure.value
 
     return sorted(rows, key=place)
+
+
+NONE, NONE_KNOWN = '<span class="quiet">none</span>', '<span class="quiet">none known</span>'
+AT_CHANCE = ' <span class="mark chance">at chance</span>'
+
+
+def figure_line(what: str, score: ScoreRecord, column: Column) -> Markup:
+    """The line of a figure in a record's table.
+
+    Rows have hundreds of them: a macro took three times as long.
+    """
+    digits, null, further, arrow = column.digits, NONE_KNOWN, NONE, column.arrow
+    if score.prediction_low is not None and score.prediction_high is not None:
+        further = interval(score.prediction_low, score.prediction_high, digits)
+    if score.null is not None:
+        null = number(score.null, digits)
+        if score.null_low is not None and score.null_high is not None:
+            null += f" ({interval(score.null_low, score.null_high, digits)})"
+        null += AT_CHANCE * (against_null(score) == "inside")
+    note = "; ".join(filter(None, (score.unit, score.note)))
+    return Markup(
+        f'<tr><th scope="row">{_escaped(what)}</th><td class="value">{number(score.value, digits)}</td>'
+        f"<td>{interval(score.low, score.high, digits)}</td><td>{further}</td><td>{null}</td><td>{score.n:,}</td>"
+        f'<td>{arrow} {score.better if arrow else ""}</td><td class="note">{_escaped(note)}</td></tr>\n'
+    )
+
+
+def pairs_list(mapping: Mapping[str, JsonValue]) -> Markup:
+    """Names with their values, sorted; values that are no texts as JSON."""
+    lines = (
+        f"<div><dt>{_escaped(name)}</dt><dd>{_escaped(value if isinstance(value, str) else _json(value))}</dd></div>"
+        for name, value in do_dictsort(mapping)
+    )
+    return Markup(f'<dl class="pairs">{"".join(lines)}</dl>')
+
+
+@lru_cache(maxsize=1 << 14)  # the same names and words stand in nearly all records
+def _escaped(text: str) -> str:
+    return str(escape(page(text)))
 
 
 def soft(text: str) -> Markup:

@@ -94,9 +94,9 @@ class Intake:
     tries: Mapping[Subject, int] = field(default_factory=dict)
     sources: Sequence[Results] = ()
 
-    def text(self, record: Record) -> str:
+    def text(self, record: Record) -> bytes:
         """The file of an accepted record, byte for byte."""
-        return self.sources[self._source(record.cell)].text(record).decode() if self.sources else dumps(record)
+        return self.sources[self._source(record.cell)].text(record) if self.sources else dumps(record).encode()
 
     @property
     def limited(self) -> int:

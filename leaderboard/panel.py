@@ -307,7 +307,9 @@ def _members_bound(
 def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: Ladder | None = None) -> Member:
     assert record.attack is not None
     dataset = record.dataset.name if record.dataset else ""
-    controls = tuple(control(record, role, pool, theirs) for role in ROLES[record.kind] or ())
+    name = record.attack.name
+    near = [other for other in pool if other.attack is not None and other.attack.name == name]
+    controls = tuple(control(record, role, near, theirs) for role in ROLES[record.kind] or ())
     rungs = (
         ()
         if ladder is None or not profile(record).same_image
@@ -535,7 +537,7 @@ def breaks(record: Record) -> bool:
 def tells(record: Record, tries: int) -> tuple[bool, bool]:
     """Two flags: members told better than chance, and a few members told."""
     auc, tpr = (record.scores.get(name) for name in TELLING)
-    beats = [score is not None and beats_chance(of_tries(tries, score)) for score in (auc, tpr)]
+    beats = [score is not None and beats_chance(score, tries) for score in (auc, tpr)]
     return beats[0], beats[1]
 
 
@@ -548,5 +550,5 @@ def strength(record: Record, tries: int) -> tuple[bool, bool, float, float]:
         found = primary(record)
         return True, not singly(record, tries), 0.0, 0.0 if found is None else -found[1].value
     guesses, auc = record.scores["guesswork"], record.scores.get("reid-auc")
-    beats = beats_chance(of_tries(tries, guesses))
+    beats = beats_chance(guesses, tries)
     return not breaks(record), not beats, guesses.value, -auc.value if auc else 0.0

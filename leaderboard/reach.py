@@ -186,14 +186,18 @@ class Ladder:
     """
 
     def __init__(self, known: Iterable[Step]) -> None:
-        self._known = distinct(list(known))
+        self._known: dict[tuple[str, str], list[Step]] = {}
+        for one in distinct(list(known)):
+            self._known.setdefault((one.eve, one.attack.name), []).append(one)
         self._rungs: dict[tuple[str, ...], list[Rung]] = {}
 
     def reach(self, attack: PluginRecord, preset: str, dataset: str, eve: str = SAME_IMAGE) -> list[Rung]:
         """As the function of that name."""
         question = (attack.name, json.dumps(attack.parameters, sort_keys=True), attack.code, preset, dataset, eve)
         if question not in self._rungs:
-            self._rungs[question] = reach(attack, preset, dataset, self._known, eve)
+            names = dict.fromkeys((attack.name, OPTIMAL))  # no step of another attack is looked at
+            some = [one for name in names for one in self._known.get((eve, name), ())]
+            self._rungs[question] = reach(attack, preset, dataset, some, eve)
         return self._rungs[question]
 
 

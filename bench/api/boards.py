@@ -280,12 +280,14 @@ def build_board(
     Raises:
         UsageError: Published records are asked for, and this is an installed package.
     """
+    from bench.results.results import ReadOnce
     from leaderboard.site import build
 
     place = open_place(results or Path("results"), trusted=trusted)
     if results is not None:
-        index = build(place.results, (site or place.results.root / "site").resolve(), report=report)
-        return index, [(name, place.results.bare(name, reason)) for name, reason in place.results.refused()]
+        read = ReadOnce(place.results.root, place.results.storage, place.results.trusted)
+        index = build(read, (site or read.root / "site").resolve(), report=report)
+        return index, [(name, read.bare(name, reason)) for name, reason in read.refused()]
     return _published_board((site or Path(SITE)).resolve(), place.results.trusted)
 
 

@@ -148,10 +148,11 @@ def loads(text: str, where: str, trusted: AbstractSet[str] | None = None) -> Rec
         RecordError: It is no record of this schema, was altered, contradicts itself, or is not signed as it should be.
     """
     try:
-        content = signed_json.parsed(text.encode())
+        file = text.encode()
+        content = signed_json.parsed(file)
         _check_schema(content.get("schema"), where)
-        signed_json.check(content, text.encode(), KIND)
-        record = Record.model_validate_json(text)
+        signed_json.check(content, file, KIND)
+        record = Record.model_validate_json(file)
     except AlteredError as error:
         raise RecordError(f"{where}: {error}") from error
     except UnicodeEncodeError as error:

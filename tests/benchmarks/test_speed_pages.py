@@ -1,4 +1,4 @@
-"""How long a board takes from its records, and again when nothing has changed.
+"""How long a board takes from its records, again when nothing has changed, and when one row has.
 
     OMP_NUM_THREADS=1 pytest tests/benchmarks/test_speed_pages.py --benchmark-only
     RECORDS=100,1000,10000 OMP_NUM_THREADS=1 pytest tests/benchmarks/test_speed_pages.py --benchmark-only
@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 
 import pytest
-from made.many_records import write
+from made.many_records import many, write
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from bench.results.records import dumps
 from bench.results.results import Results
 from leaderboard.site import build
 
@@ -25,18 +26,23 @@ SIZES = [int(size) for size in os.environ.get("RECORDS", "100,1000").split(",")]
 
 
 @pytest.mark.benchmark(timer=time.process_time)
-@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+@pytest.mark.parametrize("what", ["first", "again", "one row changed"])
 @pytest.mark.parametrize("size", SIZES)
-def test_pages(benchmark: BenchmarkFixture, tmp_path: Path, size: int, again: bool) -> None:
+def test_pages(benchmark: BenchmarkFixture, tmp_path: Path, size: int, what: str) -> None:
     benchmark.group = f"{size} records"
     write(size, tmp_path / "results")
     results, site = Results(tmp_path / "results"), tmp_path / "site"
-    if again:
+    if what != "first":
         build(results, site)
+        if what == "one row changed":
+            one = next(many(size))
+            path = results.root / "cells" / one.cell / f"{one.evaluator}.json"
+            path.write_text(dumps(one.model_copy(update={"git": "0" * 40, "digest": None})))
     else:
         (tmp_path / "other").mkdir()
         build(Results(tmp_path / "other"), tmp_path / "warm")  # imports and templates
-    benchmark.pedantic(build, (results, site), setup=None if again else lambda: shutil.rmtree(site, True), rounds=1)
+    setup = (lambda: shutil.rmtree(site, True)) if what == "first" else None
+    benchmark.pedantic(build, (results, site), setup=setup, rounds=1)
     pages = [path.stat().st_size for path in site.rglob("*.html")]
     benchmark.extra_info["largest page"] = max(pages)
     assert max(pages) < 1_000_000

@@ -15,7 +15,8 @@ import pytest
 from made.board_records import auc, claim, dataset, guesswork, plugin, record, utility, word
 from made.many_records import many
 
-from bench.results.records import Record
+from bench.api.boards import build_board
+from bench.results.records import Record, loads
 from bench.results.results import Results
 from leaderboard.comparison import compared
 from leaderboard.edition import Edition
@@ -186,6 +187,20 @@ def test_what_has_not_changed_is_not_even_read(write: Write, tmp_path: Path, mon
     monkeypatch.undo()
     build(results, tmp_path / "site", refused=[("x.bundle", "it is no bundle")])
     assert "x.bundle" in (tmp_path / "site" / "board-manifest.json").read_text()
+
+
+def test_the_command_reads_and_checks_each_record_once(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = write(record("a", scores={"guesswork": guesswork(9)}), record("b", scores={"guesswork": guesswork(5)}))
+    read: list[str] = []
+    monkeypatch.setattr(
+        "bench.results.results.loads", lambda text, where, *more: read.append(where) or loads(text, where)
+    )
+    index, refused = build_board(results.root, tmp_path / "site")
+    assert index.is_file()
+    assert refused == []
+    assert len(read) == len(set(read)) == 2
 
 
 def test_a_page_that_was_altered_is_made_anew(write: Write, tmp_path: Path) -> None:

@@ -244,3 +244,16 @@ def test_a_forger_with_a_digest_changes_the_layout_and_no_value_under_a_signatur
     assert signed_json.read(forged({**signed}), "kind") == {"a": 1, "z": [1]}
     with pytest.raises(signed_json.AlteredError, match="signature does not verify"):
         signed_json.read(forged({**signed, "a": 2}), "kind")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": "\\ud800"}', f'{{"a": {"[" * 300}{"]" * 300}}}', '{"a": 1e400, "b": -0, "a": 2}']
+)
+def test_odd_json_is_read_as_the_standard_library_reads_it(text: str) -> None:
+    assert signed_json.parsed(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a": 01}', '{"a": "\n"}', "[1]", "[" * 100_000])
+def test_what_is_no_json_object_is_refused(text: str) -> None:
+    with pytest.raises(signed_json.AlteredError, match=r"it is no JSON: |it must hold a JSON object, got list"):
+        signed_json.parsed(text.encode())
