@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import platformdirs
+from pydantic import JsonValue
 
-from bench.data.raw_files import resolve
+from bench.data.raw_files import config_path, resolve
 from bench.disk.atomic_file import PRIVATE
 from bench.plugins import catalogue
 from bench.plugins.groups import GROUPS, Group, New
@@ -60,14 +61,18 @@ def open_place(
     if not above.is_dir():
         raise UsageError(f"--results {results}: {above} is not a folder; choose another place")
     keys = frozenset(map(read_public, trusted)) if trusted else None
-    cache = Path(platformdirs.user_cache_dir("veil-bench")) / "data"
     folder = results.resolve()
     content = Results(folder, trusted=keys)
     if (folder / "rows").is_dir():
         from leaderboard.packed_rows import published_results
 
         content = published_results(folder, keys)
-    return Place(content, cache, resolve(data_roots))
+    return Place(content, cache_folder(), resolve(data_roots))
+
+
+def cache_folder() -> Path:
+    """The folder of prepared data and of features."""
+    return Path(platformdirs.user_cache_dir("veil-bench")) / "data"
 
 
 @dataclass(frozen=True)
@@ -431,6 +436,30 @@ def list_plugins(group: Group | None = None) -> dict[Group, list[catalogue.Liste
 def info(name: str, preset: str = "quick") -> str:
     """A description of every plug-in of that name. Raises UsageError."""
     return catalogue.described(parse(name), preset, _expected)
+
+
+def machine_facts() -> dict[str, JsonValue]:
+    """Versions, device, isolation and folders that a run would use here."""
+    from bench.isolation import find_isolation
+    from bench.plugins import environments
+    from bench.sandbox import why_not
+    from bench.workbench.machine import choose_device, git_state, hardware, usable_memory, usual_jobs, versions
+
+    device, isolation = choose_device("auto"), find_isolation("auto")
+    jobs = usual_jobs(device.type)
+    return {
+        **versions(),
+        "commit": git_state(),
+        **hardware(device),
+        "isolation": isolation,
+        "no_sandbox_because": why_not(),
+        "jobs": jobs,
+        "memory_of_a_job_gib": round(usable_memory() / jobs / 2**30, 1),
+        "data_roots": [str(root) for root in resolve()],
+        "cache": str(cache_folder()),
+        "configuration": str(config_path()),
+        "plugins_of_others": str(environments.root()),
+    }
 
 
 def details(name: str, preset: str = "quick") -> list[catalogue.Details]:

@@ -61,8 +61,8 @@ VERBS: dict[str, Verb] = {
         "plugins:list_plugins",
     ),
     "info": Verb(
-        "Show the parameters, source, claim and requirements of a plug-in.",
-        ("bench info dp-simple", "bench info 'syfer[blocks=5]' --preset paper"),
+        "Show the parameters, source, claim and requirements of a plug-in; without a name, this machine.",
+        ("bench info", "bench info 'syfer[blocks=5]' --preset paper"),
         "plugins:info",
     ),
     "new": Verb(
@@ -371,6 +371,9 @@ def _usage_message(error: CycloptsError) -> str:
         text = f"{error.argument.name} {'needs a value' if given else 'is missing'}."
     elif isinstance(error, UnknownCommandError):
         text = text.partition(" Available")[0].replace("command", "verb")
+        asked = (error.unused_tokens or [""])[0]
+        if deeper := [f"`bench {verb}`" for verb in VERBS if " " in verb and verb.endswith(f" {asked}")]:
+            text = f'Unknown verb "{asked}". Did you mean {" or ".join(deeper)}?'
     elif isinstance(error, ValidationError) and error.group is not None:
         text = error.exception_message
     end = "" if text.endswith((".", "?")) else "."

@@ -44,6 +44,8 @@ def test_what_cannot_be_done_is_one_line_before_anything_starts(arguments, said,
     [
         (["rnu"], 'bench: Unknown verb "rnu". Did you mean "run"?'),
         (["data", "lst"], 'bench data: Unknown verb "lst". Did you mean "list"?'),
+        (["verify"], 'bench: Unknown verb "verify". Did you mean `bench data verify` or `bench leaderboard verify`?'),
+        (["doctor"], 'bench: Unknown verb "doctor".'),
         (["run", "--methd", "x"], "bench run: Unknown option: --methd. Did you mean --method?"),
         (["data", "list", "--data-rot=x"], "bench data list: Unknown option: --data-rot. Did you mean --data-root?"),
         (["info", "a", "b"], "bench info: Unknown: b. `bench info --help` lists what it takes."),

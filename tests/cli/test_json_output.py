@@ -42,6 +42,23 @@ def test_lists_and_descriptions(capsys: pytest.CaptureFixture[str]) -> None:
     assert "sigma: float = 3.0 (else 2.0)" in running.info("blur[sigma=3]")
 
 
+def test_without_a_name_this_machine_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("BENCH_ISOLATION", "processes")
+    machine = printed(capsys, "info")["machine"]
+    assert isinstance(machine, dict)
+    assert machine["data_roots"] == [str(tmp_path.resolve())]
+    assert machine["isolation"] == "processes"
+    assert machine["jobs"] >= 1
+    assert machine["memory_of_a_job_gib"] > 0
+    assert main(["info"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"data roots: {tmp_path.resolve()}" in lines
+    assert "isolation: processes" in lines
+
+
 def test_jobs_comparisons_and_altered_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = ["--results", str(tmp_path / "results")]
     assert main([*RUN, "--method", "blur", "--method", "mosaic", *results]) == 0

@@ -16,7 +16,7 @@ import yaml
 
 import bench.evidence
 import bench.types
-from bench.cli import command_line
+from bench.cli import command_line, main
 from bench.randomness import Secret, Stream
 from docs.generator import NOTEBOOKS, executed, pages
 from docs.generator.reference import DERIVED, SECTIONS, classes_of
@@ -74,15 +74,49 @@ def blocks(page: str, kind: str) -> list[str]:
 
 def commands(text: str) -> list[list[str]]:
     lines = text.replace("\\\n", " ").splitlines()
-    return [shlex.split(line.partition(" | ")[0], comments=True) for line in lines if line.strip().startswith("bench ")]
+    return [
+        shlex.split(re.split(r" [|>] ", line)[0], comments=True) for line in lines if line.strip().startswith("bench ")
+    ]
 
 
-@pytest.mark.parametrize("page", ["use-in-scripts.md", "debug-a-plug-in.md", "upgrade.md", "measure-mimic-cxr.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "use-in-scripts.md",
+        "debug-a-plug-in.md",
+        "upgrade.md",
+        "measure-mimic-cxr.md",
+        "lab-engineers-journey.md",
+    ],
+)
 def test_commands_of_the_guides_are_read(page: str) -> None:
     found = [words for text in blocks(page, "sh") for words in commands(text)]
     assert found
     for words in found:
         command_line().parse_args(words[1:], exit_on_error=False, print_error=False)
+
+
+def test_the_commands_of_a_lab_engineer_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = "lab-engineers-journey.md"
+    (text,) = blocks(page, "yaml")
+    Path("night.yaml").write_text(text, encoding="utf-8")
+    small = yaml.safe_load(text) | {"attacks": ["nearest-neighbour"], "metrics": ["reid-auc"], "seeds": [0]}
+    small["methods"] = ["blur", "dp-simple"]
+    Path("small.yaml").write_text(yaml.safe_dump(small), encoding="utf-8")
+    lines = [words[1:] for block in blocks(page, "sh") for words in commands(block)]
+    assert [words for words in lines if words[0] == "run"] == [
+        ["run", "--config", "night.yaml", "--dry-run"],
+        ["run", "--config", "night.yaml"],
+    ]
+    for words in lines:
+        given = ["small.yaml" if word == "night.yaml" and "--dry-run" not in words else word for word in words]
+        assert main(given) == 0, (words, capsys.readouterr().err)
+        if "--dry-run" in words:
+            assert "24 to run, 0 to keep" in capsys.readouterr().out
+    assert Path("site/index.html").is_file()
 
 
 def test_the_workflow_is_one_and_its_commands_are_read() -> None:

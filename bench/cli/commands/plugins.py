@@ -18,6 +18,7 @@ from bench.cli.parameters import RESULTS, DataRoots, Format, Preset, switch
 from bench.cli.terminal import print_json, to_stdout, unheard, waiting
 from bench.plugins.groups import Group, New
 from bench.plugins.spec import UsageError, parse
+from bench.wire.text import shown
 
 if TYPE_CHECKING:
     from bench.conformance.isolated_check import PluginCheck
@@ -52,8 +53,22 @@ def list_plugins(
     return 0
 
 
-def info(name: Name, /, *, preset: Preset = "quick", form: Format = "text") -> int:
-    """Print what is known about every plug-in of that name."""
+def info(
+    name: Annotated[str | None, switch("a plug-in's name or FILE.py:CLASS; without one, this machine")] = None, /, *,
+    preset: Preset = "quick", form: Format = "text",
+) -> int:  # fmt: skip
+    """Print every plug-in of that name, or this machine."""
+    if name is None:
+        facts = running.machine_facts()
+        if form == "json":
+            print_json(machine=facts)
+            return 0
+        for title, value in facts.items():
+            written = ", ".join(map(str, value)) or "none" if isinstance(value, list) else value
+            if written is not None:
+                print(f"{title.removesuffix('_gib').replace('_', ' ')}: {shown(str(written))}", end="")
+                print(" GiB" if title.endswith("_gib") else "")
+        return 0
     if form == "json":
         print_json(plugins=[asdict(each) for each in running.details(name, preset)])
         return 0
