@@ -18,6 +18,7 @@ from leaderboard.entries import Column, interval, number, reason
 from leaderboard.escapes import cell, tex
 from leaderboard.intake import protocol_of
 from leaderboard.row_schema import PERSON, PRIVACY, BoardRow, Figure, Value, file_columns, shown
+from leaderboard.typesetting import MARKS, latex_frame
 
 Kind = type[str] | type[int] | type[float]
 Ending = Literal["csv", "csv.gz"]
@@ -257,11 +258,6 @@ def flat(score: ScoreRecord, path: str = "") -> Iterator[tuple[str, ScoreRecord]
         yield from flat(part, f"{path} / {name}" if path else name)
 
 
-HEAD = "% Needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}, \\usepackage{textcomp}.\n"
-ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$", "": ""}
-DAGGER = "† the controls of the attack did not run or do not hold: the figure supports no claim of privacy"
-
-
 def latex_table(rows: Sequence[BoardRow], columns: Sequence[Column], caption: str) -> str:
     """A LaTeX table, 345 points wide: a column of text.
 
@@ -270,14 +266,9 @@ def latex_table(rows: Sequence[BoardRow], columns: Sequence[Column], caption: st
     """
     columns = _main(rows, columns)
     fields = shown("paper")
-    heads = ["Method", *(f"{tex(column.title)}{ARROWS[column.better]}" for column in columns),
-             *(f"{tex(mark.title)}{ARROWS[mark.better]}" for _, mark in fields)]  # fmt: skip
-    lines = [
-        HEAD + r"\begin{table}", r"\centering", f"\\caption{{{tex(caption)}}}",
-        r"\footnotesize\setlength{\tabcolsep}{2pt}",
-        f"\\begin{{tabular}}{{p{{.25\\linewidth}}{'r' * (len(heads) - 1)}}}", r"\toprule",
-        " & ".join(heads) + r" \\", r"\midrule",
-    ]  # fmt: skip
+    heads = [tex(one) for one in (*(f"{column.title} {column.arrow}".strip() for column in columns),
+                                  *(mark.heading for _, mark in fields))]  # fmt: skip
+    lines = list[str]()
     with_figures = [row for row in rows if any(figure.value is not None for figure in row.figures.values())]
     for row in with_figures:
         places = [_latex_figure(row.figures.get(column.name), column) for column in columns]
@@ -287,16 +278,10 @@ def latex_table(rows: Sequence[BoardRow], columns: Sequence[Column], caption: st
         f"{row.written}: {text}" for row in with_figures for text in (row.unrated, row.caveat) if text
     )
     if any(_doubtful(row.figures.get(column.name)) for row in with_figures for column in columns):
-        notes[DAGGER] = None
+        notes[f"† {MARKS['†']}"] = None
     if idle := [row.written for row in rows if row not in with_figures]:
         notes[f"Without a figure: {', '.join(idle)}"] = None
-    lines += [
-        r"\bottomrule",
-        r"\end{tabular}",
-        *(f"\\par\\raggedright{{\\scriptsize {_breaking(text)}\\par}}" for text in notes),
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    return latex_frame(caption, r"p{.25\linewidth}", heads, lines, map(_breaking, notes))
 
 
 def _main(rows: Sequence[BoardRow], columns: Sequence[Column]) -> list[Column]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 from typing import Literal
@@ -187,13 +187,7 @@ def _raised(mark: str, start: str, end: str, escape: Callable[[str], str]) -> st
 
 
 def _latex(sheet: Sheet, table: _Typeset) -> str:
-    lines = [
-        r"% Needs \usepackage{booktabs}, \usepackage[T1]{fontenc} and \usepackage{textcomp}.",
-        r"\begin{table}", r"\centering", f"\\caption{{{tex(sheet.title)}}}",
-        r"\footnotesize\setlength{\tabcolsep}{3pt}",
-        f"\\begin{{tabular}}{{l{'r' * len(table.heads)}}}", r"\toprule",
-        " & ".join(["Method", *map(tex, table.heads)]) + r" \\", r"\midrule",
-    ]  # fmt: skip
+    lines = []
     for name, places in table.lines:
         texts = []
         for one in places:
@@ -202,16 +196,27 @@ def _latex(sheet: Sheet, table: _Typeset) -> str:
             texts.append(f"{tex(one.figure)}{mark} {ends}".strip())
         lines.append(" & ".join([f"{{{tex(name)}}}", *texts]) + r" \\")
     notes = [tex(NOTE), *(f"\\textsuperscript{{{tex(sign)}}} {tex(meaning)}" for sign, meaning in table.notes)]
-    return "\n".join(
-        [
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-            *(f"\\par\\raggedright{{\\scriptsize {text}\\par}}" for text in notes),
-            r"\end{table}",
-            "",
-        ]
-    )
+    return latex_frame(sheet.title, "l", [*map(tex, table.heads)], lines, notes)
+
+
+def latex_frame(caption: str, first: str, heads: Sequence[str], lines: Sequence[str], notes: Iterable[str]) -> str:
+    """A LaTeX table around its lines, with notes below it.
+
+    Args:
+        caption: As plain text.
+        first: The kind of the column of methods, as `tabular` takes it; the others are flush right.
+        heads: Titles of the other columns, as LaTeX.
+        lines: Lines of the table, as LaTeX.
+        notes: Notes, as LaTeX.
+    """
+    return "\n".join([
+        r"% Needs \usepackage{booktabs} and \usepackage[T1]{fontenc}, \usepackage{textcomp}.",
+        r"\begin{table}", r"\centering", f"\\caption{{{tex(caption)}}}",
+        r"\footnotesize\setlength{\tabcolsep}{2pt}",
+        f"\\begin{{tabular}}{{{first}{'r' * len(heads)}}}", r"\toprule",
+        " & ".join(["Method", *heads]) + r" \\", r"\midrule", *lines, r"\bottomrule", r"\end{tabular}",
+        *(f"\\par\\raggedright{{\\scriptsize {text}\\par}}" for text in notes), r"\end{table}", "",
+    ])  # fmt: skip
 
 
 def _typst(sheet: Sheet, table: _Typeset) -> str:
