@@ -36,11 +36,11 @@ CORE = (
     "nearest-neighbour", "likelihood", "relational", "contrastive", "moments", "leverage", "absolute-correlation",
     "invariants", "surrogate", "needle",
 )  # fmt: skip
-"""The attacks that a bound needs; one that does not apply to the release is no gap, but for `LEARNED`."""
-LEARNED = frozenset({"relational", "contrastive", "moments", "surrogate"})
-"""Attacks of the core list that apply to every release with links."""
+"""The attacks that a bound needs; one that does not apply to the release is no gap, but for `APPLYING`."""
 MEMBER_CORE = ("dcr", "gan-leaks", "domias", "monte-carlo", "lira", "rmia", "quantile-regression")
-"""The membership attacks that a bound on members needs; one that does not apply to the release is no gap."""
+"""The membership attacks that a bound on members needs; gaps as with `CORE`."""
+APPLYING = {"relational", "contrastive", "moments", "surrogate", *MEMBER_CORE} - {"quantile-regression"}
+"""Core attacks that apply to every release with links or of members, unless the method refuses Eve's rows."""
 KNOWING = ("anchors",)
 """The attacks that a bound needs besides under profiles in which Eve knows pairs: others do not read these."""
 POWER = 0.8
@@ -266,7 +266,7 @@ def bound(certified: Sequence[Record], attacks: Sequence[Record]) -> Bound | str
     return Bound(
         name, "person" if name == BY_PERSON else "image", max(area for _, area, _ in known),
         max(firsts) if len(firsts) == len(known) else None, len(known), min(record.keys for record, _, _ in known),
-        str(profile(counting[0])), tuple(name for name in _needed(attacks) if _idles(attacks, name)),
+        str(profile(counting[0])), tuple(name for name in _needed(attacks) if idles(attacks, name)),
     )  # fmt: skip
 
 
@@ -293,12 +293,10 @@ def incomplete(
         needed: The core list.
         metric: As for `idle`.
     """
-    there = {short(record.evaluator) for record in counting}
     gaps = []
     for name in needed:
-        # Under its bare name an attack has the preset's own sizes: a variant could stop early and claim a plateau.
-        mine = [record for record in attacks if short(record.evaluator) == name]
-        if name in there or (_idles(attacks, name) and name not in LEARNED):
+        mine = _of(name, attacks)
+        if _of(name, counting) or (idles(attacks, name) and name not in APPLYING):
             continue
         sound = [record for record in mine if record in certified]
         if not mine:
@@ -311,10 +309,22 @@ def incomplete(
     return f"a bound needs the {len(needed)} attacks of the core list: {'; '.join(gaps)}" if gaps else ""
 
 
-def _idles(attacks: Sequence[Record], name: str) -> bool:
+def idles(attacks: Sequence[Record], name: str) -> bool:
     """True if the core attack ran and does not apply."""
-    mine = [record for record in attacks if short(record.evaluator) == name]
+    mine = _of(name, attacks)
     return bool(mine) and all(record.status == "not-applicable" for record in mine)
+
+
+def _of(name: str, records: Collection[Record]) -> list[Record]:
+    """The records of a core attack with the preset's own sizes.
+
+    A variant could stop early and claim a plateau, and `short` takes an attack `membership-NAME` for NAME.
+    """
+    return [
+        record
+        for record in records
+        if short(record.evaluator) == name and record.attack is not None and record.attack.name == name
+    ]
 
 
 def _limits(record: Record) -> tuple[float, float | None] | None:

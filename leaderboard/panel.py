@@ -25,6 +25,7 @@ from leaderboard.bounds import (
     bound,
     combined,
     idle,
+    idles,
     incomplete,
     power,
     primary,
@@ -298,6 +299,8 @@ def _members_bound(
         return Panel(members, headline, "no verdict", f"no verdict on membership: {why}", tries)
     shown = upward(max(ends))
     makers = f"{len(ends)} attack{'s' * (len(ends) > 1)}, {min(record.keys for record in counting)} keys"
+    if apart := [name for name in MEMBER_CORE if idles(attacks, name)]:
+        makers += f"; without {', '.join(apart)}, which does not apply"
     sentence = f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by {makers}"
     return Panel(
         members, headline, "no members above a bound", sentence, tries, f"no members above {shown} shown", max(ends)

@@ -55,8 +55,30 @@ def test_a_bound_on_members_needs_every_attack_of_its_core_list(missing: str) ->
     assert found.verdict.endswith(
         f"a bound needs the {len(MEMBER_CORE)} attacks of the core list: {missing} did not run"
     )
-    idle = attacking("cvae", 0.5, 0.6, missing).model_copy(update={"status": "not-applicable", "scores": {}})
-    assert membership_panel([*fewer, idle], [*fewer, idle, *pool]).word == "no members above a bound"
+
+
+@pytest.mark.parametrize("missing", MEMBER_CORE)
+def test_a_method_that_refuses_to_release_eves_rows_gets_no_bound_on_members(missing: str) -> None:
+    apart = attacking("cvae", 0.5, 0.6, missing).model_copy(update={"status": "not-applicable", "scores": {}})
+    mine, pool = core(**{missing.replace("-", "_"): apart})
+    found = membership_panel(mine, [*mine, *pool])
+    if missing == "quantile-regression":  # with few people it cannot apply, whatever the method does
+        assert found.word == "no members above a bound"
+        assert found.verdict.endswith("by 6 attacks, 5 keys; without quantile-regression, which does not apply")
+    else:
+        assert found.word == "no verdict"
+        assert found.verdict.endswith(f": {missing} not applicable")
+
+
+def test_an_attack_of_another_name_does_not_stand_for_one_of_the_core_list() -> None:
+    other = attacking("cvae", 0.5, 0.6, "lira")
+    assert other.attack is not None
+    other = other.model_copy(update={"attack": other.attack.model_copy(update={"name": "membership-lira"})})
+    mine, pool = core(lira=other)
+    pool += [one.model_copy(update={"attack": other.attack}) for one in controls("lira")]
+    found = membership_panel(mine, [*mine, *pool])
+    assert all(member.standing == "certified" for member in found.members)
+    assert (found.word, found.verdict.endswith(": lira did not run")) == ("no verdict", True)
 
 
 @pytest.mark.parametrize(
