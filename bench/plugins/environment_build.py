@@ -74,7 +74,11 @@ class Wanted:
         cls, words: Sequence[str], *, python: str | None, alone: bool, sandbox: bool, root: str | None = None,
         repo: str | None = None, commit: str | None = None,
     ) -> Wanted:  # fmt: skip
-        """The request of a command. Raises UsageError for missing files or interpreters."""
+        """The request of a command.
+
+        Raises:
+            UsageError: A file or interpreter is missing, or a name may be a folder here or a package of an index.
+        """
         if sandbox and (reason := why_not()) is not None:
             raise UsageError(
                 f"other authors' setup code runs in a sandbox, and {reason}: {remedy()}, or let it run with your "
@@ -88,9 +92,12 @@ class Wanted:
                     raise UsageError(f"no such plug-in file: {word}")
                 files.append(path.resolve())
             else:
-                local = path.exists() and (
-                    "/" in word or word in (".", "..") or path.suffix == ".whl" or _project(path)
-                )
+                local = path.exists() and ("/" in word or word in (".", "..") or path.suffix == ".whl")
+                if not local and _project(path):
+                    raise UsageError(
+                        f"{word} may be the folder here or a package of an index: write ./{word} for the folder, "
+                        f"or '{word}>=0' for the package"
+                    )
                 requirements.append(str(path.resolve()) if local else word)
         if bad := [word for word in requirements if word.startswith("-")]:
             raise UsageError(f"expected a package, a folder, a wheel or a file of Python, got {bad[0]!r}")
@@ -152,10 +159,7 @@ class Wanted:
 
 
 def _project(folder: Path) -> bool:
-    """True if a folder holds a package.
-
-    Its name then means the folder, and no package of an index.
-    """
+    """True if a folder holds a package."""
     return any((folder / name).is_file() for name in ("pyproject.toml", "setup.py", "setup.cfg"))
 
 

@@ -230,15 +230,17 @@ def test_the_same_packages_have_one_digest_on_every_machine(
     assert digest_on("changed", 0o022, compiled=True, line="x = 2\n") != first
 
 
-def test_a_folder_here_with_a_package_is_that_folder_and_no_name_of_an_index(
+def test_a_name_that_may_be_a_folder_here_or_a_package_of_an_index_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("my-own", "plain"):
         (tmp_path / name).mkdir()
     (tmp_path / "my-own" / "pyproject.toml").touch()
-    wanted = Wanted.of(["my-own", "plain"], python=None, alone=False, sandbox=False)
-    assert wanted.requirements == (str((tmp_path / "my-own").resolve()), "plain")
+    with pytest.raises(UsageError, match=r"write \./my-own for the folder, or 'my-own>=0' for the package"):
+        Wanted.of(["my-own"], python=None, alone=False, sandbox=False)
+    wanted = Wanted.of(["./my-own", "my-own>=0", "plain"], python=None, alone=False, sandbox=False)
+    assert wanted.requirements == (str((tmp_path / "my-own").resolve()), "my-own>=0", "plain")
 
 
 def test_definitions_of_this_project_that_a_package_uses_count(
