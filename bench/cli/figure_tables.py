@@ -117,13 +117,13 @@ def print_board(board: Board) -> None:
 def sweeps(rows: Sequence[Row]) -> list[Table]:
     """A table by parameter for each method with several values or seeds.
 
-    Rows of other choices, such as another attacker, are never averaged.
+    Rows of other choices, such as another attacker, and of other devices are never averaged.
     """
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row.data is not None:
             choice = sorted((name, str(value)) for name, value in row.choice.items() if name != "seed")
-            groups.setdefault((row.dataset, row.preset, row.method, str(choice)), []).append(row)
+            groups.setdefault((row.dataset, row.preset, row.device, row.method, str(choice)), []).append(row)
     return [_sweep(group) for group in groups.values() if len(group) > 1]
 
 
@@ -146,8 +146,8 @@ def _sweep(group: Sequence[Row]) -> Table:
     if not one:
         caption = "The mean over seeds, and in brackets the least and the greatest; each seed's intervals stand above."
     table = Table(
-        title=what + (f"seed {seeds[0]}" if one else f"{len(seeds)} seeds"), title_justify="left", caption=caption,
-        caption_justify="left",
+        title=f"{what}{f'seed {seeds[0]}' if one else f'{len(seeds)} seeds'}{', on cuda' * (first.device == 'cuda')}",
+        title_justify="left", caption=caption, caption_justify="left",
     )  # fmt: skip
     for name in names:
         table.add_column(name, justify="right")

@@ -93,6 +93,20 @@ def test_a_table_over_seeds_says_how_many_have_a_figure_and_what_the_others_have
     ]
 
 
+def test_rows_of_two_devices_are_neither_averaged_nor_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [
+        record("blur", metrics=metrics("reid-auc"), seed=seed, parameters={"sigma": 1}, cell=f"d/{device}-{seed}",
+               device=device, scores={"reid-auc": auc(value)})
+        for device, value in (("cpu", 0.9), ("cuda", 0.5)) for seed in (0, 1)
+    ]  # fmt: skip
+    text = printed(tmp_path, monkeypatch, *made)
+    tables = text[text.index("blur over seeds") :].split("blur over seeds")[1:]
+    assert [re.findall(r"0\.\d00 \(.*?\)", table) for table in tables] == [
+        ["0.900 (0.900 – 0.900)"], ["0.500 (0.500 – 0.500)"],
+    ]  # fmt: skip
+    assert [", on cuda" in table for table in tables] == [False, True]
+
+
 def test_figures_so_far_take_a_line_a_method_and_fit_the_console() -> None:
     scores = {"guesswork": guesswork(2), "reid-auc": auc(0.9), "patient-reid-auc": auc(0.9), "top-1": auc(0.8)}
     asked = metrics(*scores)
