@@ -298,8 +298,8 @@ def remedy() -> str:
     with contextlib.suppress(OSError):
         if RESTRICTED.read_text(encoding="ascii").strip() == "1":
             return (
-                f"`sudo sysctl kernel.{RESTRICTED.name}=0` lets bwrap make user namespaces until the next start "
-                "(docs/how-to/install.md, Sandboxes, says how to allow it for good)"
+                f"`sudo sysctl kernel.{RESTRICTED.name}=0`, on the host of a container, lets every program make user "
+                "namespaces until the next start (docs/how-to/install.md, Sandboxes, allows bwrap alone)"
             )
     return "let bwrap make user namespaces here (docs/how-to/install.md, Sandboxes)"
 

@@ -42,7 +42,11 @@ def test_a_file_that_is_no_program_is_named_by_the_shell(tmp_path: Path, monkeyp
     ("program", "restricted", "told"),
     [
         (None, "1\n", sandbox.INSTALL),
-        ("bwrap", "1\n", "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0` lets bwrap"),
+        (
+            "bwrap",
+            "1\n",
+            "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, on the host of a container",
+        ),
         ("bwrap", "0\n", "let bwrap make user namespaces here"),
         ("bwrap", None, "let bwrap make user namespaces here"),
     ],
