@@ -149,7 +149,7 @@ def pairs_list(mapping: Mapping[str, JsonValue]) -> Markup:
     return Markup(f'<dl class="pairs">{"".join(lines)}</dl>')
 
 
-@lru_cache(maxsize=1 << 14)  # the same names and words stand in nearly all records
+@lru_cache(maxsize=1 << 14, typed=True)  # the same names and words stand in nearly all records
 def _escaped(text: str) -> str:
     return str(escape(page(text)))
 
