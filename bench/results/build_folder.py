@@ -85,6 +85,14 @@ def is_being_made(folder: Path) -> bool:
     return any(not is_unfinished_and_left(each) for each in unfinished(folder))
 
 
+def own_lock(path: Path) -> FileLock:
+    """A lock that only this account may take.
+
+    It ends with its process: a soft lock outlives a process that is killed.
+    """
+    return FileLock(path, mode=0o600, fallback_to_soft=False)
+
+
 @contextmanager
 def locked(lock: Path, busy: Callable[[], bool]) -> Iterator[None]:
     """Hold a lock that saves double work; nothing else depends on it.
@@ -92,7 +100,7 @@ def locked(lock: Path, busy: Callable[[], bool]) -> Iterator[None]:
     If the file system has no locks, the work is done twice. A lock that stays taken is not waited for unless
     `busy` says that its holder works.
     """
-    held = FileLock(lock, mode=0o600, fallback_to_soft=False)  # a soft lock outlives who is killed
+    held = own_lock(lock)
     while True:
         try:
             held.acquire(timeout=PATIENCE_SECONDS, poll_interval=_POLL_SECONDS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from bench.disk.atomic_file import PRIVATE, Folder, Storage, make_folder, read_plain
 from bench.disk.disk_errors import unread
@@ -22,7 +22,7 @@ from bench.plugins.spec import UsageError
 from bench.progress import report
 from bench.randomness import Secret
 from bench.results import log_file, run_secret, signed_json, store
-from bench.results.build_folder import CACHE_TAG, is_cache
+from bench.results.build_folder import CACHE_TAG, is_cache, own_lock
 from bench.results.cell_secrets import CellSecrets
 from bench.results.journal import Journal
 from bench.results.records import (
@@ -186,7 +186,7 @@ class Results:
         if not path.exists():
             return False
         try:
-            with FileLock(path, timeout=0, mode=0o600, fallback_to_soft=False):
+            with own_lock(path).acquire(timeout=0):
                 return False
         except Timeout:
             return True

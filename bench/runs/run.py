@@ -23,6 +23,7 @@ from bench.isolation import remove_unused
 from bench.plugins import registry
 from bench.plugins.configured import Configured
 from bench.plugins.spec import UsageError, parse
+from bench.results.build_folder import own_lock
 from bench.results.reason import ABSENT, Code
 from bench.results.records import DatasetRecord, NewerRecordError, Record
 from bench.results.signed_json import content_key
@@ -388,7 +389,7 @@ class _Graph:
         """True if this command holds the cell's lock."""
         if cell in self._locks:
             return True
-        lock = FileLock(self.results.cell_lock(cell.folder), mode=0o600, fallback_to_soft=False)
+        lock = own_lock(self.results.cell_lock(cell.folder))
         try:
             lock.acquire(timeout=0)
         except Timeout:
