@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 from made.board_records import plugin, record, score
+from made.commands import request
 
 from bench.evidence import MembershipEvidence
 from bench.results.records import Record, ScoreRecord
+from bench.runs.request import run_specs
 from leaderboard.board import rows
 from leaderboard.bounds import MEMBER_CORE
 from leaderboard.panel import membership_panel, panel
@@ -180,3 +182,10 @@ def test_a_folders_word_on_its_members_supports_no_bound_and_is_said() -> None:
     found = membership_panel(telling, [*telling, *controls()])
     assert found.word == "members told"
     assert "a folder says who is a member, and no draw" in found.verdict
+
+
+def test_the_suite_of_chest_x_rays_asks_synthesis_every_attack_that_a_bound_needs() -> None:
+    parts = run_specs(request(["run", "--suite", "chest-x-rays"]))
+    asked = [part for part in parts if any(str(method).startswith("dp-merf") for method in part.methods)]
+    assert asked
+    assert all({str(attack) for attack in part.attacks} == set(MEMBER_CORE) for part in asked)
