@@ -46,12 +46,14 @@ class Publication:
 
     Args:
         rows: Cells that are published now, with how many records.
-        replaced: Those of them that were published before.
+        replaced: Those of them that were published before with other content.
+        kept: Those of them that are as they were.
         refused: Files, or whole cells, with the reason.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -68,9 +70,11 @@ def publish(results: Results, folder: Path = PUBLISHED) -> Publication:
     outcome = Publication()
     fit, outcome.refused[:] = examined(results, current=True)
     for cell, (records, pictures) in fit.items():
-        if row_file(folder, cell).exists():
+        there = row_file(folder, cell).exists()
+        if not write_row(folder, published_row(records, pictures)):
+            outcome.kept.append(cell)
+        elif there:
             outcome.replaced.append(cell)
-        write_row(folder, published_row(records, pictures))
         outcome.rows[cell] = len(records)
     return outcome
 

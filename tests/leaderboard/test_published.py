@@ -324,7 +324,9 @@ def test_a_row_that_is_published_again_replaces_the_one_before(tmp_path: Path) -
     published(tmp_path / "a", first, attack)
     target = tmp_path / "a" / "published"
     done = publish(keep(tmp_path / "b", second), target)
-    assert done.replaced == [first.cell]
+    assert (done.replaced, done.kept) == ([first.cell], [])
+    again = publish(keep(tmp_path / "b", second), target)
+    assert (again.replaced, again.kept, again.rows) == ([], [first.cell], done.rows)
     assert [found.created for _, found in published_results(target).records() if isinstance(found, Record)] == [
         second.created
     ]

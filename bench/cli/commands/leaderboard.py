@@ -68,7 +68,8 @@ def publish(
     with waiting("read the records"):
         done = boards.publish(running.open_place(results, trusted=trusted), to)
     for cell, count in done.rows.items():
-        print(f"{'replaced' if cell in done.replaced else 'published'}: {cell}, {count} records")
+        word = "as it was" if cell in done.kept else "replaced" if cell in done.replaced else "published"
+        print(f"{word}: {cell}, {count} records")
     for name, reason in done.refused:
         print(plain(f"refused: {name}: {reason}"), file=sys.stderr)
     print(f"{len(done.rows)} rows published, {sum(done.rows.values())} records; {len(done.refused)} refusals")
