@@ -39,7 +39,7 @@ from bench.contract.source import DataError
 from bench.data.array_files import read_array
 from bench.disk.atomic_file import make_folder, read_plain, write_atomically, write_new
 from bench.plugins.configured import Configured, configure
-from bench.plugins.spec import UsageError, expected
+from bench.plugins.spec import UsageError, expected, parse
 from bench.randomness import Secret
 from bench.runs.release_files import SUMS, table_text
 from bench.seeds import derive
@@ -62,6 +62,7 @@ LEVEL = 0.95
 MOST_BYTES = 20_000_000
 MOST_ENTRY = 1 << 30
 ABOUT, ANSWERS, ENTRIES, ENDED = "challenge.json", "answers.safetensors", "entries.jsonl", "ended"
+STATE = "scheme.safetensors"
 MATCHES = "matches.csv"
 COLUMNS = ("scheme", "task", "released", "raw")
 SUBMITTED: Mapping[Task, str] = {"encode": "encodings.npy", "reconstruct": "reconstructions.npy"}
@@ -76,7 +77,7 @@ class SchemeAbout(_Model):
 
     Args:
         name: Its folder.
-        method: The method with its parameters; confidential ones are left out.
+        method: The method with its parameters; capitals stand for confidential ones.
         compare: How encodings are compared: number by number, or their numbers in rising order where the key draws an
             order for every row.
         with_key: Share of the task `encode` that the key itself gets right, by a second encoding. Below 1 where noise
@@ -214,7 +215,7 @@ def make(
             schemes.append(_scheme(order, name, method, public, own, secret.derive("scheme", name), parts))
         except NotApplicable as error:
             raise UsageError(f"{method.shown} does not apply to these films: {error}") from error
-        _check_size(parts, at_least=len(names) / (number + 1))
+        _check_size(parts, ahead=len(names) - number - 1)
     parts.answers["secret"] = secret.tensor()
     sealed = save(parts.answers)
     about = About(
@@ -251,6 +252,10 @@ def _rules(about: About) -> str:
         f"| `{scheme.name}` | `{scheme.method}` | {scheme.compare} | {scheme.with_key:.0%} |"
         for scheme in about.schemes
     )
+    spelled = [parse(scheme.method).parameters for scheme in about.schemes]
+    given = "" if not any(value == name.upper() for each in spelled for name, value in each) else (
+        "A word in capitals stands for the full path of your copy of the file whose SHA-256 follows it.\n\n"
+    )  # fmt: skip
     days = f"Until {about.closes} (UTC), the first {about.entries} different entries get"
     early = f"{days} a band for each task" if about.entries else "Before the end no entry is scored"
     return f"""# Whose films are these?
@@ -278,7 +283,8 @@ in half precision.
 - `SCHEME/known-pairs/`: the same of other people; `known.csv` names {about.known} pairs.
 - `SCHEME/unseen/released.npy`: rows for the tasks `encode` and `reconstruct`; `films.npy`: films of other people, to be
   encoded under the key of these rows.
-- `SCHEME/scheme.safetensors`, if a method learned something public on `{about.public}`: all may draw keys from it.
+- `SCHEME/{STATE}`, if a method learned something public, on `{about.public}` unless it was given weights. All may
+  draw keys of it: `bench.exchange.challenge.scheme_of` reads it. Numbers that bfloat16 holds exactly are stored so.
 - `example_entry.py` writes an entry that guesses, and needs numpy alone.
 
 ## An entry
@@ -313,8 +319,10 @@ The file `{ANSWERS}` holds answers and keys. Its SHA-256 is `{about.commitment}`
 
 To practise, make a challenge of your own, with people and keys that you know:
 
-```sh
+{given}```sh
 bench challenge make {" ".join(f"--method '{scheme.method}'" for scheme in about.schemes)} \\
+  --dataset {about.data} --preset {about.preset} --size {about.side} \\
+  --rows {about.rows} --known {about.known} --films {about.films} \\
   --out mine --sealed mine-sealed
 ```
 """
@@ -368,16 +376,22 @@ def _check(order: Order) -> None:
         raise UsageError(f"expected --known from 1 to {order.rows - 1} (fewer than --rows), got {order.known}")
 
 
-def _check_size(parts: _Parts, *, at_least: float = 1) -> int:
+def _check_size(parts: _Parts, *, ahead: int = 0) -> int:
     """The bytes to download.
 
-    So many times more, `at_least`, are to be expected in the end.
+    So many schemes are still `ahead`, each with arrays of the smallest scheme so far.
     """
+    arrays: dict[str, int] = {}
+    for name, content in parts.files.items():
+        if name.endswith(".npy"):
+            scheme = name.partition("/")[0]
+            arrays[scheme] = arrays.get(scheme, 0) + len(content)
     size = sum(map(len, parts.files.values()))
-    if size * at_least > MOST_BYTES:
+    whole = size + ahead * min(arrays.values())
+    if whole > MOST_BYTES:
         raise UsageError(
-            f"expected at most {MOST_BYTES / 1e6:.0f} MB to download, got about {size * at_least / 1e6:.1f} MB: take "
-            "fewer methods, --rows or --films, or a smaller --size"
+            f"expected at most {MOST_BYTES / 1e6:.0f} MB to download, got about {whole / 1e6:.1f} MB: take fewer "
+            "methods, --rows or --films, or a smaller --size"
         )
     return size
 
@@ -431,7 +445,7 @@ def _scheme(
     """Add a scheme's releases, three under a key each."""
     scheme = method.plugin.fit(public, derive(0, "challenge", name))
     if state := scheme.state():
-        parts.files[f"{name}/scheme.safetensors"] = save({key: value.contiguous() for key, value in state.items()})
+        parts.files[f"{name}/{STATE}"] = save({key: _short(value).contiguous() for key, value in state.items()})
     cut = [people.take(torch.arange(part * order.rows, (part + 1) * order.rows)) for part in range(3)]
     films = people.take(torch.arange(3 * order.rows, len(people)))
     for task, rows in zip(("known-set", "known-pairs"), cut[:2], strict=True):
@@ -461,7 +475,7 @@ def _scheme(
     compare: Literal["as they stand", "sorted"] = (
         "sorted" if shares["sorted"] > shares["as they stand"] else "as they stand"
     )
-    return SchemeAbout(name=name, method=method.placeless, compare=compare, with_key=shares[compare])
+    return SchemeAbout(name=name, method=method.shown, compare=compare, with_key=shares[compare])
 
 
 def _released(name: str, scheme: Scheme, rows: Dataset, secret: Secret) -> tuple[torch.Tensor, torch.Tensor]:
@@ -483,6 +497,28 @@ def _half(name: str, samples: torch.Tensor) -> torch.Tensor:
     if not found.isfinite().all():
         raise UsageError(f"{name} releases numbers beyond 65,504: expected numbers that half precision holds")
     return found
+
+
+def _short(values: torch.Tensor) -> torch.Tensor:
+    """The same numbers, in bfloat16 if it holds them all.
+
+    Published weights are kept so.
+    """
+    short = values.bfloat16()
+    return short if values.dtype == torch.float32 and torch.equal(short.float(), values) else values
+
+
+def scheme_of(challenge: Path, scheme: SchemeAbout, preset: str) -> Scheme:
+    """The fitted scheme of a challenge, from which everyone draws keys.
+
+    Raises:
+        UsageError: This version has no such method.
+        ValueError: The file is of another one.
+    """
+    path = challenge / scheme.name / STATE
+    state = load(read_plain(path, MOST_BYTES)) if path.exists() else {}
+    whole = {name: values.float() if values.dtype == torch.bfloat16 else values for name, values in state.items()}
+    return configure("methods", scheme.method, preset).plugin.load(whole)
 
 
 def _bytes(films: torch.Tensor) -> torch.Tensor:
@@ -579,7 +615,9 @@ class Entry:
                 f"{shown(folder)} is no folder: expected one with {MATCHES} or SCHEME/{SUBMITTED['encode']}"
             )
         known = {f"{scheme}/{SUBMITTED[task]}": (scheme, task) for scheme, task in about.cells if task in SUBMITTED}
-        found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir())
+        found = sorted(
+            str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()
+        )
         if links := [name for name in found if (folder / name).is_symlink()]:
             raise UsageError(f"{shown(folder / links[0])} is a link: expected a file")
         if strange := [name for name in found if name not in (MATCHES, *known)]:
@@ -609,40 +647,48 @@ def _matches(path: Path, about: About) -> dict[tuple[str, Task], torch.Tensor]:
     cells: dict[tuple[str, str], tuple[str, Task]] = {cell: cell for cell in about.cells if cell[1] not in SUBMITTED}
     found: dict[tuple[str, Task], torch.Tensor] = {}
     table = io.StringIO(read_plain(path).decode("utf-8-sig", errors="replace"), newline="")
-    reader = csv.DictReader(table)
+    reader = csv.reader(table)
     try:
-        rows = list(reader)
+        head = tuple(next(reader, ()))
+        if head != COLUMNS:
+            got = shown(",".join(head)[:200]) or "none"
+            raise UsageError(f"{shown(path)}: expected the columns {','.join(COLUMNS)}, got {got}")
+        for row in filter(None, reader):
+            _enter_match(row, cells, about.rows, found, where=f"{shown(path)}, line {reader.line_num}")
     except csv.Error as error:
         raise UsageError(
             f"{shown(path)}, line {reader.line_num}: no table of comma-separated values: {error}"
         ) from None
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        got = ",".join(map(str, reader.fieldnames or ()))
-        raise UsageError(f"{shown(path)}: expected the columns {','.join(COLUMNS)}, got {shown(got[:200]) or 'none'}")
-    for number, row in enumerate(rows, start=2):
-        cell = cells.get((str(row["scheme"]), str(row["task"])))
-        if cell is None:
-            raise UsageError(
-                f"{shown(path)}, line {number}: expected a scheme and a task of this challenge, such as "
-                f"{','.join(next(iter(cells)))}, got {shown(row['scheme'])},{shown(row['task'])}"
-            )
-        released, raw = (_number(row[name]) for name in COLUMNS[2:])
-        if released is None or raw is None or max(released, raw) >= about.rows:
-            raise UsageError(
-                f"{shown(path)}, line {number}: expected released and raw from 0 to {about.rows - 1}, got "
-                f"{shown(row['released'])} and {shown(row['raw'])}"
-            )
-        named = found.setdefault(cell, torch.full((about.rows,), -1))
-        if named[released] >= 0:
-            raise UsageError(
-                f"{shown(path)}, line {number}: a second answer for released row {released} of {shown(cell)}"
-            )
-        named[released] = raw
     return found
 
 
-def _number(text: object) -> int | None:
-    return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10 else None
+def _enter_match(
+    row: Sequence[str], cells: Mapping[tuple[str, str], tuple[str, Task]], count: int,
+    found: dict[tuple[str, Task], torch.Tensor], *, where: str,
+) -> None:  # fmt: skip
+    """Enter a line's answer; UsageError says where it is wrong."""
+    if len(row) != len(COLUMNS):
+        raise UsageError(f"{where}: expected {len(COLUMNS)} cells, {','.join(COLUMNS)}, got {len(row)}")
+    cell = cells.get((row[0], row[1]))
+    if cell is None:
+        raise UsageError(
+            f"{where}: expected a scheme and a task of this challenge, such as {','.join(next(iter(cells)))}, got "
+            f"{shown(row[0][:200])},{shown(row[1][:200])}"
+        )
+    released, raw = _number(row[2]), _number(row[3])
+    if released is None or raw is None or max(released, raw) >= count:
+        raise UsageError(
+            f"{where}: expected released and raw from 0 to {count - 1}, got {shown(row[2][:200])} and "
+            f"{shown(row[3][:200])}"
+        )
+    named = found.setdefault(cell, torch.full((count,), -1))
+    if named[released] >= 0:
+        raise UsageError(f"{where}: a second answer for released row {released} of {shown(cell)}")
+    named[released] = raw
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def _array(path: Path, shape: tuple[int, ...]) -> torch.Tensor:

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from scipy.optimize import linear_sum_assignment
 
 from bench.contract.attack import View
-from bench.exchange.challenge import COLUMNS, MATCHES, SUBMITTED, About, SchemeAbout, films_of, read_about
+from bench.exchange.challenge import COLUMNS, MATCHES, SUBMITTED, About, SchemeAbout, films_of, read_about, scheme_of
 from bench.plugins.configured import configure
 from bench.randomness import Secret
 from bench.types import Dataset, Release, Scheme
@@ -77,8 +76,7 @@ def attack_scheme(
 ) -> list[tuple[str, str, int, int]]:
     """Write the arrays of a scheme; return its matches."""
     folder, own = options.challenge / scheme.name, options.entry / scheme.name
-    state = load_file(folder / "scheme.safetensors") if (folder / "scheme.safetensors").exists() else {}
-    fitted = configure("methods", scheme.method, about.preset).plugin.load(state)
+    fitted = scheme_of(options.challenge, scheme, about.preset)
     lines: list[tuple[str, str, int, int]] = []
     for task, attacks in (("known-set", options.known_set), ("known-pairs", options.known_pairs)):
         named = dict(each.rpartition("=")[::2] for each in attacks)

@@ -27,6 +27,7 @@ from bench.exchange.challenge import (
     COLUMNS,
     ENTRIES,
     MATCHES,
+    STATE,
     About,
     Entry,
     Made,
@@ -35,6 +36,7 @@ from bench.exchange.challenge import (
     Scored,
     by_luck,
     make,
+    scheme_of,
     score,
 )
 from bench.plugins.configured import configure
@@ -111,9 +113,8 @@ def test_the_folder_holds_what_its_hashes_say_and_no_answer(
 def test_released_rows_are_those_of_the_films_that_the_answers_name(
     made: tuple[Order, Made], answers: Mapping[str, torch.Tensor]
 ) -> None:
-    folder = made[0].out / "mosaic"
-    method = configure("methods", "mosaic", "smoke").plugin
-    key = method.load(load_file(folder / "scheme.safetensors")).sample_key(Secret.of_seed(0))  # it has no secret
+    folder, mosaic = made[0].out / "mosaic", made[1].about.schemes[1]
+    key = scheme_of(made[0].out, mosaic, "smoke").sample_key(Secret.of_seed(0))  # it has no secret
     for task in ("known-set", "known-pairs"):
         raw = torch.from_numpy(np.load(folder / task / "raw.npy")).float() / 255
         released = torch.from_numpy(np.load(folder / task / "released.npy"))
@@ -125,6 +126,27 @@ def test_released_rows_are_those_of_the_films_that_the_answers_name(
     unseen = torch.from_numpy(np.load(folder / "unseen" / "released.npy"))
     hidden = answers["mosaic/reconstruct"].float() / 255
     assert torch.equal(unseen, key.query(hidden).half())
+
+
+def test_a_trained_network_of_known_weights_fits_in_with_its_hash_and_without_its_file(tmp_path: Path) -> None:
+    kept = Path(__file__).parents[2] / "leaderboard" / "weights"
+    digits = json.loads((kept / "syfer-kermany.json").read_text())["sha256"]["steps-50000"][:12]
+    sizes = f"width=256,blocks=5,depth=5,weights={kept / 'syfer-kermany-50000.safetensors'},weights_sha256={digits}"
+    order = replace(_order(tmp_path, f"syfer[{sizes}]"), side=64, rows=12, known=2, films=4)
+    (scheme,) = make(order, SECRET).about.schemes
+    assert f"weights=WEIGHTS,weights_sha256={digits}" in scheme.method
+    assert scheme.with_key == 1
+    rules = (order.out / "README.md").read_text()
+    assert f"--method '{scheme.method}'" in rules
+    assert "A word in capitals stands for the full path" in rules
+    assert "--preset smoke --size 64 \\\n  --rows 12 --known 2 --films 4" in rules
+    assert not [path for path in order.out.rglob("*") if path.is_file() and str(kept).encode() in path.read_bytes()]
+    assert (order.out / "syfer" / STATE).stat().st_size < 14_000_000  # as short as the file of weights
+    secret = Secret.load(load_file(order.sealed / ANSWERS)["secret"])
+    unseen = secret.derive("scheme", "syfer").derive("unseen")
+    key = scheme_of(order.out, scheme, "smoke").sample_key(unseen.derive("key"))
+    films = torch.from_numpy(np.load(order.out / "syfer" / "unseen" / "films.npy")).float() / 255
+    assert torch.equal(key.query(films).half(), load_file(order.sealed / ANSWERS)["syfer/encode"])
 
 
 def test_people_stand_in_one_release_and_follow_the_secret(made: tuple[Order, Made], tmp_path: Path) -> None:
@@ -259,7 +281,10 @@ def test_entries_before_the_end_are_counted_once_and_end(
         ([("dauntless", "known-set", 0, 0)] * 2, "line 3: a second answer for released row 0"),
         ([("dauntless", "encode", 0, 0)], "expected a scheme and a task of this challenge"),
         ([("syfer", "known-set", 0, 0)], "got syfer,known-set"),
-        ([("dauntless", "known-set")], "got None and None"),
+        ([("dauntless", "known-set")], "line 2: expected 4 cells, scheme,task,released,raw, got 2"),
+        ([("dauntless", "known-set", 0, 0, 7)], "line 2: expected 4 cells, .*, got 5"),
+        ([("dauntless", "known-set", "\u0660", "\u00b2")], "got \u0660 and \u00b2"),
+        ([("d\u0430untless", "known-set", 0, 0)], "expected a scheme and a task of this challenge"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(
@@ -332,6 +357,22 @@ def test_files_that_are_no_tables_or_lead_elsewhere_are_refused(sealed: Path, tm
     np.savez(entry / "dauntless" / "several.npz", a=np.zeros(3))
     (entry / "dauntless" / "several.npz").rename(entry / "dauntless" / "encodings.npy")
     with pytest.raises(UsageError, match="got an archive"):
+        score(entry, sealed)
+
+
+def test_a_table_of_a_million_lines_is_refused_at_the_first_that_says_nothing_new(sealed: Path, tmp_path: Path) -> None:
+    entry = _write(tmp_path / "entry", [])
+    (entry / MATCHES).write_text(",".join(COLUMNS) + "\n" + "dauntless,known-set,0,1\n" * 1_000_000)
+    with pytest.raises(UsageError, match="line 3: a second answer for released row 0"):
+        score(entry, sealed)
+
+
+def test_a_scheme_s_folder_that_is_a_link_is_refused(sealed: Path, tmp_path: Path) -> None:
+    """Its arrays would count as not there, without a word."""
+    entry = _write(tmp_path / "entry", [])
+    other = _write(tmp_path / "other", [], encodings=np.zeros((FILMS, 1, 32, 32)))
+    (entry / "dauntless").symlink_to(other / "dauntless")
+    with pytest.raises(UsageError, match="dauntless is a link"):
         score(entry, sealed)
 
 
