@@ -8,7 +8,7 @@ __figures__ = True
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-import bench.shadowing  # noqa: F401  (before torch and pydantic)
+import bench.shadowing  # before torch and pydantic
 
 if TYPE_CHECKING:
     from bench.api.frames import Results
@@ -20,6 +20,7 @@ __all__ = ["BenchError", "Results", "attack", "compare", "load_dataset", "load_r
 def __getattr__(name: str) -> object:
     """The functions of `bench.api`, which are imported at their first use."""
     if name in __all__:
+        bench.shadowing.check_folder()
         return getattr(import_module("bench.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

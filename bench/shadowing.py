@@ -34,14 +34,27 @@ class ShadowedError(ImportError):
 
 
 def guard() -> None:
-    """Check the places from which this project's packages would be imported.
+    """Check the working folder, and the places of this project's packages.
 
     Raises:
         ShadowedError: The place found, the place expected, and the remedy.
+        FileNotFoundError: As `check_folder`.
     """
+    check_folder()
     shadowed = {name: place for name in PACKAGES if (place := _place(name)) != HOME / name}
     if shadowed:
         raise ShadowedError(shadowed)
+
+
+def check_folder() -> None:
+    """Raise FileNotFoundError if the working folder was removed.
+
+    The mathematics library below torch ends the process without it.
+    """
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise FileNotFoundError("the working folder was removed: change to one that exists, and try again") from error
 
 
 def _place(name: str) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from pydantic import JsonValue
@@ -55,6 +55,25 @@ def label(record: Record) -> str:
     """
     parameters = parameters_text(unusual(record))
     return f"{record.method.name}[{parameters}]" if parameters else record.method.name
+
+
+def choices(row: Sequence[Record]) -> dict[str, str]:
+    """Choices of a row's records besides data set, preset and seed."""
+    first = row[0]
+    own = {
+        name: str(value) for name, value in sorted(first.choice.items()) if name not in ("dataset", "preset", "seed")
+    }
+    return own | {"keys": str(max(record.keys for record in row)), "device": first.device}
+
+
+def choices_apart(own: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> str:
+    """The choices that other rows of the same label have otherwise.
+
+    >>> choices_apart({"eve": "other-study", "size": "64"}, [{"eve": "same-image", "size": "64"}])
+    ' (eve other-study)'
+    """
+    apart = [name for name in own if any(other.get(name) != own[name] for other in others)]
+    return f" ({', '.join(f'{name} {own[name]}' for name in apart)})" if apart else ""
 
 
 def unusual(record: Record) -> dict[str, JsonValue]:

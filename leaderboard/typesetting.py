@@ -18,7 +18,7 @@ from bench.workbench.choice import NO_PUBLIC
 from leaderboard.board import Row, telling
 from leaderboard.entries import WORDS, Column, Entry, short
 from leaderboard.escapes import cell, markdown, tex, typst
-from leaderboard.names import parameters_text
+from leaderboard.names import choices, choices_apart, parameters_text
 
 Form = Literal["markdown", "latex", "csv", "typst"]
 MARKS: Mapping[str, str] = {
@@ -157,16 +157,12 @@ def row_label(row: Row, rows: Sequence[Row]) -> str:
     apart = telling(row, twins)
     text = parameters_text(apart, empty=False)
     label = f"{row.method}[{text}]" if text else row.method if apart else row.label
-    same = [_choices(twin) for twin in twins if twin.parameters == row.parameters]
-    own = _choices(row)
-    chosen = [name for name in own if any(twin.get(name) != own[name] for twin in same)]
-    return label + (f" ({', '.join(f'{name} {own[name]}' for name in chosen)})" if chosen else "")
+    return label + _apart(row, [twin for twin in twins if twin.parameters == row.parameters])
 
 
-def _choices(row: Row) -> dict[str, str]:
-    """A row's choices, without those in its table's title."""
-    told = {name: str(value) for name, value in sorted(row.choice.items()) if name not in ("dataset", "preset", "seed")}
-    return told | {"keys": str(row.keys)}
+def _apart(row: Row, same: Sequence[Row]) -> str:
+    """The choices by which a row differs from others of its parameters."""
+    return choices_apart(choices(row.records), [choices(other.records) for other in same])
 
 
 def _markdown(sheet: Sheet, table: _Typeset) -> str:
@@ -247,14 +243,15 @@ def _tidy(sheets: Sequence[Sheet]) -> str:
     writer.writerow(TIDY)
     for sheet in sheets:
         for row in sheet.rows:
+            label = row.label + _apart(row, [other for other in sheet.rows if other.label == row.label])
             for column in sheet.columns:
-                writer.writerow(map(cell, _line(row, column, row.entries.get(column.name))))
+                writer.writerow(map(cell, _line(label, row, column, row.entries.get(column.name))))
     return stream.getvalue()
 
 
-def _line(row: Row, column: Column, entry: Entry | None) -> Sequence[str | int | float | None]:
+def _line(label: str, row: Row, column: Column, entry: Entry | None) -> Sequence[str | int | float | None]:
     own = ",".join(f"{name}={text(value)}" for name, value in sorted(row.parameters.items()))  # type: ignore[arg-type]
-    head = (row.label, row.method, own, row.dataset, row.preset, row.seed, column.name)
+    head = (label, row.method, own, row.dataset, row.preset, row.seed, column.name)
     score = None if entry is None else entry.score
     if entry is None or score is None:
         status = "not-run" if entry is None else entry.status

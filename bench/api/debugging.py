@@ -58,6 +58,11 @@ def laid_out(options: Mapping[str, object], data_roots: Sequence[Path] = ()) -> 
     fixed = {"isolation": "none", "jobs": 1, "controls": False}
     spec = run_spec(Request({**options, **fixed}, verb="debug"))
     found = [each for each in evaluators(spec.attacks, spec.metrics) if each.attack is not None]
+    if spec.attacks and not found:
+        raise UsageError(
+            f"{', '.join(each.shown for each in spec.attacks)}: none of the metrics {', '.join(spec.metrics)} reads "
+            "the scores of this attack; leave them out for those that do"
+        )
     if len(spec.methods) != 1 or len(spec.choices) != 1 or len(found) != 1:
         raise UsageError(
             f"one method, one attack and one data set are tried at a time, got {len(spec.methods)}, {len(found)} and "

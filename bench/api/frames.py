@@ -16,7 +16,7 @@ from bench.api import boards, running
 from bench.api.boards import Comparison
 from bench.results.records import Record, ScoreRecord
 from leaderboard.entries import interval, number, short
-from leaderboard.names import label
+from leaderboard.names import choices, choices_apart, label
 
 if TYPE_CHECKING:  # pandas takes half a second, and a script may not ask for a table
     import pandas as pd
@@ -54,7 +54,8 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """Every figure in a line of its own, in a tidy table.
 
-        Columns: `row` (method with unusual parameters), `method`, `dataset`, `preset`, `seed`, `metric`; `value` with
+        Columns: `row` (method with unusual parameters, and the choices by which rows of the same ones differ, such as
+        the attacker's profile), `method`, `dataset`, `preset`, `seed`, `metric`; `value` with
         its 95 % interval `low` to `high`; `chance`, what chance gives, and `p`, the probability that chance does as
         well; `attack` and `evaluator`, which measured it; `better` for the data owner; `unit`; `n` rows or repeats;
         `keys`, under how many keys; `status` (ok, not-applicable, failed, timed-out) and `reason`, why there is no
@@ -62,10 +63,12 @@ class Results:
         """
         import pandas as pd
 
-        lines = [line for record in self.records for line in _lines(record)]
+        labels = _labels(self.records)
+        lines = [line for record in self.records for line in _lines(record, labels[record.cell])]
         table = pd.DataFrame(lines, columns=list(COLUMNS))
         numbers = ["value", "low", "high", "chance", "p"]
-        return table.astype(dict.fromkeys(numbers, "Float64") | {"n": "Int64"})
+        whole = {"n": "Int64", "seed": "int64", "keys": "int64"}
+        return table.astype(dict.fromkeys(numbers, "Float64") | whole)
 
     def table(self) -> pd.DataFrame:
         """The board's figures as text, with a column a metric.
@@ -75,7 +78,9 @@ class Results:
         import pandas as pd
 
         board = boards.board(self.records, running.open_place(self.folder))
-        lines = {}
+        names = ["row", "dataset", "preset", "seed"]
+        labels = _labels(self.records)
+        places, lines = list[tuple[str | int, ...]](), list[dict[str, str]]()
         for row in board.rows:
             figures = {
                 f"{entry.column.title} {entry.column.arrow}".strip(): f"{entry.text} ({entry.interval})"
@@ -84,10 +89,10 @@ class Results:
                 for entry in row.entries.values()
             }
             verdict = {"verdict": board.verdicts[row.cell]} if board.verdicts[row.cell] else {}
-            lines[row.label, row.dataset, row.preset, row.seed] = figures | verdict
-        names = ["row", "dataset", "preset", "seed"]
-        index = pd.MultiIndex.from_tuples(list(lines) or [], names=names) if lines else None
-        return pd.DataFrame(list(lines.values()), index=index).fillna("")
+            places.append((labels[row.cell], row.dataset, row.preset, row.seed))
+            lines.append(figures | verdict)
+        index = pd.MultiIndex.from_tuples(places, names=names) if lines else None
+        return pd.DataFrame(lines, index=index).fillna("")
 
     def __repr__(self) -> str:
         rows = dict.fromkeys(label(record) for record in self.records)
@@ -104,10 +109,29 @@ class Results:
         return self.table().to_html(escape=True) + (f"<ul>{told}</ul>" if told else "")
 
 
-def _lines(record: Record) -> Iterable[tuple[object, ...]]:
+def _labels(records: Iterable[Record]) -> Mapping[str, str]:
+    """Labels of cells, with the choices in which equal ones differ."""
+    cells: dict[str, list[Record]] = {}
+    for record in records:
+        cells.setdefault(record.cell, []).append(record)
+    alike: dict[tuple[str, str, str, int], dict[str, Mapping[str, str]]] = {}
+    for cell, row in cells.items():
+        place = label(row[0]), _data(row[0]), row[0].preset, row[0].seed
+        alike.setdefault(place, {})[cell] = choices(row)
+    return {
+        cell: place[0] + choices_apart(own, rows.values())
+        for place, rows in alike.items()
+        for cell, own in rows.items()
+    }
+
+
+def _data(record: Record) -> str:
+    return record.dataset.name if record.dataset is not None else str(record.choice.get("dataset"))
+
+
+def _lines(record: Record, row: str) -> Iterable[tuple[object, ...]]:
     """A record's lines of the tidy table, one a metric."""
-    data = record.dataset.name if record.dataset is not None else str(record.choice.get("dataset"))
-    head = (label(record), record.method.name, data, record.preset, record.seed)
+    head = (row, record.method.name, _data(record), record.preset, record.seed)
     attack = "" if record.attack is None else short(record.evaluator)
     for name, metric in record.metrics.items():
         score, without = record.scores.get(name), record.not_applicable.get(name)

@@ -43,9 +43,10 @@ def spec_of(group: Group, plugin: object, folder: Path) -> str:
         return plugin
     cls = plugin if isinstance(plugin, type) else type(plugin)
     if not issubclass(cls, registry.kind(group)):
+        noun = registry.noun(group)
         raise UsageError(
-            f"expected a {registry.noun(group)}: a spec such as 'name[a=1]', or a class or an instance of "
-            f"bench.types.{registry.kind(group).__name__}; got {plugin!r:.80}"
+            f"expected {'an' if noun[0] in 'aeiou' else 'a'} {noun}: a spec such as 'name[a=1]', or a class or an "
+            f"instance of bench.types.{registry.kind(group).__name__}; got {plugin!r:.80}"
         )
     values = {} if isinstance(plugin, type) else parameters_of(plugin, folder)
     return str(PluginSpec(_name(group, cls, folder), None, tuple(values.items())))

@@ -11,7 +11,8 @@ __figures__ = False
 import functools
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -22,6 +23,7 @@ from bench.api.frames import Comparisons, Results, Scored
 from bench.api.notebook_progress import NotebookDisplay, in_notebook
 from bench.api.plugin_objects import FOLDER, row_spec, spec_of
 from bench.contract.source import DataError
+from bench.disk.disk_errors import in_words
 from bench.plugins import code_digest, registry, third_party
 from bench.plugins.groups import Group
 from bench.plugins.spec import UsageError
@@ -64,8 +66,10 @@ def _refusals(function: Callable[P, T]) -> Callable[P, T]:
             guard()
             _forget()
             return function(*args, **kwargs)
-        except (UsageError, DataError, ShadowedError, BundleError, OSError) as error:
+        except (UsageError, DataError, ShadowedError, BundleError) as error:
             raise BenchError(str(error)) from error
+        except OSError as error:
+            raise BenchError(in_words(error)) from error
 
     return called
 
@@ -123,21 +127,28 @@ def run(
         >>> list(found.frame()["metric"])
         ['reid-auc']
     """
-    folder = Path(results)
-    place = running.open_place(folder, _paths(data_root))
+    folder = _path("results", results)
+    place = running.open_place(folder, _paths("data_root", data_root))
+    for name, given in (("attacks", attacks), ("metrics", metrics), ("evaluators", evaluators)):
+        if given is not None and not _several(given):
+            none = ', or attacks="none" for none' if name == "attacks" else ""
+            raise UsageError(f"{name} is empty: leave it out for the usual ones{none}")
     named: dict[str, object] = {
         "methods": _specs("methods", methods, folder), "datasets": _specs("datasets", dataset, folder),
-        "attacks": attacks if attacks in ("all", "none") else _specs("attacks", attacks, folder),
+        "attacks": attacks if isinstance(attacks, str) and attacks in ("all", "none")
+        else _specs("attacks", attacks, folder),
         "metrics": _specs("metrics", metrics, folder), "evaluators": _specs("evaluators", evaluators, folder),
         "public": None if public is None else spec_of("datasets", public, folder / FOLDER),
-        "seeds": [seeds] if isinstance(seeds, int | str) else seeds, "preset": preset, "size": size, "device": device,
+        "seeds": None if seeds is None else _several(seeds), "preset": preset, "size": size, "device": device,
         "isolation": isolation, "jobs": jobs,
     }  # fmt: skip
-    request = Request(_given(named, options), suite, None if config is None else Path(config))
+    if suite is not None and not isinstance(suite, str):
+        raise UsageError(f"suite must be a name such as 'quickstart', got {suite!r:.80}; a file is named by config")
+    request = Request(_given(named, options), suite, _optional("config", config))
     left_out: dict[str, str] = {}
     found = running.run(
         request, place, running.Observer(_display(progress), left_out.__setitem__),
-        signer=None if sign is None else SigningKey.read(Path(sign)),
+        signer=None if sign is None else SigningKey.read(_path("sign", sign)),
         site=place.results.root / "site" if site else None,
     )  # fmt: skip
     if found.summary.stopped is not None:
@@ -185,18 +196,20 @@ def release(
     from bench.runs.release_order import Order
     from bench.runs.release_terms import ReleaseRefusedError
 
-    folder = Path(results)
+    folder = _path("results", results)
     named: dict[str, object] = {
         "methods": _specs("methods", method, folder), "datasets": _specs("datasets", dataset, folder),
         "public": None if public is None else spec_of("datasets", public, folder / FOLDER), "attacks": "none",
     }  # fmt: skip
+    if accept is not None and not isinstance(accept, str):
+        raise UsageError(f"accept must be your reason in words, got {accept!r:.80}")
     order = Order(
-        Path(out), _path(key_out), _path(links_out), _path(rows), _path(scheme), accept, dry, form, None, _path(key),
-        _path(ledger),
+        _path("out", out), _optional("key_out", key_out), _optional("links_out", links_out), _optional("rows", rows),
+        _optional("scheme", scheme), accept, dry, form, None, _optional("key", key), _optional("ledger", ledger),
     )  # fmt: skip
     request = Request(_given(named, options), verb="release")
     try:
-        return releasing.release(request, running.open_place(folder, _paths(data_root)), order)
+        return releasing.release(request, running.open_place(folder, _paths("data_root", data_root)), order)
     except ReleaseRefusedError as error:
         causes = "".join(f"\n- {cause}" for cause in error.causes)
         raise BenchError(
@@ -240,7 +253,7 @@ def attack(
             "datasets": _specs("datasets", dataset, folder), "metrics": _specs("metrics", metrics, folder),
             "preset": preset,
         }  # fmt: skip
-        with debugging.laid_out(_given(named, options), _paths(data_root)) as trial:
+        with debugging.laid_out(_given(named, options), _paths("data_root", data_root)) as trial:
             return debugging.scored(trial)
 
 
@@ -268,9 +281,9 @@ def compare(
         >>> compare(found, ["blur", "mosaic"]).frame()["metric"].tolist()
         ['reid-auc']
     """
-    folder = results.folder if isinstance(results, Results) else Path(results)
-    named = [row_spec(each) for each in (methods if isinstance(methods, list | tuple) else [methods])]
-    chosen = [metrics] if isinstance(metrics, str) else list(metrics)
+    folder = results.folder if isinstance(results, Results) else _path("results", results)
+    named = [row_spec(each) for each in _several(methods)]
+    chosen = [str(each) for each in _several(metrics)]
     return Comparisons(boards.compare(running.open_place(folder).results, named, chosen, attack))
 
 
@@ -311,7 +324,9 @@ def load_dataset(
             "public": None if public is None else spec_of("datasets", public, folder),
         }  # fmt: skip
         choice = choice_of(Request(_given(named, options)))
-        return open_data(choice, running.open_place(folder / RESULTS, _paths(data_root)), torch.device("cpu"))[0]
+        return open_data(
+            choice, running.open_place(folder / RESULTS, _paths("data_root", data_root)), torch.device("cpu")
+        )[0]
 
 
 @_refusals
@@ -326,33 +341,77 @@ def load_results(results: Folder = RESULTS) -> Results:
         Traceback (most recent call last):
         bench.api.scripting.BenchError: no records in nowhere: run something first, or name another folder
     """
-    found = tuple(running.records_of(running.open_place(Path(results)).results))
+    folder = _path("results", results)
+    found = tuple(running.records_of(running.open_place(folder).results))
     if not found:
         raise UsageError(f"no records in {results}: run something first, or name another folder")
-    return Results(found, Path(results))
+    return Results(found, folder)
 
 
 def _specs(group: Group, given: object, folder: Path) -> list[str] | None:
     """One or several plug-ins as specs; None for none."""
-    some = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
-    return [spec_of(group, each, folder / FOLDER) for each in some] or None
+    return [spec_of(group, each, folder / FOLDER) for each in _several(given)] or None
+
+
+def _several(given: object) -> list[object]:
+    """The argument as a list; a set or mapping is one thing.
+
+    >>> _several("blur"), _several(range(2)), _several(None)
+    (['blur'], [0, 1], [])
+    """
+    if given is None:
+        return []
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | type | Mapping | set | frozenset):
+        return list(given)
+    return [given]
 
 
 def _given(named: Mapping[str, object], options: Mapping[str, object] | None) -> dict[str, object]:
     """The options that were given, by their names in a configuration file."""
+    if options is not None and not isinstance(options, Mapping):
+        raise UsageError(f'options must be a mapping such as {{"eve": "other-study"}}, got {options!r:.80}')
     more = dict(options or {})
     found = {name: value for name, value in named.items() if value is not None}
     if twice := sorted(found.keys() & more.keys()):
         raise UsageError(f"{twice[0]} is an argument of its own: leave it out of options")
-    return found | more
+    return {name: _plain(value) for name, value in (found | more).items()}
 
 
-def _path(given: Folder | None) -> Path | None:
-    return None if given is None else Path(given)
+def _plain(value: object) -> object:
+    """A value as a configuration file would hold it.
+
+    >>> import numpy as np
+    >>> _plain([np.int64(3), np.float32(0.5), (True, Path("a"))])
+    [3, 0.5, [True, 'a']]
+    """
+    if value is None or isinstance(value, str | bool | bytes | set | frozenset):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, Iterable) else value
 
 
-def _paths(given: Folder | Sequence[Folder]) -> list[Path]:
-    return [Path(given)] if isinstance(given, str | os.PathLike) else [Path(each) for each in given]
+def _path(name: str, given: object) -> Path:
+    """An argument as a path. Raises UsageError."""
+    if isinstance(given, str | os.PathLike):
+        text = os.fspath(given)
+        if isinstance(text, str) and text and "\0" not in text:
+            return Path(text)
+    raise UsageError(f"{name} must be the path of a file or folder, got {given!r:.80}")
+
+
+def _optional(name: str, given: object) -> Path | None:
+    return None if given is None else _path(name, given)
+
+
+def _paths(name: str, given: object) -> list[Path]:
+    return [_path(name, each) for each in _several(given)]
 
 
 def _display(progress: bool) -> Display:

@@ -12,12 +12,10 @@ from __future__ import annotations
 __figures__ = False
 
 import io
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError
@@ -382,12 +380,7 @@ def _usage_message(error: CycloptsError) -> str:
 
 def _message(error: Exception) -> str:
     """An error's text, made plain: it may quote files of others."""
-    from bench.disk.disk_errors import OF_WRITING, unread, unwritable, why
+    from bench.disk.disk_errors import in_words
     from bench.wire.text import plain
 
-    message = str(error)
-    if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
-        message = f"{error.filename}: {unread(error)}"
-        if error.errno in OF_WRITING:
-            message = unwritable(Path(os.fsdecode(error.filename)), error)
-    return plain(why(error) or message)
+    return plain(in_words(error) if isinstance(error, OSError) else str(error))

@@ -7,6 +7,7 @@ a machine would soon have taken, and failed, all jobs that there are.
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,6 +95,20 @@ def unread(error: BaseException) -> str:
         errno.EACCES: "no permission to read it", errno.EPERM: "no permission to read it",
     }  # fmt: skip
     return words.get(error.errno) or str(error.strerror)
+
+
+def in_words(error: OSError) -> str:
+    """The text of an OSError for users, with its file.
+
+    >>> in_words(FileNotFoundError(errno.ENOENT, "No such file or directory", "a.csv")), in_words(OSError("it is wet"))
+    ('a.csv: there is no such file', 'it is wet')
+    """
+    if (note := why(error)) is not None:
+        return note
+    if error.errno is None or error.filename is None:
+        return str(error)
+    name = os.fsdecode(error.filename)
+    return unwritable(Path(name), error) if error.errno in OF_WRITING else f"{name}: {unread(error)}"
 
 
 def _nearest(path: Path, *, itself: bool) -> Path:

@@ -177,8 +177,9 @@ def _told(given: Mapping[str, object], known: type[BaseModel]) -> dict[str, Any]
         return known.model_validate(given).model_dump(exclude_none=True)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"option {where}: {expected(first)}") from error
+        name, *place = first["loc"]
+        where = f"[{place[0]}]" if place and isinstance(place[0], int) else ""
+        raise UsageError(f"option {name}{where}: {expected(first)}") from error
 
 
 def _named(told: Mapping[str, Any], attacks: Sequence[Written] | Words) -> Iterator[tuple[Group, PluginSpec]]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made.board_records import auc, record
 
@@ -102,6 +103,20 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
         ({"methods": "blur", "dataset": 3}, "expected a data set"),
         ({"methods": "blur", "data_root": "/", "dataset": "digits", "suite": "none such"}, "unknown suite"),
         ({}, "no method given"),
+        ({"methods": {"blur"}, "dataset": "digits"}, "expected a method: .* got {'blur'}"),
+        ({"methods": "blur", "attacks": 3}, "expected an attack"),
+        ({"methods": "blur", "attacks": []}, 'attacks is empty: .* attacks="none"'),
+        ({"methods": "blur", "metrics": ()}, "metrics is empty"),
+        ({"methods": "blur", "options": "eve"}, "options must be a mapping .* got 'eve'"),
+        ({"methods": "blur", "options": {1: 2}}, "option 1: Keys should be strings"),
+        ({"methods": "blur", "seeds": [True]}, r"option seeds\[0\]: expected a valid integer, got True"),
+        ({"suite": Path("quickstart")}, "suite must be a name"),
+        ({"methods": "blur", "results": ""}, "results must be the path"),
+        ({"methods": "blur", "results": None}, "results must be the path"),
+        ({"methods": "blur", "results": "a\0b"}, "results must be the path"),
+        ({"methods": "blur", "data_root": 3}, "data_root must be the path"),
+        ({"methods": "blur", "config": 3}, "config must be the path"),
+        ({"methods": "blur", "dataset": "digits", "preset": "smoke", "results": "/proc/none"}, "cannot write /proc/no"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_one_documented_error(
@@ -113,6 +128,37 @@ def test_what_cannot_be_run_is_one_documented_error(
     assert found.value.__cause__ is not None
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"seeds": range(2), "size": np.int16(8)},
+        {"seeds": np.arange(2), "attacks": np.array(["chance", "nearest-neighbour"])},
+        {"methods": (name for name in ["blur"]), "metrics": {"reid-auc": None}.keys()},
+        {"options": {"keys": np.int64(2), "size": np.int64(8)}},
+    ],
+)  # fmt: skip
+def test_lists_and_numbers_of_other_libraries_are_taken(arguments: dict[str, object], tmp_path: Path) -> None:
+    """The device is refused, which is looked at after they have been read."""
+    with pytest.raises(bench.BenchError, match="option device"):
+        bench.run(**{"methods": "blur", "dataset": "digits", "device": "tpu", "results": tmp_path} | arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("imported", "call", "error"),
+    [
+        ("import bench", "bench.run('blur', 'digits')", "FileNotFoundError"),
+        ("from bench import BenchError, run", "run('blur', 'digits')", "BenchError"),
+    ],
+)
+def test_a_working_folder_that_was_removed_is_said(imported: str, call: str, error: str, tmp_path: Path) -> None:
+    """A library of torch would end the process without it."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os\n{imported}\nos.rmdir(os.getcwd())\ntry: {call}\nexcept {error} as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("the working folder was removed"), done.stderr
+
+
 def test_other_functions_raise_it_too(tmp_path: Path) -> None:
     for call in (
         lambda: bench.attack("chance", "sifer", "digits"),
@@ -122,6 +168,9 @@ def test_other_functions_raise_it_too(tmp_path: Path) -> None:
         lambda: bench.compare(tmp_path),
         lambda: bench.release("sifer", "digits", tmp_path / "out"),
         lambda: bench.load_results(tmp_path),
+        lambda: bench.load_results(None),  # type: ignore[arg-type]
+        lambda: bench.attack("chance", "blur", "digits", metrics="utility-auc"),
+        lambda: bench.release("blur", "digits", tmp_path / "out", accept=True),  # type: ignore[arg-type]
     ):
         with pytest.raises(bench.BenchError):
             call()
@@ -162,6 +211,28 @@ def test_the_frame_has_a_line_a_figure_with_the_reason_for_a_missing_one() -> No
     assert (ok["metric"], ok["value"], ok["status"], ok["reason"]) == ("reid-auc", 0.5, "ok", "")
     assert frame["value"].isna().tolist() == [row != "noise" for row in frame["row"]]
     assert missing["reason"] == "a <b>bad</b> day"
+
+
+def test_rows_that_differ_by_a_choice_alone_are_told_apart_and_none_is_lost() -> None:
+    made = [record("noise", scores={"reid-auc": auc(v)}, eve=eve, cell=f"{eve}-{seed}", seed=seed)
+            for v, eve in ((0.5, "same-image"), (0.6, "other-study")) for seed in (0, 1)]  # fmt: skip
+    found = Results(tuple(made), Path("nowhere"))
+    names = {"noise (eve same-image)", "noise (eve other-study)"}
+    assert set(found.frame()["row"]) == names
+    assert set(found.table().index.get_level_values("row")) == names
+    assert len(found.table()) == len(made)
+    alone = Results(tuple(made[:2]), Path("nowhere"))
+    assert set(alone.frame()["row"]) == {"noise"}
+
+
+def test_an_empty_table_has_the_columns_and_kinds_of_a_full_one() -> None:
+    empty = Results((), Path("nowhere"))
+    full = results().frame()
+    assert tuple(empty.frame().columns) == COLUMNS
+    numbers = [name for name in COLUMNS if full[name].dtype.kind in "if"]
+    assert empty.frame()[numbers].dtypes.tolist() == full[numbers].dtypes.tolist()
+    assert len(empty.table()) == 0
+    assert "no row" in repr(empty)
 
 
 def test_what_a_notebook_shows_is_escaped_and_names_what_is_missing() -> None:

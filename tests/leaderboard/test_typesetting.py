@@ -106,3 +106,7 @@ def test_rows_of_the_same_parameters_say_by_which_choice_they_differ() -> None:
     assert sorted(row_label(row, board) for row in board) == [
         "stranger (eve other-study)", "stranger (eve same-image)",
     ]  # fmt: skip
+    lines = list(
+        csv.DictReader(io.StringIO(typeset([Sheet("a set", board, [board[0].entries["guesswork"].column])], "csv")))
+    )
+    assert {line["row"] for line in lines} == {"stranger (eve other-study)", "stranger (eve same-image)"}
