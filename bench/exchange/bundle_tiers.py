@@ -40,7 +40,10 @@ MEASURABLE = frozenset({NO_EVIDENCE, OF_ANOTHER, UNBOUND})
 """Reasons that a new measurement takes away."""
 Strongest = Callable[[str], Collection[str]]
 """The attacks that most often gave the weakest figure on a data set of the board, by evaluator."""
-UNDISCLOSED = "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`)"
+UNDISCLOSED = (
+    "keys cannot be derived: its cell's secret is not disclosed (`bench leaderboard submit --disclose`, or "
+    "--disclose-to for data that may not be shared)"
+)
 UNDRAWN = "its people cannot be drawn: their secret is not disclosed (`bench leaderboard submit --disclose`)"
 Again = Callable[[Sequence[Record], Mapping[str, Secret]], Mapping[str, Record]]
 """Measures records again under their cells' secrets (`bench.exchange.verify.run_again` in a folder of its own)."""

@@ -198,6 +198,9 @@ def test_views_and_where_the_table_of_patients_lies_beside_sex_and_age(top: Path
     scan = MIMIC().scan([top], 64)
     assert dict(scan.attributes) == {"view": ["PA", "AP", "AP"], "sex": ["F", "F", ""]}
     assert MIMIC().stamp([top]) != before
+    write_table(top / "patients.csv.gz", (*rows, ("10000032", "M", "52")))
+    with pytest.raises(DataError, match=r"patients\.csv\.gz: line 4: a subject_id listed a second .* MIMIC-IV needs"):
+        MIMIC().scan([top], 64)
 
 
 def test_age_is_that_at_the_image_and_unknown_without_its_date(top: Path) -> None:

@@ -59,7 +59,10 @@ def submit(
     if disclose_to is not None:
         print(f"Secrets of its cells, for a verifier: {shown(disclose_to)}")
     elif not disclose:
-        print("Without its cells' secrets keys cannot be derived: it stays self-reported (--disclose adds them)")
+        print(
+            "Without its cells' secrets keys cannot be derived: it stays self-reported (--disclose adds them; "
+            "--disclose-to, for data that may not be shared, writes them for a verifier)"
+        )
     print(f"Try it: bench leaderboard verify {shlex.quote(shown(path))}")
     print("Submit it: a pull request that adds it to leaderboard/submissions/, whose README says how")
     return 0

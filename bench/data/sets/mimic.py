@@ -36,6 +36,7 @@ _PARTS = ("train", "validate", "test")
 _ROWS, _PEOPLE = 377_110, 65_379
 _TABLES = ("chexpert", "metadata", "split")
 _OLDEST = 89  # all older people are of 91 years in MIMIC-IV
+_MIMIC_IV = physionet("MIMIC-IV", "https://physionet.org/content/mimiciv/")
 _PATIENTS = ("patients.csv.gz", "patients.csv")
 """MIMIC-IV's table of the same patients, with sex and age; used if present."""
 
@@ -157,8 +158,10 @@ class MIMIC(FileSource):
         if path is None:
             return {}
         columns = ("subject_id", "gender", "anchor_age")
-        patients = read_table(path, columns, optional=("anchor_year",), obtain=self.obtain)
-        by_row = patients.drop_duplicates("subject_id").set_index("subject_id").reindex(rows["subject_id"]).fillna("")
+        patients = read_table(path, columns, optional=("anchor_year",), obtain=_MIMIC_IV)
+        again = patients["subject_id"].duplicated()
+        refuse(again, path.name, "a subject_id listed a second time", f"Download the table again. {_MIMIC_IV}")
+        by_row = patients.set_index("subject_id").reindex(rows["subject_id"]).fillna("")
         if "anchor_year" not in by_row or "StudyDate" not in rows:
             return {"sex": list(by_row["gender"])}
         anchors = zip(by_row["anchor_age"], by_row["anchor_year"], rows["StudyDate"], strict=True)
