@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.results.records import DatasetRecord
@@ -47,16 +47,11 @@ def sections(board: Sequence[Row]) -> list[Section]:
         if len(known) == 1:
             groups[known[0]].extend(groups.pop(key))
     names = Counter(key[0] for key in groups)
+    keys = sorted(groups)
+    titles = _told_apart([_title(groups, key) for key in keys], [groups[key][0] for key in keys])
     parts = []
-    for key in sorted(groups):
-        by_trust = sorted(groups[key], key=lambda row: not row.trusted)  # others may describe data as they like
-        data = next((row.data for row in by_trust if row.data), None)
-        title = key[0]
-        if data and data.parameters:
-            title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
-        if data and sum(other[:2] == key[:2] for other in groups) > 1:
-            public = f"public {data.public} {data.public_fingerprint[:8]}"
-            title += f" · {data.fingerprint[:8]} · {'no public rows' if data.public == NO_PUBLIC else public}"
+    for key, title in zip(keys, titles, strict=True):
+        data = _shown_data(groups[key])
         parts.append(
             Section(
                 f"{slug(key[0])[:40]}-{digest('/'.join(key))}",
@@ -69,6 +64,35 @@ def sections(board: Sequence[Row]) -> list[Section]:
             )
         )
     return parts
+
+
+def _shown_data(rows: Sequence[Row]) -> DatasetRecord | None:
+    """The data of the most trusted row: others may describe data as they like."""
+    by_trust = sorted(rows, key=lambda row: not row.trusted)
+    return next((row.data for row in by_trust if row.data), None)
+
+
+def _title(groups: Mapping[tuple[str, ...], Sequence[Row]], key: tuple[str, ...]) -> str:
+    """A data set's name, with its fingerprints if there are others of that name."""
+    title, data = key[0], _shown_data(groups[key])
+    if data and data.parameters:
+        title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
+    if data and sum(other[:2] == key[:2] for other in groups) > 1:
+        public = f"public {data.public} {data.public_fingerprint[:8]}"
+        title += f" · {data.fingerprint[:8]} · {'no public rows' if data.public == NO_PUBLIC else public}"
+    return title
+
+
+def _told_apart(titles: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """Titles with the choices in which data of one title differ."""
+    chosen = [dict(collection(row.choice, None)) for row in rows]  # type: ignore[arg-type]
+    found = []
+    for number, title in enumerate(titles):
+        own, twins = chosen[number], [chosen[other] for other in range(len(titles)) if titles[other] == title]
+        apart = [name for name in own if any(twin.get(name) != own[name] for twin in twins)]
+        words = (f"{name.replace('_', ' ')} {'by default' if own[name] is None else own[name]}" for name in apart)
+        found.append(" · ".join([title, *words]))
+    return found
 
 
 def _identity(row: Row) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class Selection:
 
     Args:
         rows: Methods as the command line takes them; without parameters all rows of a method.
-        dataset: As the command line takes it, or as the board writes it.
+        dataset: As the command line takes it, or as the board writes it, in full if several have one name.
         preset: Of the run.
         seed: Of the run.
     """
@@ -100,8 +100,16 @@ def parts(results: Results, selection: Selection) -> list[Part]:
 def _chosen(records: Sequence[Record], selection: Selection) -> list[Record]:
     """The records of a selection; UsageError names what none of them has."""
     chosen = list(records)
+    asked_data = selection.dataset
+    if asked_data is not None and not any(asked_data in _datasets(record) for record in records):
+        in_full = _sections(records)
+        chosen = [record for record in chosen if in_full.get(record.cell) == asked_data]
+        if not chosen:
+            known = sorted({*in_full.values(), *(name for record in records for name in _datasets(record))})
+            raise UsageError(f"no record is of the data set {asked_data!r}; {did_you_mean(asked_data, known)}")
+        asked_data = None
     kinds: tuple[tuple[str, str | None, Callable[[Record], tuple[str, ...]]], ...] = (
-        ("data set", selection.dataset, _datasets),
+        ("data set", asked_data, _datasets),
         ("preset", selection.preset, lambda record: (record.preset,)),
         ("seed", None if selection.seed is None else str(selection.seed), lambda record: (str(record.seed),)),
     )
@@ -120,6 +128,14 @@ def _chosen(records: Sequence[Record], selection: Selection) -> list[Record]:
             labels = sorted({label(record) for record in chosen})
             raise UsageError(f"no record is of {name!r}; {did_you_mean(name, labels)}")
     return fitting
+
+
+def _sections(records: Sequence[Record]) -> Mapping[str, str]:
+    """Each cell's data set as the board writes it."""
+    from leaderboard.board import rows as board_rows
+    from leaderboard.sections import sections
+
+    return {row.cell: section.name for section in sections(board_rows(records)) for row in section.rows}
 
 
 def _datasets(record: Record) -> tuple[str, ...]:
@@ -217,24 +233,19 @@ def plot(kind: Chart, results: Results, selection: Selection, drawing: Drawing) 
 def _one_part(results: Results, selection: Selection) -> Part:
     found = parts(results, selection)
     if len(found) > 1:
-        raise UsageError("\n  ".join(["a chart is of one data set, preset and seed: choose one of", *_choices(found)]))
+        raise UsageError("\n  ".join(["a chart is of one data set, preset and seed: choose one of",
+                                       *_choices(found, _sections(list(records_of(results))))]))  # fmt: skip
     return found[0]
 
 
-def _choices(found: Sequence[Part]) -> list[str]:
-    """The options that tell parts from each other, at most `CHOICES` lines.
-
-    Parts of one data set, preset and seed, such as two public sets, are told by their titles.
-    """
+def _choices(found: Sequence[Part], in_full: Mapping[str, str]) -> list[str]:
+    """The options that tell parts from each other, at most `CHOICES` lines."""
     firsts = [part.rows[0] for part in found]
-    options = [("--dataset", [row.dataset for row in firsts]), ("--preset", [row.preset for row in firsts]),
+    options = [("--dataset", [in_full[row.cell] for row in firsts]), ("--preset", [row.preset for row in firsts]),
                ("--seed", [str(row.seed) for row in firsts])]  # fmt: skip
     differing = [(option, values) for option, values in options if len(set(values)) > 1]
     lines = [shlex.join([word for option, values in differing for word in (option, values[number])])
              for number in range(len(found))]  # fmt: skip
-    if len(set(lines)) < len(lines):
-        lines = [f"{line}  ({part.title})" if lines.count(line) > 1 else line
-                 for line, part in zip(lines, found, strict=True)]  # fmt: skip
     more = len(lines) - CHOICES
     return lines if more <= 0 else [*lines[:CHOICES], f"… and {more} more"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -120,6 +121,25 @@ def test_two_presets_are_two_tables_and_no_chart(folder: Path, capsys: pytest.Ca
     assert main(["plot", "trade-off", "--results", str(folder), "--out", str(folder / "no.pdf")]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert sorted(lines[-2:]) == ["  --preset quick", "  --preset standard"]
+
+
+def test_data_of_one_name_are_chosen_by_the_options_that_the_refusal_prints(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = {"utility-auc": utility(0.7), "reid-auc": auc(0.7)}
+    for splits in ("official", "own"):
+        own = record("identity", "utility", scores, kind="utility", splits=splits, seed=1,
+                     cell=f"synth-cxr/{splits}")  # fmt: skip
+        Results(folder).keep(own, {})
+    plot = ["plot", "trade-off", "--results", str(folder), "--out", str(folder / "a.svg")]
+    assert main(plot) == 2
+    choices = [line for line in capsys.readouterr().err.splitlines() if line.startswith("  --")]
+    assert len(set(choices)) == 3
+    for choice in choices:
+        assert main(["table", "--results", str(folder), *shlex.split(choice)]) == 0
+        assert capsys.readouterr().out.count("| Method |") == 1
+    assert main(["table", "--results", str(folder), "--dataset", "synth-cxr · none"]) == 2
+    assert "no record is of the data set 'synth-cxr · none'" in capsys.readouterr().err
 
 
 def test_the_choices_of_a_chart_are_at_most_ten_lines_of_options(

@@ -86,6 +86,12 @@ def test_different_fingerprints_are_different_data_sets() -> None:
     assert "0ther-da" in found[0].title
 
 
+def test_data_of_one_fingerprint_that_another_choice_tells_apart_have_different_titles() -> None:
+    found = sections(rows([record("a"), record("b", splits="official", cell="b"), record("c", splits="official")]))
+    assert len({part.title for part in found}) == len({part.name for part in found}) == len(found) == 2
+    assert [part.title.rpartition(" · ")[2] for part in found if len(part.rows) == 2] == ["splits official"]
+
+
 def test_a_cell_that_never_read_its_data_joins_the_data_set_of_its_folder() -> None:
     broken = record("b", dataset=None, status="failed", reason="file missing", cell="x")
     assert [len(part.rows) for part in sections(rows([record("a"), broken], {"x": "synth-cxr"}))] == [2]
