@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from bench.results.records import DatasetRecord
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
@@ -67,13 +68,13 @@ def sections(board: Sequence[Row]) -> list[Section]:
 
 
 def _shown_data(rows: Sequence[Row]) -> DatasetRecord | None:
-    """The data of the most trusted row: others may describe data as they like."""
-    by_trust = sorted(rows, key=lambda row: not row.trusted)
+    """The data of the most trusted row."""
+    by_trust = sorted(rows, key=lambda row: not row.trusted)  # others may describe data as they like
     return next((row.data for row in by_trust if row.data), None)
 
 
 def _title(groups: Mapping[tuple[str, ...], Sequence[Row]], key: tuple[str, ...]) -> str:
-    """A data set's name, with its fingerprints if there are others of that name."""
+    """A data set's name, with fingerprints if several have it."""
     title, data = key[0], _shown_data(groups[key])
     if data and data.parameters:
         title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
@@ -85,7 +86,7 @@ def _title(groups: Mapping[tuple[str, ...], Sequence[Row]], key: tuple[str, ...]
 
 def _told_apart(titles: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """Titles with the choices in which data of one title differ."""
-    chosen = [dict(collection(row.choice, None)) for row in rows]  # type: ignore[arg-type]
+    chosen = [dict(cast("tuple[tuple[str, object], ...]", collection(row.choice, None))) for row in rows]
     found = []
     for number, title in enumerate(titles):
         own, twins = chosen[number], [chosen[other] for other in range(len(titles)) if titles[other] == title]

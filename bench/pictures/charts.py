@@ -412,6 +412,12 @@ def grid(table: Grid, title: str, *, width: Width, form: Form) -> bytes:
         return _bytes(figure, form)
 
 
+def _size_within(text: str, width: float) -> float:
+    """Points of a text that leaves a margin in so many inches."""
+    em = SMALL / 72  # a small text is set wider than its outlines, by up to a third of it
+    return min(SMALL, SMALL * 0.86 * width / (_inches(text, SMALL) + 0.3 * em))
+
+
 def _place(
     axes: Axes, at: tuple[int, int], share: float | None, colours: Any, table: Grid, cell: float, *, roomy: bool
 ) -> None:
@@ -424,7 +430,7 @@ def _place(
         return
     ink = "white" if share is not None and _dark(colour) else "#202427"
     roomy = roomy and bool(below)
-    size = min(SMALL, 72 * 0.95 * cell / (0.62 * max(1, len(text))))
+    size = _size_within(text, cell)
     back = {"fc": "white", "ec": "none", "pad": 0.4} if hatch else None
     axes.text(column + 0.5, row + (0.33 if roomy else 0.5), text, ha="center", va="center", fontsize=size, color=ink,
               bbox=back)  # fmt: skip

@@ -210,6 +210,13 @@ def test_a_grid_without_room_for_intervals_is_drawn_without_them() -> None:
     assert charts.grid(table, "a ladder", width="column", form="png").startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("text", ["574", "1036 ◐", "1.0 ✕", "n/a", "–", "[0.90]†"])
+def test_figures_of_a_narrow_grid_do_not_touch_their_neighbours(text: str) -> None:
+    size = charts._size_within(text, 0.11)
+    assert charts._inches(text, size) < 0.1
+    assert charts._size_within(text, 10.0) == charts.SMALL
+
+
 def test_long_names_are_broken_into_as_few_lines_as_fit() -> None:
     name = "syfer[batch=128,blocks=5,cuda_compile=true,depth=5,learning_rate=0.0003,opponent_width=256,steps=50000]"
     (broken,) = charts._fitted([name], charts.SMALL, 2.0)
