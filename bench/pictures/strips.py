@@ -10,6 +10,8 @@ from PIL import Image
 from bench.contract.seal import Sealed
 
 SHOWN = 8
+MOST = 16
+"""Images of a sheet: of films of people no more may be published."""
 MARGIN = 0.25
 
 
@@ -17,8 +19,10 @@ def draw(strips: list[torch.Tensor]) -> bytes:
     """A PNG of image strips, one below the other.
 
     Args:
-        strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown.
+        strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown, and of
+            each strip as many first images as make `MOST` in all.
     """
+    strips = [strip[: MOST // len(strips)] for strip in strips]
     sized = [
         torch.nn.functional.interpolate(visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from bench.results.disclosure_check import beyond_figures
 from bench.results.reason import UNSAID, withheld
 from bench.results.records import Record, RecordError, dumps, picture_record, proved
 from bench.results.results import Results
-from bench.workbench.inputs import stale
+from bench.workbench.inputs import PROTOCOL, stale
+from leaderboard.board import Row, rows
 from leaderboard.packed_rows import (
     MOST_BYTES,
     MOST_PACKED,
@@ -71,6 +73,29 @@ def test_every_published_row_holds_the_records_and_pictures_that_it_states() -> 
             for picture, digest in digests.pictures.items():
                 assert hashlib.sha256(row.pictures[name, picture]).hexdigest() == digest
     assert unnamed_pictures(PUBLISHED) == []
+
+
+TOLD = re.compile(r"^\| `(.+?)` \| [^|]+ \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+
+
+def test_the_readme_tells_what_the_rows_of_patients_say(tmp_path: Path) -> None:
+    """The lines of its table: method, utility AUC, ReID AUC of the strongest attack, verdict."""
+    (tmp_path / "rows" / "nih").mkdir(parents=True)
+    for path in row_files(PUBLISHED, "nih"):
+        if any(b'"protocol": %d' % PROTOCOL in text for text in read_row(path).records.values()):
+            (tmp_path / "rows" / "nih" / path.name).symlink_to(path)
+    board = rows(found for _, found in published_results(tmp_path).records() if isinstance(found, Record))
+    text = (PUBLISHED.parents[1] / "README.md").read_text(encoding="utf-8")
+    told = {method: tuple(figures) for method, *figures in TOLD.findall(text)}
+    assert len(told) > 10
+    assert told == {row.label: _told(row) for row in board if row.label in told and row.dataset == "nih"}
+
+
+def _told(row: Row) -> tuple[str, str, str]:
+    """A row's utility AUC, ReID AUC and verdict in print."""
+    scores = (row.entries[name].score if name in row.entries else None for name in ("utility-auc", "reid-auc"))
+    utility, found = ("–" if score is None else f"{score.value:.2f}" for score in scores)
+    return utility, found, row.standing.word
 
 
 def test_published_rows_stay_small() -> None:

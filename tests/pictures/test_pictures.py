@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 
+import pytest
 import torch
 from PIL import Image
 
 from bench.contract.seal import Sealed
 from bench.pictures.strips import before_and_after, draw, stands, visible
 from bench.types import Release
+from leaderboard.published import SHEET
 
 
 def images(n: int = 20, seed: int = 0) -> torch.Tensor:
@@ -30,6 +32,13 @@ def test_the_picture_holds_a_strip_each_in_frames_of_one_pixel() -> None:
     shown = pixels(draw([images(3), 10 * images(3, 1) - 5, images(3).expand(-1, 3, -1, -1)]))
     assert shown.shape == (3 * 6, 3 * 6)
     assert torch.equal(shown[1:5, 1:5], levels(images(3)[0, 0]))
+
+
+@pytest.mark.parametrize("strips", [1, 2, 3, 4, 5])
+def test_no_sheet_of_films_is_too_large_to_be_published(strips: int) -> None:
+    sheet = Image.open(io.BytesIO(draw([torch.rand(20, 1, 64, 64)] * strips)))
+    assert sheet.height == strips * 66
+    assert sheet.width * sheet.height <= SHEET
 
 
 def test_released_images_of_another_size_are_shown_as_large_as_the_raw_ones() -> None:
