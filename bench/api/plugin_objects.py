@@ -12,6 +12,7 @@ import ast
 import builtins
 import inspect
 import re
+import symtable
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,66 +136,132 @@ def source_of(name: str, cells: Sequence[str]) -> str:
     Raises:
         UsageError: There is no source, or the class uses what a call has computed.
     """
-    known, postponed = _bound(cells)
+    known, changed, postponed = _bound(cells)
     if name not in known:
         raise UsageError(f"the source of {name} is not known here: write it to a file, and name FILE.py:{name}")
     found: dict[str, _Statement] = {}
     wanted = [(name, name)]
     while wanted:
         each, by = wanted.pop()
+        if each in changed:
+            raise UsageError(
+                f"{by} uses {each}, which another statement sets or changes ({changed[each]:.60}): {_REMEDY}"
+            )
         if each in found or each not in known:
             continue
         found[each] = statement = known[each]
-        if not isinstance(statement.node, ast.ClassDef | ast.FunctionDef | ast.Import | ast.ImportFrom) and any(
+        if not isinstance(statement.node, _DEFINITION | ast.Import | ast.ImportFrom) and any(
             isinstance(part, ast.Call | ast.Await) for part in ast.walk(statement.node)
         ):
             raise UsageError(
-                f"{by} uses {each}, which a call has computed ({statement.text.splitlines()[0]:.60}): a plug-in works "
-                "in a process of its own, which does not run the rest of your code. Make it a field, or compute it in "
-                "fit"
+                f"{by} uses {each}, which a call has computed ({statement.text.splitlines()[0]:.60}): {_REMEDY}"
             )
-        names = (part.id for part in ast.walk(statement.node) if isinstance(part, ast.Name))
-        wanted += [(used, each) for used in names if used != each]
-    texts = dict.fromkeys(statement.text for statement in sorted(found.values(), key=lambda one: one.place))
+        wanted += [(used, each) for used in _used(statement.text) if used != each]
+    found |= {each: statement for each, statement in known.items() if each.endswith(STAR)}  # they may bind any name
+    texts = dict.fromkeys(_ordered(found))
     return "\n".join([*(["from __future__ import annotations"] if postponed else []), *texts])
 
 
-def _bound(cells: Sequence[str]) -> tuple[Mapping[str, _Statement], bool]:
-    """The last statement that binds each name, and if annotations are postponed."""
+STAR = " import *"
+_DEFINITION = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_REMEDY = (
+    "a plug-in works in a process of its own, which does not run the rest of your code. Make it a field, or compute it "
+    "in fit"
+)
+
+
+def _used(source: str) -> set[str]:
+    """Names that a statement takes from its module, not its own variables."""
+
+    def of(table: symtable.SymbolTable) -> Iterator[str]:
+        for symbol in table.get_symbols():
+            if symbol.is_global() or (table.get_type() != "function" and symbol.is_referenced()):
+                yield symbol.get_name()
+        for inner in table.get_children():
+            yield from of(inner)
+
+    return {*of(symtable.symtable(source, "", "exec"))}
+
+
+def _ordered(found: Mapping[str, _Statement]) -> Iterator[str]:
+    """Texts in their order; needs of a definition come before it."""
+    done = set[str]()
+
+    def visit(name: str) -> Iterator[str]:
+        if name in done:
+            return
+        done.add(name)
+        node = found[name].node
+        within = [
+            each for each in ast.walk(node) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        ]
+        later = {id(part) for each in within for part in ast.walk(each)}
+        at_once = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in later}
+        for other in sorted(at_once & found.keys(), key=lambda each: found[each].place):
+            yield from visit(other)
+        yield found[name].text
+
+    for name in sorted(found, key=lambda each: found[each].place):
+        yield from visit(name)
+
+
+def _bound(cells: Sequence[str]) -> tuple[Mapping[str, _Statement], Mapping[str, str], bool]:
+    """Binding statements by name, changed names, and if annotations are postponed."""
     known: dict[str, _Statement] = {}
+    changed: dict[str, str] = {}
     postponed = False
     for number, text in enumerate(cells):
         try:
             tree = ast.parse(text)
         except SyntaxError:
             continue
-        lines = text.splitlines()
+        lines = re.split(r"\r\n|\r|\n", text)
         for node in _flat(tree.body):
             first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
-            source = "\n".join(lines[first - 1 : node.end_lineno])
             place = number, first
+            bound: dict[str, str] = {}
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 postponed = True
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
                     one = ast.Import([alias]) if isinstance(node, ast.Import) else None
                     alone = one or ast.ImportFrom(getattr(node, "module", None), [alias], getattr(node, "level", 0))
-                    bound = alias.asname or alias.name.partition(".")[0]
-                    known[bound] = _Statement(place, ast.unparse(alone), node)
-            elif isinstance(node, ast.ClassDef | ast.FunctionDef):
-                known[node.name] = _Statement(place, source, node)
+                    written = ast.unparse(alone)
+                    bound[written if alias.name == "*" else alias.asname or alias.name.partition(".")[0]] = written
+            elif isinstance(node, _DEFINITION):
+                bound[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target in (part for each in targets for part in ast.walk(each) if isinstance(part, ast.Name)):
-                    known[target.id] = _Statement(place, source, node)
-    return known, postponed
+                names = (part for each in targets for part in ast.walk(each) if isinstance(part, ast.Name))
+                bound = {part.id: ast.unparse(node) for part in names if isinstance(part.ctx, ast.Store)}
+            for name, source in bound.items():
+                known[name] = _Statement(place, source, node)
+                changed.pop(name, None)
+            changed |= {name: ast.unparse(node).splitlines()[0] for name in _changes(node) - bound.keys()}
+    return known, changed, postponed
+
+
+def _changes(node: ast.stmt) -> set[str]:
+    """Names that a top-level statement sets, deletes or changes a part of."""
+    found = set[str]()
+    parts: list[ast.AST] = [node]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, _DEFINITION | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            found |= {part.name} if isinstance(part, _DEFINITION) else set()
+            continue
+        if isinstance(part, ast.Name | ast.Subscript | ast.Attribute) and not isinstance(part.ctx, ast.Load):
+            whole: ast.expr = part
+            while isinstance(whole, ast.Subscript | ast.Attribute):
+                whole = whole.value
+            found |= {whole.id} if isinstance(whole, ast.Name) else set()
+        parts += ast.iter_child_nodes(part)
+    return found
 
 
 def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Statements of a module, with imports that stand within a condition."""
     for node in body:
+        yield node
         if isinstance(node, ast.If | ast.Try):
-            inner = [part for part in ast.walk(node) if isinstance(part, ast.Import | ast.ImportFrom)]
-            yield from inner
-        else:
-            yield node
+            yield from (part for part in ast.walk(node) if isinstance(part, ast.Import | ast.ImportFrom))

@@ -112,3 +112,36 @@ def test_what_is_no_plug_in_of_the_group_is_refused(wrong: object, tmp_path: Pat
 def test_rows_are_named_without_files(script: ModuleType) -> None:
     assert row_spec(script.Dim) == "dim"
     assert row_spec(script.Dim(by=0.5)) == "dim[by=0.5]"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["N = 1\nN += 2", "(N := 3)", "if 1:\n    N = 3", "for N in range(3): pass", "N = {}\nN['a'] = 1",
+     "N = A\nN.b.c = 1", "N = 1\ndel N", "with open('x') as N: pass"],
+)  # fmt: skip
+def test_a_name_that_other_statements_set_or_change_is_refused_and_never_copied_half(statement: str) -> None:
+    with pytest.raises(UsageError, match="A uses N, which another statement sets or changes"):
+        source_of("A", [f"{statement}\nclass A:\n    n = N"])
+    assert "N = 5" in source_of("A", [f"{statement}\nN = 5\nclass A:\n    n = N"])  # as it is in the end
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["import os; N = 2; M = run(A)\nclass A:\n    n = N"], "N = 2\nclass A:\n    n = N"),
+        (["x = 'a\u2028b'\nclass A:\n    n = x"], "x = 'a\\u2028b'\nclass A:\n    n = x"),
+        (["class B: pass", "class A(B): pass", "class B: x = 2"], "class B: x = 2\nclass A(B): pass"),
+        (["class A:\n    def f(self): return C()\nclass C(A): pass"],
+         "class A:\n    def f(self): return C()\nclass C(A): pass"),
+        (["class A:\n    def f(self):\n        found = 1\n        return found\nfound = run(A)"],
+         "class A:\n    def f(self):\n        found = 1\n        return found"),
+        (["from math import *\nfrom cmath import *\nclass A:\n    n = pi"],
+         "from math import *\nfrom cmath import *\nclass A:\n    n = pi"),
+        (["async def g(): ...\nclass A:\n    n = g"], "async def g(): ...\nclass A:\n    n = g"),
+        (["try:\n    import numpy as np\nexcept ImportError:\n    np = None\nclass A:\n    n = np"],
+         "import numpy as np\nclass A:\n    n = np"),
+    ],
+    ids=["one line", "line separator", "later base", "circle", "own variable", "stars", "async", "tried import"],
+)  # fmt: skip
+def test_the_copied_source_is_whole_and_in_an_order_that_runs(cells: list[str], expected: str) -> None:
+    assert source_of("A", cells) == expected
