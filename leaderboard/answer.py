@@ -135,7 +135,13 @@ class View:
     def plane(self) -> Plane:
         """Utility against the upper end of the leak."""
         goal = None if self.answer.least is None else (HIDDEN, self.answer.least)
-        return Plane(self.leak, self.answer.metric, upper=True, goal=goal)
+        return Plane(self.leak, self.answer.metric, upper=True, instead=self.instead, goal=goal)
+
+    @property
+    def instead(self) -> str:
+        """The metric of Eve for rows to which the other does not apply."""
+        (name,) = set(ACROSS) - {self.leak}
+        return name
 
     @property
     def more(self) -> int:

@@ -75,6 +75,7 @@ class Plane:
     Args:
         references: Whether reference methods are drawn.
         upper: Whether a row stands at the upper end of its figure across, or at its verdict's bound if that is more.
+        instead: The metric by which a row without a figure across stands, in the same unit; empty for none.
         goal: Figures across and up from which on a row has what is wanted: that corner is marked. None for no corner.
     """
 
@@ -82,6 +83,7 @@ class Plane:
     up: str = "utility-auc"
     references: bool = True
     upper: bool = False
+    instead: str = ""
     goal: tuple[float, float] | None = None
 
 
@@ -95,32 +97,45 @@ PLANES = (
 
 @dataclass(frozen=True)
 class Point:
-    """One row of the board in the plane."""
+    """One row of the board in the plane.
+
+    Args:
+        metric: That of the figure across.
+    """
 
     row: BoardRow
     label: str
+    metric: str
     across: Figure
     up: Figure
 
 
 def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
     """The rows with both figures; none whose privacy figure is not rated."""
-    pairs = ((row, _across(row, plane), row.figures.get(plane.up)) for row in rows)
+    pairs = ((row, _metric(row, plane)) for row in rows)
+    placed = ((row, name, _across(row, plane, name), row.figures.get(plane.up)) for row, name in pairs)
     return [
-        Point(row, f"{row.plugin} {parameters_text(_unusual(row, rows))}".strip(), across, up)
-        for row, across, up in pairs
+        Point(row, f"{row.plugin} {parameters_text(_unusual(row, rows))}".strip(), name, across, up)
+        for row, name, across, up in placed
         if across is not None and across.value is not None and up is not None and up.value is not None
         if not across.unrated and (plane.references or not row.reference)
     ]
 
 
-def _across(row: BoardRow, plane: Plane) -> Figure | None:
+def _metric(row: BoardRow, plane: Plane) -> str:
+    """The metric by which a row stands across."""
+    own, other = (row.figures.get(name) for name in (plane.across, plane.instead))
+    without = own is None or own.status == "not-applicable"
+    return plane.instead if without and other is not None and other.value is not None else plane.across
+
+
+def _across(row: BoardRow, plane: Plane, metric: str) -> Figure | None:
     """A row's figure across, or its upper end."""
-    figure = row.figures.get(plane.across)
+    figure = row.figures.get(metric)
     if not plane.upper or figure is None or figure.value is None:
         return figure
     high = figure.upper or figure.value
-    if row.bound is not None and (row.verdict == "no members above a bound") == (plane.across == MEMBERS):
+    if row.bound is not None and (row.verdict == "no members above a bound") == (metric == MEMBERS):
         high = max(high, row.bound)  # the verdict's, over all attacks that count
     return figure.model_copy(update={"value": high, "high": high, "low": figure.low})
 
@@ -185,11 +200,13 @@ def scatter(
     methods = sorted({row.plugin for row in rows if not row.reference})
     colours = {method: number % FAMILIES for number, method in enumerate(methods)}
     labels = _labels(some, places, taken, canvas)
-    parts += [_mark(one, place, x, y, _tooltip(one, across, up), root, colours.get(one.row.plugin))
+    parts += [_mark(one, place, x, y, _tooltip(one, named[one.metric], up), root, colours.get(one.row.plugin))
               for one, place in zip(some, places, strict=True)]  # fmt: skip
     parts += labels
     attacked = " (strongest attack)" * any(one.across.attacked for one in some)
     what = f"{escape(across.title)} at most, by the attacks" if plane.upper else f"{escape(across.title)}{attacked}"
+    if any(one.metric == plane.instead for one in some):
+        what = f"{across.unit} at most, by the attacks"
     better = "; better to the right →" if canvas is WIDE or len(what) < LONGEST else " →"
     parts.append(titles(f"{what}{', log scale' * x.log}{better}", f"{escape(up.title)}; better upwards →", canvas))
     summary = f"{escape(up.title)} against {escape(across.title)}, {len(some)} rows; the figures are in the table"
