@@ -3,9 +3,10 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from made.board_records import auc, claim, guesswork, metrics, record, score, utility, word
+from made.board_records import auc, claim, guesswork, metrics, plugin, record, score, utility, word
 
 import leaderboard
 from bench.results.records import Record, ScoreRecord
@@ -114,6 +115,22 @@ def test_axes_are_named_by_the_records_whatever_they_say() -> None:
 def test_rows_without_both_figures_are_not_drawn() -> None:
     edition = board([record(scores={"reid-auc": auc(0.7)})])
     assert scatter(edition.rows, Plane("reid-auc"), edition.named, "") is None
+
+
+def test_a_row_that_attacks_on_pairs_do_not_apply_to_stands_by_its_members() -> None:
+    def made(method: str, status: Literal["ok", "not-applicable"]) -> list[Record]:
+        pairs = record(method, scores={"reid-auc": auc(0.7)} if status == "ok" else {}, status=status)
+        members = record(
+            method, "membership-dcr", {"membership-auc": auc(0.55)}, kind="membership", attack=plugin("dcr", {})
+        )
+        return [pairs, members, record(method, "utility", {"utility-auc": utility(0.8)}, kind="utility"), word(method)]
+
+    edition = board([*made("linked", "ok"), *made("generator", "not-applicable")])
+    plane = Plane("reid-auc", upper=True, instead="membership-auc")
+    stands = {one.label: one.metric for one in points(edition.rows, plane)}
+    assert stands == {"linked": "reid-auc", "generator": "membership-auc"}
+    assert ">AUC at most, by the attacks" in str(scatter(edition.rows, plane, edition.named, ""))
+    assert [one.label for one in points(edition.rows, Plane("reid-auc"))] == ["linked"]
 
 
 def test_labels_name_what_tells_the_rows_of_a_method_apart() -> None:
