@@ -139,7 +139,7 @@ class View:
 
     @property
     def instead(self) -> str:
-        """The metric of Eve for rows to which the other does not apply."""
+        """Metric of Eve for rows that the other does not fit."""
         (name,) = set(ACROSS) - {self.leak}
         return name
 
