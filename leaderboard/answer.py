@@ -17,7 +17,7 @@ from leaderboard.board import THROUGHPUT, USEFUL
 from leaderboard.bounds import upward
 from leaderboard.entries import Column, number
 from leaderboard.names import shortened
-from leaderboard.plots import MEMBERS, Plane
+from leaderboard.plots import MEMBERS, Plane, standing_by
 from leaderboard.row_schema import GOOD, BoardRow, Figure
 
 KEPT = 0.8
@@ -142,6 +142,10 @@ class View:
         """Metric of Eve for rows that the other does not fit."""
         (name,) = set(ACROSS) - {self.leak}
         return name
+
+    def by(self, row: BoardRow) -> str:
+        """The metric of Eve by which a row of the table stands."""
+        return standing_by(row, self.leak, self.instead)
 
     @property
     def more(self) -> int:

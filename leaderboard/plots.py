@@ -112,7 +112,7 @@ class Point:
 
 def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
     """The rows with both figures; none whose privacy figure is not rated."""
-    pairs = ((row, _metric(row, plane)) for row in rows)
+    pairs = ((row, standing_by(row, plane.across, plane.instead)) for row in rows)
     placed = ((row, name, _across(row, plane, name), row.figures.get(plane.up)) for row, name in pairs)
     return [
         Point(row, f"{row.plugin} {parameters_text(_unusual(row, rows))}".strip(), name, across, up)
@@ -122,11 +122,11 @@ def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
     ]
 
 
-def _metric(row: BoardRow, plane: Plane) -> str:
-    """The metric by which a row stands across."""
-    own, other = (row.figures.get(name) for name in (plane.across, plane.instead))
-    without = own is None or own.status == "not-applicable"
-    return plane.instead if without and other is not None and other.value is not None else plane.across
+def standing_by(row: BoardRow, across: str, instead: str) -> str:
+    """The metric by which a row stands: `instead` if `across` does not apply to it."""
+    own, other = row.figures.get(across), row.figures.get(instead)
+    none = own is not None and own.status == "not-applicable"
+    return instead if none and other is not None and other.value is not None else across
 
 
 def _across(row: BoardRow, plane: Plane, metric: str) -> Figure | None:

@@ -116,7 +116,8 @@ def _labels(records: Iterable[Record]) -> Mapping[str, str]:
         cells.setdefault(record.cell, []).append(record)
     alike: dict[tuple[str, str, str, int], dict[str, Mapping[str, str]]] = {}
     for cell, row in cells.items():
-        place = label(row[0]), _data(row[0]), row[0].preset, row[0].seed
+        read = next((record for record in row if record.dataset is not None), row[0])
+        place = label(row[0]), _data(read), row[0].preset, row[0].seed
         alike.setdefault(place, {})[cell] = choices(row)
     return {
         cell: place[0] + choices_apart(own, rows.values())

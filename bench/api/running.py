@@ -53,15 +53,19 @@ def open_place(
         trusted: Files of public keys: records that none of them signed are refused; without any, none is.
 
     Raises:
-        UsageError: `results` is a file, or lies below one.
+        UsageError: `results` is a file, lies below one, or has a name that is no UTF-8.
     """
+    folder = results.resolve()
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"--results {results!r}: the name is no UTF-8, and records could not tell it") from None
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results {results}: expected a folder, found a file")
     above = next((place for place in results.absolute().parents if place.exists()), results)
     if not above.is_dir():
         raise UsageError(f"--results {results}: {above} is not a folder; choose another place")
     keys = frozenset(map(read_public, trusted)) if trusted else None
-    folder = results.resolve()
     content = Results(folder, trusted=keys)
     if (folder / "rows").is_dir():
         from leaderboard.packed_rows import published_results

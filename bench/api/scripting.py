@@ -361,6 +361,7 @@ def _several(given: object) -> list[object]:
     """
     if given is None:
         return []
+    given = _unwrapped(given)
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | type | Mapping | set | frozenset):
         return list(given)
     return [given]
@@ -374,16 +375,26 @@ def _given(named: Mapping[str, object], options: Mapping[str, object] | None) ->
     found = {name: value for name, value in named.items() if value is not None}
     if twice := sorted(found.keys() & more.keys()):
         raise UsageError(f"{twice[0]} is an argument of its own: leave it out of options")
-    return {name: _plain(value) for name, value in (found | more).items()}
+    try:
+        return {name: _plain(value) for name, value in (found | more).items()}
+    except RecursionError:
+        raise UsageError("options hold themselves: give plain numbers, texts, lists and mappings") from None
+
+
+def _unwrapped(value: object) -> object:
+    """An array or a number of another library as those of Python."""
+    listed = None if isinstance(value, type) else getattr(value, "tolist", None)
+    return listed() if callable(listed) else value
 
 
 def _plain(value: object) -> object:
     """A value as a configuration file would hold it.
 
     >>> import numpy as np
-    >>> _plain([np.int64(3), np.float32(0.5), (True, Path("a"))])
-    [3, 0.5, [True, 'a']]
+    >>> _plain([np.int64(3), np.float32(0.5), (np.True_, Path("a")), np.array(2)])
+    [3, 0.5, [True, 'a'], 2]
     """
+    value = _unwrapped(value)
     if value is None or isinstance(value, str | bool | bytes | set | frozenset):
         return value
     if isinstance(value, Integral):

@@ -22,7 +22,7 @@ def draw(strips: list[torch.Tensor]) -> bytes:
         strips: (b, c, h, w) each, b the same in all; of three channels or more the first three are shown, and of
             each strip as many first images as make `MOST` in all.
     """
-    strips = [strip[: MOST // len(strips)] for strip in strips]
+    strips = [strip[: max(MOST // len(strips), 1)] for strip in strips[:MOST]]
     sized = [
         torch.nn.functional.interpolate(visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from made.board_records import auc, record
 
 import bench
@@ -64,6 +65,12 @@ def test_importing_bench_loads_nothing_heavy_and_lists_its_functions() -> None:
     assert bench.__all__ == bench.api.__all__
 
 
+def _endless() -> list[object]:
+    held: list[object] = []
+    held.append(held)
+    return held
+
+
 @pytest.mark.parametrize("name", bench.api.__all__)
 def test_every_public_name_is_documented_and_every_function_has_an_example(name: str) -> None:
     """The doctests of the package run the examples; the notebook of the documentation walks the rest."""
@@ -113,6 +120,8 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
         ({"suite": Path("quickstart")}, "suite must be a name"),
         ({"methods": "blur", "results": ""}, "results must be the path"),
         ({"methods": "blur", "results": None}, "results must be the path"),
+        ({"methods": "blur", "results": b"r\xff".decode("utf-8", "surrogateescape")}, "the name is no UTF-8"),
+        ({"methods": "blur", "options": {"keys": _endless()}}, "options hold themselves"),
         ({"methods": "blur", "results": "a\0b"}, "results must be the path"),
         ({"methods": "blur", "data_root": 3}, "data_root must be the path"),
         ({"methods": "blur", "config": 3}, "config must be the path"),
@@ -132,6 +141,8 @@ def test_what_cannot_be_run_is_one_documented_error(
     "arguments",
     [
         {"seeds": range(2), "size": np.int16(8)},
+        {"seeds": torch.arange(2), "size": torch.tensor(8), "options": {"controls": np.False_}},
+        {"seeds": torch.tensor([0, 1]), "size": np.array(8), "attacks": np.array("chance")},
         {"seeds": np.arange(2), "attacks": np.array(["chance", "nearest-neighbour"])},
         {"methods": (name for name in ["blur"]), "metrics": {"reid-auc": None}.keys()},
         {"options": {"keys": np.int64(2), "size": np.int64(8)}},
