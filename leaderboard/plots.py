@@ -123,7 +123,7 @@ def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
 
 
 def standing_by(row: BoardRow, across: str, instead: str) -> str:
-    """The metric by which a row stands: `instead` if `across` does not apply to it."""
+    """Name of `across`, or of `instead` where that does not apply."""
     own, other = row.figures.get(across), row.figures.get(instead)
     none = own is not None and own.status == "not-applicable"
     return instead if none and other is not None and other.value is not None else across
