@@ -176,7 +176,7 @@ def test_verdict_and_tier_are_the_same_everywhere(published: tuple[list[BoardRow
         assert badge.startswith("reference" if line.reference else line.label)
         assert badge.endswith(tier)
         assert badge in content(pages, f"badges/{line.id}.svg").decode()
-        assert content(pages, f"cells/{line.id}.html").decode().count(f"</b> {word}</span>") == 1
+        assert content(pages, f"cells/{line.id}.html").decode().count(f"</b> {line.label}</span>") == 1
 
 
 def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
