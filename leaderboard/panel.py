@@ -3,7 +3,8 @@
 An attack counts ("certified") if its controls hold on the same data, preset and seed. One that matches pairs finds
 nearly every row of the method that hides nothing, and is at chance on the method that keeps nothing and on another
 whose keys hide in which way they keep nothing, because the former may be recognised by its name or its looks. One that
-tells members beats chance on the method that remembers its rows, and is at chance on the one that forgets them.
+tells members beats chance on the method that remembers its rows, and is at chance on the one that forgets them. The
+attack on a published classifier measures its own controls, and gives no figure unless they hold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from bench.evaluators.membership import Membership
+from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS, ClassifierMembership, Membership
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record, ScoreRecord
 from bench.statistics.confidence_intervals import LEVEL, RARE, UNLIKELY
@@ -41,6 +42,8 @@ from leaderboard.entries import beats_chance, interval, number, of_tries, short
 from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
+MEASURED: Mapping[Role, str] = {"remembers its rows": BY_HEART, "forgets its rows": OF_OTHERS}
+"""By role, the control that the attack on a classifier measures itself."""
 FIRST = "first guess"  # the part of guesswork that says how likely the first guess is right
 SMALL = 0.01  # least chance of a first guess that a verdict mentions
 FOUND_AUC, FOUND_GUESSES = 0.99, 1.5
@@ -61,8 +64,9 @@ SIGNS: Mapping[Word, str] = {
 MEANINGS: Mapping[Word, str] = {
     "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
     "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
-    "no members above a bound": "the membership attacks of the core list did no better than chance; with 95 % "
-    "confidence the AUC of each is at most the printed bound",
+    "no members above a bound": "the membership attacks of the core list, or the one on a classifier's answers where a "
+    "classifier is all that is published, did no better than chance; with 95 % confidence the AUC of each is at most "
+    "the printed bound",
     "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
@@ -254,7 +258,58 @@ def _too_few(scored: Sequence[Record]) -> str:
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
-    """The panel of the attacks that tell members; arguments as in `panel`."""
+    """The panel of the attacks that tell members; arguments as in `panel`.
+
+    Of a release and a classifier the graver verdict counts.
+    """
+    panels = _release_panel(records, pool, theirs), _classifier_panel(records, theirs)
+    if not panels[1].members:
+        return panels[0]
+    words = (*GRAVEST, "no attack")
+    gravest = min(panels, key=lambda each: (words.index(each.word), each is panels[1]))
+    return replace(gravest, members=(*panels[0].members, *panels[1].members))
+
+
+def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
+    """The panel of the attack on a published classifier; empty without a figure."""
+    metric = CONTROLLED[MEMBERSHIP][0]
+    record = next((each for each in records if each.kind == ClassifierMembership.name and metric in each.scores), None)
+    if record is None:
+        return Panel((), None, "no attack", "no attack on a classifier ran")
+    controls = tuple(_own_control(record, role, name, theirs) for role, name in MEASURED.items())
+    member = Member(record.evaluator, controls, ())
+    text, tries = figure_text(record, metric), len(TELLING)
+    if not member.certified:
+        return Panel((member,), None, "not certified", f"membership not certified, because {_uncertified([member])}")
+    if any(tells(record, tries)):
+        return Panel(
+            (member,), record.evaluator, "members told", f"members told by the classifier's answers: {text}", tries
+        )
+    if (limit := record.scores[metric].high) is None:
+        return Panel((member,), record.evaluator, "no verdict", "no verdict on membership: no upper limit", tries)
+    shown = upward(limit)
+    sentence = (
+        f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by the classifier's answers, one "
+        f"attack, {record.keys} key{'s' * (record.keys != 1)}"
+    )
+    label = f"no members above {shown} shown"
+    return Panel((member,), record.evaluator, "no members above a bound", sentence, tries, label, limit)
+
+
+def _own_control(record: Record, role: Role, name: str, theirs: Set[str]) -> Control:
+    """A control that the attack on a classifier measured itself."""
+    found = record.details.get(CONTROLS)
+    figures = found.get(name) if isinstance(found, dict) else None
+    area, p = (figures.get(what) if isinstance(figures, dict) else None for what in ("AUC", "p"))
+    if not isinstance(area, float) or not isinstance(p, float):
+        return Control(role, "not run", f"{WITHOUT} a figure")
+    holds = p < UNLIKELY if name == BY_HEART else p >= RARE
+    text = f"on a classifier that {name}: AUC {number(area, 3)}"
+    return Control(role, "holds" if holds else "fails", text, str(record.digest) in theirs)
+
+
+def _release_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
+    """The panel of the attacks that tell members of a release."""
     attacks = [record for record in records if record.kind == MEMBERSHIP]
     members = tuple(_member(record, pool, theirs) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}

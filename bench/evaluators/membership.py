@@ -1,7 +1,11 @@
-"""The membership evaluator: Eve scores candidates by their likelihood of membership.
+"""The membership evaluators: Eve scores candidates by their likelihood of membership.
 
-Source: the membership game of Carlini et al. 2022 (section II), against a release in place of a model. The owner's rows
-are the members, rows of other people of the same collection are the others, and Eve, who knows the scheme, ranks both.
+Source: the membership game of Carlini et al. 2022 (section II). The owner's rows are the members, rows of other people
+of the same collection are the others, and Eve, who knows the scheme, ranks both.
+
+`membership` plays it against a release in place of a model, once for every attack. `classifier-membership` plays it
+against a classifier, where one is published and no release is: Eve asks it for every candidate and compares its answers
+with those of classifiers that she trains herself (`bench.eve.shadow_classifiers`).
 
 Members are drawn anew for every key among the people of the private and test rows; the owner releases those, and her
 method learns from them. So a figure does not depend on one split or one training.
@@ -13,7 +17,7 @@ worse outcome counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
@@ -24,17 +28,21 @@ from pydantic import JsonValue
 from bench.contract.preset import Preset
 from bench.contract.recorded import BY_ANOTHER_TOOL
 from bench.contract.seal import ContractError, Sealed
+from bench.eve.shadow_classifiers import ShadowClassifiers, Train, by_heart
 from bench.evidence import EVES_FORM, OWNERS_FORM, MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
-from bench.rows.grouping import person_groups, persons_of
+from bench.rows.grouping import labelled, person_groups, persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
+from bench.statistics.classification_scores import auc
+from bench.statistics.confidence_intervals import RARE, UNLIKELY
 from bench.types import (
     LEARNING,
     Attack,
     Attacker,
     Attributes,
+    Classifier,
     Dataset,
     Evaluator,
     Measurement,
@@ -146,6 +154,153 @@ class Membership(Evaluator[Workbench]):
         yield MembershipEvidence(scores, [members, subjects % 4 != 1], subjects, 1, 1, groups)
         yield MembershipEvidence([torch.zeros(48, dtype=torch.float64)], [members], None, 1, 1)
         yield MembershipEvidence([members.double()], [members], subjects, 1, 1)
+
+
+CONTROL_KEYS = 4
+EXCHANGES = 1999
+MOST_SHADOWS = 32
+BY_HEART, OF_OTHERS = "knows its rows by heart", "learned from other rows"
+"""The two classifiers on which the attack is held to what it must find, and must not."""
+CONTROLS = "controls"
+
+
+@dataclass(frozen=True)
+class ClassifierMembership(Evaluator[Workbench]):
+    """Membership in the training rows of a published classifier, by its answers.
+
+    Its controls are part of it: on a classifier that knows the same members by heart the attack must tell them from
+    others, and on one that learned from control rows it must not. Else there is no figure.
+    """
+
+    name: ClassVar[str] = "classifier-membership"
+    source: ClassVar[str] = "Carlini et al. 2022, algorithm 1"
+    evidence: ClassVar[type] = MembershipEvidence
+
+    def keys(self, preset: Preset) -> int:
+        """As many as the preset says."""
+        return preset.keys
+
+    def measure(self, bench: Workbench) -> Measurement:
+        """Train shadow classifiers; score candidates for every key.
+
+        Members are drawn as for `Membership`. Rows without a known label are asked of no classifier.
+        """
+        if not bench.eve.images:
+            raise NotApplicable(f"membership asks of images that Eve holds, and under {bench.eve} she holds none")
+        if bench.recorded is not None:
+            raise NotApplicable(f"{bench.method.name} publishes no classifier")
+        scheme, start = bench.scheme(), time.perf_counter()
+        whole, attributes = pooled(bench)
+        members = [drawn_members(bench, whole, number) for number in range(bench.preset.keys)]
+
+        def trained(secret: Secret, rows: Dataset) -> Classifier:
+            stage("classifier")
+            classify = bench.untouched(bench.method.name, lambda: scheme.sample_key(secret).classifier(rows))
+            if classify is None:
+                raise NotApplicable(f"{bench.method.name} publishes no classifier")
+            return classify
+
+        def published(number: int) -> Classifier:
+            return trained(bench.secret("drawn key", number), whole.take(members[number].to(bench.device)))
+
+        first = published(0)  # raises NotApplicable before anything is trained for the attack
+        if whole.labels is None:
+            raise NotApplicable("a classifier's answers are compared with labels, and the data set has none")
+        kept = labelled(whole.labels)
+        candidates, control = whole.take(kept), bench.control
+        inside = [torch.isin(kept.cpu(), rows.cpu()) for rows in members]
+        shadows = max(4, min(MOST_SHADOWS, 4 * bench.preset.keys))
+        seed = bench.seed("attack", self.name)
+
+        def learned(train: Train) -> ShadowClassifiers:
+            return ShadowClassifiers.fit(train, candidates.nameless(), control.nameless(), shadows, seed)
+
+        stage("attack")
+        attack = learned(trained)
+        fitted = time.perf_counter()
+        scores = []
+        for number in range(bench.preset.keys):
+            scores.append(_checked(self.name, attack.scores(first if number == 0 else published(number)), len(kept)))
+            report("score", number + 1, bench.preset.keys)
+        scored = time.perf_counter()
+        stage("controls")
+        held = _controls(bench, learned(by_heart), candidates, inside)
+        subjects = None if candidates.subjects is None else candidates.subjects.cpu()
+        groups = person_groups(candidates, None if attributes is None else attributes.take(kept.cpu()))
+        seeds = bench.seed("membership", self.name), bench.seed("membership people")
+        details: dict[str, JsonValue] = {
+            "members by key": [int(mask.sum()) for mask in inside],
+            "candidates": len(candidates),
+            "without a label": len(whole) - len(candidates),
+            "shadow classifiers": shadows,
+            "AUC on shadow classifiers": attack.learned.auc,
+            CONTROLS: held,
+        }
+        seconds = {"attack": fitted - start, "score": scored - fitted, "controls": time.perf_counter() - scored}
+        return Measurement(
+            {"": MembershipEvidence(scores, inside, subjects, *seeds, groups)}, details, seconds,
+            {
+                "eve": "the candidates with their labels, the control rows, the classifier's answers for any row, and "
+                "the scheme, by which she trains classifiers of her own",
+                "candidates": f"{len(candidates)} rows in random order; about {len(bench.private)} of {len(whole)}, of "
+                "people drawn anew for every key, are the owner's",
+                "control": f"{len(control)} further rows known not to be the owner's",
+                "key": f"unknown: scored on {bench.preset.keys} classifiers that she did not train",
+            },
+        )  # fmt: skip
+
+    @classmethod
+    def samples(cls) -> Iterator[MembershipEvidence]:
+        """As of `Membership`."""
+        yield from Membership.samples()
+
+
+def _controls(
+    bench: Workbench, attack: ShadowClassifiers, candidates: Dataset, inside: Sequence[torch.Tensor]
+) -> dict[str, JsonValue]:
+    """The attack's AUC and p on both of its controls.
+
+    Raises:
+        NotApplicable: It misses the members of the one, or finds some in the other.
+    """
+    keys = range(min(CONTROL_KEYS, len(inside)))
+    control, device = bench.control.nameless(), candidates.samples.device
+    people = persons_of(candidates).cpu()
+
+    def told(what: str, rows: Callable[[int], Dataset]) -> tuple[float, float]:
+        scores = [
+            _checked(what, attack.scores(by_heart(bench.secret("control", what, key), rows(key))), len(candidates))
+            for key in keys
+        ]
+        return _told(scores, [inside[key] for key in keys], people, bench.seed("controls", what))
+
+    known = told(BY_HEART, lambda key: candidates.take(inside[key].nonzero()[:, 0].to(device)).nameless())
+    others = told(OF_OTHERS, lambda _: control)
+    figures = "on a classifier that {} it has AUC {:.3f} (p = {:.4f})"
+    if known[1] >= UNLIKELY:
+        raise NotApplicable(f"the attack is not shown to work here: {figures.format(BY_HEART, *known)}")
+    if others[1] < RARE:
+        raise NotApplicable(f"the attack finds what is not there: {figures.format(OF_OTHERS, *others)}")
+    return {what: {"AUC": area, "p": p} for what, (area, p) in ((BY_HEART, known), (OF_OTHERS, others))}
+
+
+def _told(
+    scores: Sequence[torch.Tensor], inside: Sequence[torch.Tensor], people: torch.Tensor, seed: int
+) -> tuple[float, float]:
+    """Mean AUC for members, and how often exchanged people do as well."""
+    random, areas, total, drawn = generator(seed), [], 0.0, torch.zeros(EXCHANGES, dtype=torch.float64)
+    for own, members in zip(scores, inside, strict=True):
+        area = auc(own, members.double())
+        areas.append(0.5 if area is None else area)
+        ranks = torch.unique(own, return_inverse=True)[1].double()
+        by_person = torch.zeros(int(people.max()) + 1, dtype=torch.float64).index_add_(0, people, ranks - ranks.mean())
+        belongs = torch.zeros(len(by_person), dtype=torch.bool)
+        belongs[people[members]] = True
+        total += float(by_person[belongs].sum())
+        orders = torch.rand(EXCHANGES, len(by_person), generator=random).argsort(dim=1)[:, : int(belongs.sum())]
+        drawn += by_person[orders].sum(dim=1)
+    p = (1 + int((drawn >= total).sum())) / (1 + EXCHANGES)
+    return sum(areas) / len(areas), p
 
 
 def _public(bench: Workbench) -> Dataset:

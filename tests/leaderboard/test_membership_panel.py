@@ -7,6 +7,7 @@ import torch
 from made.board_records import plugin, record, score
 from made.commands import request
 
+from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS
 from bench.evidence import MembershipEvidence
 from bench.results.records import Record, ScoreRecord
 from bench.runs.request import run_specs
@@ -189,3 +190,42 @@ def test_the_suite_of_chest_x_rays_asks_synthesis_every_attack_that_a_bound_need
     asked = [part for part in parts if any(str(method).startswith("dp-merf") for method in part.methods)]
     assert asked
     assert all({str(attack) for attack in part.attacks} == set(MEMBER_CORE) for part in asked)
+
+
+def classifier(value: float, p: float, heart: float = 0.0005, others: float = 0.4) -> Record:
+    """The attack on a published classifier, and the p of its two controls."""
+    made = record("dp-sgd", "classifier-membership", told(value, p), kind="classifier-membership")
+    held = {BY_HEART: {"AUC": 0.8, "p": heart}, OF_OTHERS: {"AUC": 0.5, "p": others}}
+    return made.model_copy(update={"details": {CONTROLS: held}})
+
+
+def test_a_classifier_at_chance_gets_a_bound_and_one_that_tells_its_members_does_not() -> None:
+    quiet = membership_panel([classifier(0.5, 0.6)], [])
+    assert (quiet.word, quiet.bound, quiet.label) == ("no members above a bound", 0.55, "no members above .55 shown")
+    assert quiet.verdict.endswith("by the classifier's answers, one attack, 5 keys")
+    loud = membership_panel([classifier(0.7, 0.0001)], [])
+    assert (loud.word, loud.verdict) == (
+        "members told", "members told by the classifier's answers: Membership AUC 0.700",
+    )  # fmt: skip
+    assert loud.certified == {"classifier-membership"}
+
+
+@pytest.mark.parametrize(("heart", "others"), [(0.05, 0.4), (0.0005, 0.0005)])
+def test_the_attack_on_a_classifier_counts_only_if_its_own_controls_hold(heart: float, others: float) -> None:
+    found = membership_panel([classifier(0.5, 0.6, heart, others)], [])
+    assert (found.word, found.bound) == ("not certified", None)
+    assert found.verdict == "membership not certified, because no attack passed its controls"
+    bare = classifier(0.5, 0.6).model_copy(update={"details": {}})
+    assert membership_panel([bare], []).verdict.endswith("the controls ran without a figure")
+
+
+def test_of_a_release_and_a_classifier_the_graver_verdict_counts() -> None:
+    mine, pool = core()
+    for asked, word in ((classifier(0.7, 0.0001), "members told"), (classifier(0.5, 0.6), "no members above a bound")):
+        found = membership_panel([*mine, asked], [*mine, *pool])
+        assert found.word == word
+        assert len(found.members) == len(MEMBER_CORE) + 1
+    none = [one.model_copy(update={"status": "not-applicable", "scores": {}}) for one in mine]
+    found = membership_panel([*none, classifier(0.5, 0.6)], [*none, *pool])
+    assert found.word == "no members above a bound"  # that nothing applies to a release is no finding
+    assert membership_panel(none, [*none, *pool]).word == "does not apply"

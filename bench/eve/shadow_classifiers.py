@@ -1,0 +1,163 @@
+"""LiRA against a published classifier, by classifiers that Eve trains herself.
+
+Source: Carlini et al. 2022, "Membership inference attacks from first principles", algorithm 1 (online): Eve, the
+attacker, trains shadow classifiers on random halves of a pool of rows, fits normal densities to each candidate's logit
+confidence where it was learned and where it was not (`bench.eve.densities`), and takes the log ratio of the two at the
+confidence of the classifier that was published.
+
+Differences:
+- Of several findings, each with a logit, the confidence is the mean over the candidate's known labels. Of exclusive
+  classes it is the same mean over all classes, each against the others: of two classes the paper's, up to a factor.
+- The classifier is asked for every candidate once, as it is; the paper also asks for shifted and mirrored copies.
+- The pool is the candidates and the control rows, in halves that share no row (`bench.eve.own_releases`).
+
+Its control, a classifier that knows its rows by heart (`by_heart`), has one hidden layer and is trained without noise,
+weight decay or early end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self, TypeAlias, cast
+
+import torch
+
+from bench.eve.densities import InOut
+from bench.eve.own_releases import shadow_releases
+from bench.nets import classifier
+from bench.nets.training import seeded
+from bench.progress import report
+from bench.randomness import Secret
+from bench.rows.row_sets import joined
+from bench.types import Classifier, Dataset, Key, NotApplicable, Release, Scheme, State
+
+HIDDEN, PASSES, SIDE = 128, 60, 32
+
+Train: TypeAlias = "Callable[[Secret, Dataset], Classifier]"
+"""Trains a classifier on rows with labels; equal secrets give equal classifiers."""
+
+
+def confidence(scores: torch.Tensor, labels: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
+    """Mean log odds (n,) float64 that the scores give to the known labels.
+
+    Args:
+        scores: (n, k) logits, or log probabilities of exclusive classes.
+        labels: (n, k) 1, 0, NaN; at least one known label a row.
+        exclusive: Whether a row is of one class.
+
+    >>> scores, labels = torch.tensor([[2.0, -1.0], [2.0, -1.0]]), torch.tensor([[1.0, 1.0], [torch.nan, 0.0]])
+    >>> confidence(scores, labels, exclusive=False).tolist()
+    [0.5, 1.0]
+    >>> confidence(scores[:1], torch.tensor([[1.0, 0.0]]), exclusive=True).tolist()
+    [3.0]
+    """
+    odds = scores.double()
+    if exclusive and odds.shape[1] > 1:
+        own = torch.eye(odds.shape[1], dtype=torch.bool, device=odds.device)
+        odds = odds - odds[:, None, :].masked_fill(own, -torch.inf).logsumexp(dim=2)
+    known = ~labels.isnan()
+    signed = torch.where(known, (2 * labels.nan_to_num() - 1) * odds, torch.zeros_like(odds))
+    return signed.sum(dim=1) / known.sum(dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Rows for which classifiers are asked, and their true labels.
+
+    Args:
+        rows: (n, ...) with at least one known label each.
+    """
+
+    rows: Dataset
+
+    def __call__(self, classify: Classifier) -> torch.Tensor:
+        """The `confidence` (n,) of that classifier, float64 on the CPU."""
+        labels = cast(torch.Tensor, self.rows.labels)
+        return confidence(classify(self.rows.samples), labels, exclusive=self.rows.exclusive).cpu()
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers(Scheme):
+    """Training as a scheme: its release is what the classifier answers."""
+
+    train: Train
+    asked: Asked
+
+    def sample_key(self, secret: Secret) -> Key:
+        return _AnswersKey(self, secret)
+
+    def load_key(self, state: State) -> Key:
+        raise NotApplicable("shadow classifiers are used once")
+
+
+@dataclass(frozen=True, eq=False)
+class _AnswersKey(Key):
+    scheme: _Answers
+    secret: Secret
+
+    def release(self, private: Dataset) -> Release:
+        return Release(self.scheme.asked(self.scheme.train(self.secret, private))[:, None], None, None)
+
+    def state(self) -> State:
+        raise NotApplicable("shadow classifiers are used once")
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowClassifiers:
+    """What Eve learned of candidates' confidence, in and out of training."""
+
+    asked: Asked
+    learned: InOut
+
+    @classmethod
+    def fit(cls, train: Train, candidates: Dataset, control: Dataset, shadows: int, seed: int) -> Self:
+        """Train shadow classifiers on halves of candidates and control rows.
+
+        Args:
+            train: What the owner does with rows of his own.
+            candidates: (n, ...) with a known label each.
+            control: Further rows, known not to be the owner's.
+            shadows: An even number of classifiers, at least 4.
+            seed: Draws the halves and their secrets.
+
+        Raises:
+            NotApplicable: Half of the rows cannot be trained on.
+        """
+        asked, n = Asked(candidates), len(candidates)
+        confidences, inside = [], []
+        for rows, answers in shadow_releases(_Answers(train, asked), joined(candidates, control), shadows, seed):
+            confidences.append(answers.samples[:, 0])
+            inside.append(rows[:n])
+            report("shadow classifiers", len(inside), shadows)
+        return cls(asked, InOut.learn(torch.stack(confidences), torch.stack(inside)))
+
+    def scores(self, classify: Classifier) -> torch.Tensor:
+        """Log likelihood ratios (n,) float64: higher is likelier a member."""
+        return self.learned.ratio(self.asked(classify))
+
+
+def by_heart(secret: Secret, rows: Dataset) -> Classifier:
+    """A classifier that learns its rows by heart: raw rows to logits (n, k).
+
+    Images are read at 32 pixels a side at most.
+    """
+    labels, samples = cast(torch.Tensor, rows.labels), rows.samples
+    seed = int(secret.stream("by heart").integers(1 << 32))
+    smaller: list[torch.nn.Module] = []
+    if samples.ndim == 4:
+        side = min(SIDE, *samples.shape[2:])
+        smaller = [torch.nn.AdaptiveAvgPool2d(side)]
+        wide = samples.shape[1] * side**2
+    else:
+        wide = samples.shape[1]
+    with seeded(seed, samples.device):
+        network = torch.nn.Sequential(
+            classifier.Standardise(samples), *smaller, torch.nn.Flatten(), torch.nn.Linear(wide, HIDDEN),
+            torch.nn.ReLU(), torch.nn.Linear(HIDDEN, labels.shape[1]),
+        ).to(samples.device)  # fmt: skip
+        course = classifier.Course(PASSES, None, 32, 3e-3, 0.0, "float32")
+        for _ in classifier.train(network, samples, labels, course, exclusive=rows.exclusive, seed=seed):
+            pass
+    network.eval().requires_grad_(False)
+    return lambda asked: classifier.outputs(network, asked, "float32")
