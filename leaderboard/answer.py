@@ -31,6 +31,7 @@ NAMED = 3
 """Rows that a sentence names."""
 MOST_DIGITS = 9
 """Digits of two figures that are not the same."""
+NO_IMAGES = "a trained model, no images"
 MOST_LINES = 15
 """Rows of a data set on the front page."""
 Subject = Literal["chest X-rays of patients", "simulated chest X-rays", "other data"]
@@ -325,8 +326,9 @@ class _Words:
 
     def name(self, row: BoardRow) -> Iterator[Part]:
         yield Part(row.plugin, row)
-        if row.variant:
-            yield Part(f" ({shortened(row.variant, LONGEST)})")
+        told = [shortened(row.variant, LONGEST)] * bool(row.variant) + [NO_IMAGES] * (row.kind == "a trained model")
+        if told:
+            yield Part(f" ({'; '.join(told)})")
 
     def utility(self, row: BoardRow) -> str:
         figure = _utility(row)

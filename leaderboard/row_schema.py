@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, GetJsonSchemaHandler, JsonValue, PlainSerializer
 
+from bench.evaluators.membership import ClassifierMembership
 from bench.evidence import EVES_FORM, OWNERS_FORM, finding_of, part_of
 from bench.results.record_parts import Part
 from bench.results.records import ClaimRecord, Record, ScoreRecord
@@ -516,6 +517,8 @@ def kind(records: Sequence[Record]) -> Kind:
         states.setdefault(record.kind, set()).add(record.status)
     if "ok" in states.get(PAIRS, ()):
         return "a row for each image"
+    if "ok" in states.get(ClassifierMembership.name, ()):
+        return "a trained model"
     if "ok" in states.get(MEMBERSHIP, ()):
         return "samples of a generator"
     attacks = states.get(PAIRS, set()) | states.get(MEMBERSHIP, set())

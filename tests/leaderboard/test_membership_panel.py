@@ -192,6 +192,16 @@ def test_the_suite_of_chest_x_rays_asks_synthesis_every_attack_that_a_bound_need
     assert all({str(attack) for attack in part.attacks} == set(MEMBER_CORE) for part in asked)
 
 
+def test_the_suite_of_chest_x_rays_gives_private_evolution_rows_with_the_findings_of_its_own() -> None:
+    parts = run_specs(request(["run", "--suite", "chest-x-rays"]))
+    publics = {
+        choice.dataset.name: str(choice.public)
+        for part in parts if any(str(method).startswith("private-evolution") for method in part.methods)
+        for choice in part.choices
+    }  # fmt: skip
+    assert publics["nih"] == "nih"  # those of Kermany et al. and of the phantoms have other findings
+
+
 def classifier(value: float, p: float, heart: float = 0.0005, others: float = 0.4) -> Record:
     """The attack on a published classifier, and the p of its two controls."""
     made = record("dp-sgd", "classifier-membership", told(value, p), kind="classifier-membership")
