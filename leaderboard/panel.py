@@ -271,7 +271,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
 
 
 def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
-    """The panel of the attack on a published classifier; empty without a figure."""
+    """The panel of the attack on a classifier; empty without a figure."""
     metric = CONTROLLED[MEMBERSHIP][0]
     record = next((each for each in records if each.kind == ClassifierMembership.name and metric in each.scores), None)
     if record is None:

@@ -39,7 +39,7 @@ Train: TypeAlias = "Callable[[Secret, Dataset], Classifier]"
 
 
 def confidence(scores: torch.Tensor, labels: torch.Tensor, *, exclusive: bool) -> torch.Tensor:
-    """Mean log odds (n,) float64 that the scores give to the known labels.
+    """Mean log odds (n,) float64 of the known labels, by the scores.
 
     Args:
         scores: (n, k) logits, or log probabilities of exclusive classes.
@@ -105,7 +105,7 @@ class _AnswersKey(Key):
 
 @dataclass(frozen=True, eq=False)
 class ShadowClassifiers:
-    """What Eve learned of candidates' confidence, in and out of training."""
+    """Eve's knowledge of candidates' confidence, in and out of training."""
 
     asked: Asked
     learned: InOut
@@ -138,7 +138,7 @@ class ShadowClassifiers:
 
 
 def by_heart(secret: Secret, rows: Dataset) -> Classifier:
-    """A classifier that learns its rows by heart: raw rows to logits (n, k).
+    """A classifier that knows its rows by heart: logits (n, k).
 
     Images are read at 32 pixels a side at most.
     """
