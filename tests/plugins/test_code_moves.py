@@ -212,6 +212,7 @@ def split(product: Product) -> bool:
     for start, end in sorted(spans, reverse=True):
         lines[start - 1 : end] = []
     last = max((node.end_lineno or 0 for node in tree.body if isinstance(node, IMPORT)), default=0)
+    last -= sum(end - start + 1 for start, end in spans if end <= last)  # a merged file imports further down, too
     lines.insert(last, f"from {new} import {', '.join(sorted(taken))}")
     product.path(module).write_text("\n".join(lines), encoding="utf-8")
     ast.parse("\n".join(lines))
