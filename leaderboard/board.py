@@ -18,6 +18,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from bench.contract.metric import GROUPS
+from bench.evaluators.membership import ClassifierMembership
 from bench.plugins import registry
 from bench.plugins.registry import HOME
 from bench.plugins.spec import UsageError, parse
@@ -421,8 +422,14 @@ def _of_ours(records: Sequence[Record], ended: Callable[[Record], bool]) -> list
     """This project's attacks that a third-party method may have stopped."""
     if records[0].method.origin == HOME:
         return []
-    attacks = [record for record in records if record.attack is not None and record.attack.origin == HOME]
-    return sorted({each.attack.name for each in attacks if each.attack and ended(each)})
+    return sorted(
+        {
+            each.attack.name if each.attack else each.evaluator
+            for each in records
+            if (each.kind == ClassifierMembership.name if each.attack is None else each.attack.origin == HOME)
+            and ended(each)
+        }
+    )
 
 
 def by_earlier_code(records: Iterable[Record], undated: Set[str] = frozenset()) -> frozenset[tuple[str, str]]:

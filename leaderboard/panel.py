@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS, ClassifierMembership, Membership
+from bench.evaluators.membership import (
+    BY_HEART,
+    CONTROLS,
+    OF_OTHERS,
+    ClassifierMembership,
+    Membership,
+    none_published,
+)
 from bench.evaluators.reidentification import Reidentification
 from bench.results.records import Record, ScoreRecord
 from bench.statistics.confidence_intervals import LEVEL, RARE, UNLIKELY
@@ -38,7 +45,7 @@ from leaderboard.bounds import (
     upward,
 )
 from leaderboard.bounds import FIRST as TOP
-from leaderboard.entries import beats_chance, interval, number, of_tries, short
+from leaderboard.entries import beats_chance, interval, number, of_tries, reason, short
 from leaderboard.reach import MEMBERSHIP, PAIRS, SOONER, Ladder, Rung, line, state, step
 
 ROLES = {evaluator.name: evaluator.controls for evaluator in (Reidentification, Membership)}
@@ -271,20 +278,26 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
 
 
 def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
-    """The panel of the attack on a classifier; empty without a figure."""
+    """The panel of the attack on a classifier; empty if none is published."""
     metric = CONTROLLED[MEMBERSHIP][0]
-    record = next((each for each in records if each.kind == ClassifierMembership.name and metric in each.scores), None)
-    if record is None:
+    record = next((each for each in records if each.kind == ClassifierMembership.name), None)
+    why = "" if record is None else reason(record)
+    if record is None or (record.status == "not-applicable" and none_published(record.reason)):
         return Panel((), None, "no attack", "no attack on a classifier ran")
     controls = tuple(_own_control(record, role, name, theirs) for role, name in MEASURED.items())
     member = Member(record.evaluator, controls, ())
-    text, tries = figure_text(record, metric), len(TELLING)
-    if not member.certified:
-        return Panel((member,), None, "not certified", f"membership not certified, because {_uncertified([member])}")
-    if any(tells(record, tries)):
-        return Panel(
-            (member,), record.evaluator, "members told", f"members told by the classifier's answers: {text}", tries
+    if record.status != "ok":
+        ended = (
+            f"the attack on its classifier {'does not apply' if record.status == 'not-applicable' else record.status}"
         )
+        return Panel((member,), None, "no verdict", f"no verdict on membership: {ended}: {why}")
+    if not member.certified or metric not in record.scores:
+        return Panel((member,), None, "not certified", f"membership not certified, because {_uncertified([member])}")
+    text, tries = figure_text(record, metric), len(TELLING)
+    chances = [record.scores[name].chance_does_as_well for name in TELLING if name in record.scores]
+    if any(chance is not None and tries * chance < UNLIKELY for chance in chances):
+        verdict = f"members told by the classifier's answers: {text}"
+        return Panel((member,), record.evaluator, "members told", verdict, tries)
     if (limit := record.scores[metric].high) is None:
         return Panel((member,), record.evaluator, "no verdict", "no verdict on membership: no upper limit", tries)
     shown = upward(limit)
@@ -303,7 +316,7 @@ def _own_control(record: Record, role: Role, name: str, theirs: Set[str]) -> Con
     area, p = (figures.get(what) if isinstance(figures, dict) else None for what in ("AUC", "p"))
     if not isinstance(area, float) or not isinstance(p, float):
         return Control(role, "not run", f"{WITHOUT} a figure")
-    holds = p < UNLIKELY if name == BY_HEART else p >= RARE
+    holds = p < RARE if name == BY_HEART else p >= RARE
     text = f"on a classifier that {name}: AUC {number(area, 3)}"
     return Control(role, "holds" if holds else "fails", text, str(record.digest) in theirs)
 

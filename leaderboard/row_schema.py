@@ -517,10 +517,10 @@ def kind(records: Sequence[Record]) -> Kind:
         states.setdefault(record.kind, set()).add(record.status)
     if "ok" in states.get(PAIRS, ()):
         return "a row for each image"
-    if "ok" in states.get(ClassifierMembership.name, ()):
-        return "a trained model"
     if "ok" in states.get(MEMBERSHIP, ()):
         return "samples of a generator"
+    if "ok" in states.get(ClassifierMembership.name, ()):
+        return "a trained model"
     attacks = states.get(PAIRS, set()) | states.get(MEMBERSHIP, set())
     useful = any(record.status == "ok" and record.kind in ("utility", "transfer", "audit") for record in records)
     return "a trained model" if attacks == {"not-applicable"} and useful else "unknown"

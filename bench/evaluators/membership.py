@@ -28,7 +28,7 @@ from pydantic import JsonValue
 from bench.contract.preset import Preset
 from bench.contract.recorded import BY_ANOTHER_TOOL
 from bench.contract.seal import ContractError, Sealed
-from bench.eve.shadow_classifiers import ShadowClassifiers, Train, by_heart
+from bench.eve.shadow_classifiers import ShadowClassifiers, Train, by_heart, checked_answers
 from bench.evidence import EVES_FORM, OWNERS_FORM, MembershipEvidence
 from bench.progress import report, stage
 from bench.randomness import Secret
@@ -36,7 +36,7 @@ from bench.rows.grouping import labelled, person_groups, persons_of
 from bench.rows.row_sets import joined
 from bench.seeds import generator
 from bench.statistics.classification_scores import auc
-from bench.statistics.confidence_intervals import RARE, UNLIKELY
+from bench.statistics.confidence_intervals import RARE
 from bench.types import (
     LEARNING,
     Attack,
@@ -48,6 +48,7 @@ from bench.types import (
     Measurement,
     NotApplicable,
     Role,
+    Scheme,
     View,
     learning_of,
 )
@@ -159,9 +160,12 @@ class Membership(Evaluator[Workbench]):
 CONTROL_KEYS = 4
 EXCHANGES = 1999
 MOST_SHADOWS = 32
+CLOSE = 1e-3
+"""Relative difference up to which a row's answers among other rows are the same."""
 BY_HEART, OF_OTHERS = "knows its rows by heart", "learned from other rows"
-"""The two classifiers on which the attack is held to what it must find, and must not."""
+"""The classifiers on which the attack must find members, and none: the latter checks the draw and its p alone."""
 CONTROLS = "controls"
+NO_CLASSIFIER, REFUSED = "publishes no classifier", "refused to train on"
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,10 @@ class ClassifierMembership(Evaluator[Workbench]):
 
     Its controls are part of it: on a classifier that knows the same members by heart the attack must tell them from
     others, and on one that learned from control rows it must not. Else there is no figure.
+
+    Another author's method could tell the owner's call from Eve's, or candidates from Bob's rows. Its owner trains on
+    as many rows as Eve's shadows, both without people's names unless it needs them; and what it answers for a row may
+    not depend on the rows beside it.
     """
 
     name: ClassVar[str] = "classifier-membership"
@@ -185,42 +193,38 @@ class ClassifierMembership(Evaluator[Workbench]):
 
         Members are drawn as for `Membership`. Rows without a known label are asked of no classifier.
         """
-        if not bench.eve.images:
-            raise NotApplicable(f"membership asks of images that Eve holds, and under {bench.eve} she holds none")
+        if not bench.eve.same_image:
+            raise NotApplicable(f"a classifier is asked for its own rows, and under {bench.eve} Eve does not hold them")
         if bench.recorded is not None:
-            raise NotApplicable(f"{bench.method.name} publishes no classifier")
+            raise NotApplicable(f"{bench.method.name} {NO_CLASSIFIER}")
         scheme, start = bench.scheme(), time.perf_counter()
         whole, attributes = pooled(bench)
-        members = [drawn_members(bench, whole, number) for number in range(bench.preset.keys)]
-
-        def trained(secret: Secret, rows: Dataset) -> Classifier:
-            stage("classifier")
-            classify = bench.untouched(bench.method.name, lambda: scheme.sample_key(secret).classifier(rows))
-            if classify is None:
-                raise NotApplicable(f"{bench.method.name} publishes no classifier")
-            return classify
+        members = [self._members(bench, whole, number) for number in range(bench.preset.keys)]
 
         def published(number: int) -> Classifier:
-            return trained(bench.secret("drawn key", number), whole.take(members[number].to(bench.device)))
+            rows = whole.take(members[number].to(bench.device))
+            return _trained(bench, scheme, bench.secret("drawn key", number), rows)
 
+        stage("classifier")
         first = published(0)  # raises NotApplicable before anything is trained for the attack
-        if whole.labels is None:
-            raise NotApplicable("a classifier's answers are compared with labels, and the data set has none")
-        kept = labelled(whole.labels)
-        candidates, control = whole.take(kept), bench.control
+        kept, control = _asked(whole, bench.control), bench.control
+        candidates = whole.take(kept)
         inside = [torch.isin(kept.cpu(), rows.cpu()) for rows in members]
         shadows = max(4, min(MOST_SHADOWS, 4 * bench.preset.keys))
         seed = bench.seed("attack", self.name)
 
         def learned(train: Train) -> ShadowClassifiers:
-            return ShadowClassifiers.fit(train, candidates.nameless(), control.nameless(), shadows, seed)
+            return ShadowClassifiers.fit(train, whole.nameless(), kept, control.nameless(), shadows, seed)
 
         stage("attack")
-        attack = learned(trained)
+        attack = learned(lambda secret, rows: _trained(bench, scheme, secret, rows))
         fitted = time.perf_counter()
         scores = []
         for number in range(bench.preset.keys):
-            scores.append(_checked(self.name, attack.scores(first if number == 0 else published(number)), len(kept)))
+            classify = first if number == 0 else published(number)
+            if bench.outside:
+                _check_apart(bench.method.name, classify, candidates, ~inside[number])
+            scores.append(_checked(self.name, attack.scores(classify), len(kept)))
             report("score", number + 1, bench.preset.keys)
         scored = time.perf_counter()
         stage("controls")
@@ -242,17 +246,79 @@ class ClassifierMembership(Evaluator[Workbench]):
             {
                 "eve": "the candidates with their labels, the control rows, the classifier's answers for any row, and "
                 "the scheme, by which she trains classifiers of her own",
-                "candidates": f"{len(candidates)} rows in random order; about {len(bench.private)} of {len(whole)}, of "
+                "candidates": f"{len(candidates)} rows in random order; about {len(members[0])} of {len(whole)}, of "
                 "people drawn anew for every key, are the owner's",
                 "control": f"{len(control)} further rows known not to be the owner's",
                 "key": f"unknown: scored on {bench.preset.keys} classifiers that she did not train",
             },
         )  # fmt: skip
 
+    @staticmethod
+    def _members(bench: Workbench, whole: Dataset, number: int) -> torch.Tensor:
+        """Members (int64) under that key; of another author's method, half of Eve's pool."""
+        if not bench.outside:
+            return drawn_members(bench, whole, number)
+        person, wanted = persons_of(whole), (len(whole) + len(bench.control)) // 2
+        sizes, chosen = torch.bincount(person).tolist(), list[int]()
+        for one in bench.secret("members", number).stream().permutation(len(sizes)).tolist():
+            if sizes[one] <= wanted:
+                chosen.append(one)
+                wanted -= sizes[one]
+        return torch.isin(person, torch.tensor(chosen)).nonzero()[:, 0]
+
     @classmethod
     def samples(cls) -> Iterator[MembershipEvidence]:
         """As of `Membership`."""
         yield from Membership.samples()
+
+
+def _trained(bench: Workbench, scheme: Scheme, secret: Secret, rows: Dataset) -> Classifier:
+    """A classifier of these rows.
+
+    Raises:
+        NotApplicable: The method publishes none, or refuses these rows.
+        ContractError: It publishes one of the private rows alone.
+    """
+    name = bench.method.name
+    rows = rows if bench.method.needs_subjects or not bench.outside else replace(rows, subjects=None)
+    try:
+        found = bench.untouched(name, lambda: scheme.sample_key(secret).classifier(rows))
+    except NotApplicable as reason:
+        raise NotApplicable(f"{name} {REFUSED} {len(rows)} rows: {reason}") from reason
+    if found is not None:
+        return found
+    if bench.outside and bench.untouched(name, lambda: bench.key(scheme, 0).classifier(bench.private)) is not None:
+        raise ContractError(f"{name} publishes a classifier of the private rows, and none of other rows like them")
+    raise NotApplicable(f"{name} {NO_CLASSIFIER}")
+
+
+def none_published(reason: str | None) -> bool:
+    """True if a record's reason is that no classifier is published, in the judge's words."""
+    return reason is not None and reason.endswith(NO_CLASSIFIER) and REFUSED not in reason
+
+
+def _asked(whole: Dataset, control: Dataset) -> torch.Tensor:
+    """The candidates (int64) with a label. Raises NotApplicable without any."""
+    if whole.labels is None or control.labels is None:
+        raise NotApplicable("a classifier's answers are compared with labels, and the data set has none")
+    kept = labelled(whole.labels)
+    if not len(kept) or not len(labelled(control.labels)):
+        raise NotApplicable("a classifier's answers are compared with labels, and all of them are withheld")
+    return kept
+
+
+def _check_apart(name: str, classify: Classifier, candidates: Dataset, others: torch.Tensor) -> None:
+    """Raise ContractError if answers for `others` (n,) bool depend on the rows beside them."""
+    findings = len(candidates.findings)
+    chosen = others.to(candidates.samples.device)
+    among = checked_answers(classify, candidates.samples, findings)[chosen]
+    alone = checked_answers(classify, candidates.samples[chosen], findings)
+    spread = float(alone.double().abs().amax()) if alone.numel() else 0.0
+    if not torch.allclose(among.double(), alone.double(), rtol=CLOSE, atol=CLOSE * spread):
+        raise ContractError(
+            f"the classifier of {name} must answer every row by itself: its answers for {int(others.sum())} rows "
+            "changed when rows that it was trained on stood beside them"
+        )
 
 
 def _controls(
@@ -277,7 +343,7 @@ def _controls(
     known = told(BY_HEART, lambda key: candidates.take(inside[key].nonzero()[:, 0].to(device)).nameless())
     others = told(OF_OTHERS, lambda _: control)
     figures = "on a classifier that {} it has AUC {:.3f} (p = {:.4f})"
-    if known[1] >= UNLIKELY:
+    if known[1] >= RARE:
         raise NotApplicable(f"the attack is not shown to work here: {figures.format(BY_HEART, *known)}")
     if others[1] < RARE:
         raise NotApplicable(f"the attack finds what is not there: {figures.format(OF_OTHERS, *others)}")

@@ -9,7 +9,8 @@ Differences:
 - Of several findings, each with a logit, the confidence is the mean over the candidate's known labels. Of exclusive
   classes it is the same mean over all classes, each against the others: of two classes the paper's, up to a factor.
 - The classifier is asked for every candidate once, as it is; the paper also asks for shifted and mirrored copies.
-- The pool is the candidates and the control rows, in halves that share no row (`bench.eve.own_releases`).
+- The pool is the candidates and the control rows, in halves that share no row (`bench.eve.own_releases`). Halves are of
+  rows, and the game is of people: another image of a person may be on the other side, which only weakens the attack.
 
 Its control, a classifier that knows its rows by heart (`by_heart`), has one hidden layer and is trained without noise,
 weight decay or early end.
@@ -23,6 +24,7 @@ from typing import Self, TypeAlias, cast
 
 import torch
 
+from bench.contract.seal import ContractError
 from bench.eve.densities import InOut
 from bench.eve.own_releases import shadow_releases
 from bench.nets import classifier
@@ -72,9 +74,30 @@ class Asked:
     rows: Dataset
 
     def __call__(self, classify: Classifier) -> torch.Tensor:
-        """The `confidence` (n,) of that classifier, float64 on the CPU."""
+        """The `confidence` (n,) of that classifier, float64 on the CPU.
+
+        Raises ContractError for answers as `checked_answers` does.
+        """
         labels = cast(torch.Tensor, self.rows.labels)
-        return confidence(classify(self.rows.samples), labels, exclusive=self.rows.exclusive).cpu()
+        scores = checked_answers(classify, self.rows.samples, labels.shape[1])
+        return confidence(scores, labels, exclusive=self.rows.exclusive).cpu()
+
+
+def checked_answers(classify: Classifier, samples: torch.Tensor, findings: int) -> torch.Tensor:
+    """The classifier's scores (n, k) for a copy of the samples, finite.
+
+    Raises:
+        ContractError: Another type or shape, or numbers that are not finite.
+    """
+    scores: object = classify(samples.clone())
+    expected = (len(samples), findings)
+    if not isinstance(scores, torch.Tensor) or tuple(scores.shape) != expected:
+        got = f"shape {tuple(scores.shape)}" if isinstance(scores, torch.Tensor) else type(scores).__name__
+        raise ContractError(f"a classifier must answer {len(samples)} rows with scores of shape {expected}, got {got}")
+    scores = scores.detach()
+    if bad := int((~scores.double().isfinite()).any(dim=1).sum()):
+        raise ContractError(f"a classifier must answer with finite scores, and those of {bad} rows are not")
+    return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +134,15 @@ class ShadowClassifiers:
     learned: InOut
 
     @classmethod
-    def fit(cls, train: Train, candidates: Dataset, control: Dataset, shadows: int, seed: int) -> Self:
+    def fit(
+        cls, train: Train, candidates: Dataset, asked: torch.Tensor, control: Dataset, shadows: int, seed: int
+    ) -> Self:
         """Train shadow classifiers on halves of candidates and control rows.
 
         Args:
             train: What the owner does with rows of his own.
-            candidates: (n, ...) with a known label each.
+            candidates: Rows, some of them the owner's.
+            asked: (n,) int64, the candidates that classifiers are asked for: those with a known label.
             control: Further rows, known not to be the owner's.
             shadows: An even number of classifiers, at least 4.
             seed: Draws the halves and their secrets.
@@ -124,13 +150,13 @@ class ShadowClassifiers:
         Raises:
             NotApplicable: Half of the rows cannot be trained on.
         """
-        asked, n = Asked(candidates), len(candidates)
+        questions = Asked(candidates.take(asked))
         confidences, inside = [], []
-        for rows, answers in shadow_releases(_Answers(train, asked), joined(candidates, control), shadows, seed):
+        for rows, answers in shadow_releases(_Answers(train, questions), joined(candidates, control), shadows, seed):
             confidences.append(answers.samples[:, 0])
-            inside.append(rows[:n])
+            inside.append(rows[asked.cpu()])
             report("shadow classifiers", len(inside), shadows)
-        return cls(asked, InOut.learn(torch.stack(confidences), torch.stack(inside)))
+        return cls(questions, InOut.learn(torch.stack(confidences), torch.stack(inside)))
 
     def scores(self, classify: Classifier) -> torch.Tensor:
         """Log likelihood ratios (n,) float64: higher is likelier a member."""

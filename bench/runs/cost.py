@@ -48,7 +48,6 @@ TYPICAL: Mapping[str, float] = {
     "reidentification-float-holes": 7.9, "reidentification-invariants": 7.7, "reidentification-leverage": 10.2,
     "reidentification-likelihood": 10.0, "reidentification-moments": 28.0, "reidentification-nearest-neighbour": 5.7,
     "reidentification-relational": 18.8, "reidentification-surrogate": 28.5, "membership": 5.5,
-    "classifier-membership": 5.5,
 }  # fmt: skip
 """Median seconds of jobs of the published rows at the preset first-look, with `KEYS` keys and `ROWS` private rows.
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 import pytest
 import torch
 from made.cells import laid_out
 from torch import Tensor
 
+from bench.contract.seal import ContractError
 from bench.evaluators import membership
-from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS, ClassifierMembership
+from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS, ClassifierMembership, none_published
 from bench.eve.shadow_classifiers import ShadowClassifiers, by_heart, confidence
 from bench.evidence import MembershipEvidence
 from bench.randomness import Secret
@@ -30,19 +31,32 @@ def answers_nothing(secret: Secret, rows: Dataset) -> Classifier:
     return lambda samples: torch.zeros(len(samples), len(rows.findings))
 
 
+Train: TypeAlias = "Callable[[Secret, Dataset], Classifier | None]"
+
+
 @dataclass(frozen=True)
 class Publishes(Method):
     """Publishes the classifier that it is given."""
 
     name: ClassVar[str] = "publishes"
     source: ClassVar[str] = "a test"
-    train: Callable[[Secret, Dataset], Classifier] = by_heart
+
+    @staticmethod
+    def train(secret: Secret, rows: Dataset) -> Classifier | None:
+        """Replaced by `publishing`."""
+        raise NotImplementedError
 
     def fit(self, public: Dataset, seed: int) -> Scheme:
         return self.load({})
 
     def load(self, state: State) -> Scheme:
         return PublishesScheme(self)
+
+
+def publishing(train: Train = by_heart) -> Method:
+    """Such a method; its training is no parameter, on which secrets depend."""
+    made: Method = type("Publishes", (Publishes,), {"train": staticmethod(train)})()
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +78,7 @@ class PublishesKey(Key):
     def release(self, private: Dataset) -> Release:
         raise NotApplicable("a classifier is published")
 
-    def classifier(self, private: Dataset) -> Classifier:
+    def classifier(self, private: Dataset) -> Classifier | None:
         return self.scheme.method.train(self.secret, private)
 
     def state(self) -> Mapping[str, Tensor]:
@@ -96,7 +110,7 @@ def evidence(found: Measurement) -> MembershipEvidence:
 
 
 def test_a_classifier_that_learns_by_heart_gives_its_members_away(bench: Callable[..., Workbench]) -> None:
-    found = measured(bench(Publishes()))
+    found = measured(bench(publishing()))
     score = MembershipAUC()(evidence(found))
     assert score.value > 0.7
     assert cast(float, score.p) < 0.001
@@ -106,18 +120,18 @@ def test_a_classifier_that_learns_by_heart_gives_its_members_away(bench: Callabl
 
 
 def test_a_classifier_that_says_the_same_of_every_row_gives_nobody_away(bench: Callable[..., Workbench]) -> None:
-    found = measured(bench(Publishes(answers_nothing)))
+    found = measured(bench(publishing(answers_nothing)))
     assert MembershipAUC()(evidence(found)).value == 0.5
     assert found.details["AUC on shadow classifiers"] == 0.5
 
 
 def test_the_figure_repeats_bit_by_bit(bench: Callable[..., Workbench]) -> None:
-    first, second = (evidence(measured(bench(Publishes()))).scores for _ in range(2))
+    first, second = (evidence(measured(bench(publishing()))).scores for _ in range(2))
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
 
 
 def test_rows_without_a_label_are_asked_of_no_classifier(bench: Callable[..., Workbench]) -> None:
-    found = measured(bench(Publishes(), unknown=10))
+    found = measured(bench(publishing(), unknown=10))
     made = evidence(found)
     left_out, asked = (cast(int, found.details[name]) for name in ("without a label", "candidates"))
     assert left_out >= 20  # ten of the private rows and ten of the others, and whom balancing leaves without one
@@ -126,12 +140,13 @@ def test_rows_without_a_label_are_asked_of_no_classifier(bench: Callable[..., Wo
 
 
 def test_what_publishes_rows_is_not_asked(bench: Callable[..., Workbench]) -> None:
-    with pytest.raises(NotApplicable, match="identity publishes no classifier"):
+    with pytest.raises(NotApplicable, match="identity publishes no classifier") as none:
         measured(bench(Identity()))
+    assert none_published(str(none.value))
 
 
 def test_labels_are_needed(bench: Callable[..., Workbench]) -> None:
-    plain = bench(Publishes(answers_nothing))
+    plain = bench(publishing(answers_nothing))
     bare = {name: replace(getattr(plain, name), labels=None) for name in ("private", "test", "control")}
     with pytest.raises(NotApplicable, match="the data set has none"):
         measured(replace(plain, **bare))
@@ -142,7 +157,7 @@ def test_an_attack_that_misses_rows_known_by_heart_gives_no_figure(
 ) -> None:
     monkeypatch.setattr(membership, "by_heart", answers_nothing)
     with pytest.raises(NotApplicable, match=r"not shown to work here: on a classifier that knows its rows by heart"):
-        measured(bench(Publishes()))
+        measured(bench(publishing()))
 
 
 def test_an_attack_that_finds_members_where_none_are_gives_no_figure(
@@ -151,7 +166,7 @@ def test_an_attack_that_finds_members_where_none_are_gives_no_figure(
     told = iter([(0.9, 0.0005), (0.9, 0.0005)])
     monkeypatch.setattr(membership, "_told", lambda *_: next(told))
     with pytest.raises(NotApplicable, match=r"finds what is not there: on a classifier that learned from other rows"):
-        measured(bench(Publishes()))
+        measured(bench(publishing()))
 
 
 def test_exchanged_people_do_as_well_as_chance_says() -> None:
@@ -189,4 +204,117 @@ def test_images_are_learned_by_heart_at_a_small_side() -> None:
 def test_shadow_classifiers_need_four_and_an_even_number() -> None:
     rows = Dataset("made", torch.rand(8, 2), torch.ones(8, 1), None, ("one",), exclusive=False, shareable=True)
     with pytest.raises(ValueError, match="even"):
-        ShadowClassifiers.fit(answers_nothing, rows, rows, 3, 0)
+        ShadowClassifiers.fit(answers_nothing, rows, torch.arange(8), rows, 3, 0)
+
+
+def test_every_key_is_scored_by_its_own_classifier_and_shadows_learn_from_candidates_and_control_rows(
+    bench: Callable[..., Workbench],
+) -> None:
+    calls = list[tuple[Secret, frozenset[tuple[float, ...]]]]()
+
+    def spied(secret: Secret, rows: Dataset) -> Classifier:
+        calls.append((secret, frozenset(map(tuple, rows.samples.tolist()))))
+        return by_heart(secret, rows)
+
+    plain = bench(publishing(spied))
+    made = evidence(measured(plain))
+    for scores, inside in zip(made.scores, made.members, strict=True):
+        one = replace(made, scores=[scores], members=[inside])
+        assert MembershipAUC()(one).value > 0.65
+    control = {tuple(row) for row in plain.control.samples.tolist()}
+    owners = [rows for _, rows in calls if not rows & control]
+    shadows = [rows for _, rows in calls if rows & control]
+    assert len(owners) == len(made.scores)
+    assert len(set(owners)) == len(owners)
+    assert len({str(secret.derive("told").stream().integers(1 << 32)) for secret, _ in calls}) == len(calls)
+    everything = frozenset().union(*shadows)
+    assert control <= everything
+    assert len(everything) == SIZES["private"] + SIZES["test"] + SIZES["control"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (lambda scores: scores[:1], r"scores of shape \(237, 2\), got shape \(1, 2\)"),
+        (lambda scores: scores[:, :1], r"scores of shape \(237, 2\), got shape \(237, 1\)"),
+        (lambda scores: scores.tolist(), "got list"),
+        (lambda scores: scores * torch.nan, "finite scores, and those of 237 rows are not"),
+        (lambda scores: scores * torch.inf, "finite scores"),
+    ],
+)
+def test_answers_of_another_shape_or_that_are_not_finite_are_refused(
+    bench: Callable[..., Workbench], answer: Callable[[Tensor], object], complaint: str
+) -> None:
+    def train(secret: Secret, rows: Dataset) -> Classifier:
+        classify = by_heart(secret, rows)
+        return cast(Classifier, lambda samples: answer(classify(samples)))
+
+    with pytest.raises(ContractError, match=complaint):
+        measured(bench(publishing(train)))
+
+
+def test_a_classifier_cannot_write_into_what_eve_holds(bench: Callable[..., Workbench]) -> None:
+    def train(secret: Secret, rows: Dataset) -> Classifier:
+        classify = by_heart(secret, rows)
+        return lambda samples: classify(samples.clone()) + 0 * samples.zero_().sum()
+
+    assert MembershipAUC()(evidence(measured(bench(publishing(train))))).value > 0.7
+
+
+def test_another_authors_classifier_may_not_look_at_the_rows_beside_a_row(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train(secret: Secret, rows: Dataset) -> Classifier:
+        classify, own = by_heart(secret, rows), set(map(tuple, rows.samples.tolist()))
+
+        def answer(samples: Tensor) -> Tensor:
+            seen = sum(tuple(row) in own for row in samples.tolist())
+            return classify(samples) * (0.0 if seen > len(samples) / 10 else 1.0)
+
+        return answer
+
+    monkeypatch.setattr(Workbench, "outside", True)
+    with pytest.raises(ContractError, match="must answer every row by itself"):
+        measured(bench(publishing(train)))
+
+
+def test_another_authors_owner_trains_on_as_many_rows_as_eve_and_shows_no_people(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[tuple[int, bool]]()
+
+    def spied(secret: Secret, rows: Dataset) -> Classifier:
+        calls.append((len(rows), rows.subjects is not None))
+        return by_heart(secret, rows)
+
+    monkeypatch.setattr(Workbench, "outside", True)
+    score = MembershipAUC()(evidence(measured(bench(publishing(spied)))))
+    assert set(calls) == {(150, False)}  # half of 240 candidates and 60 control rows
+    assert score.value > 0.7
+
+
+def test_a_method_that_refuses_rows_or_trains_on_private_ones_alone_says_so(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workbench, "outside", True)
+
+    def refuses(secret: Secret, rows: Dataset) -> Classifier:
+        raise NotApplicable("not so few; it publishes no classifier")
+
+    with pytest.raises(NotApplicable, match="publishes refused to train on 150 rows: not so few") as refused:
+        measured(bench(publishing(refuses)))
+    assert not none_published(str(refused.value))
+    own = bench(publishing())
+
+    def private_alone(secret: Secret, rows: Dataset) -> Classifier | None:
+        return by_heart(secret, rows) if len(rows) == len(own.private) else None
+
+    with pytest.raises(ContractError, match="of the private rows, and none of other rows"):
+        measured(replace(own, method=publishing(private_alone)))
+
+
+def test_control_rows_without_labels_are_said_before_anything_is_trained(bench: Callable[..., Workbench]) -> None:
+    plain = bench(publishing(answers_nothing))
+    labels = torch.full_like(cast(Tensor, plain.control.labels), torch.nan)
+    with pytest.raises(NotApplicable, match="all of them are withheld"):
+        measured(replace(plain, control=replace(plain.control, labels=labels)))

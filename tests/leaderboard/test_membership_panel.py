@@ -9,12 +9,13 @@ from made.commands import request
 
 from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS
 from bench.evidence import MembershipEvidence
-from bench.results.records import Record, ScoreRecord
+from bench.results.records import Record, ScoreRecord, Status
 from bench.runs.request import run_specs
 from leaderboard.board import rows
 from leaderboard.bounds import MEMBER_CORE
 from leaderboard.panel import membership_panel, panel
 from leaderboard.reach import Ladder, step
+from leaderboard.row_schema import kind
 from metrics.membership import MembershipTPR
 
 
@@ -220,7 +221,7 @@ def test_a_classifier_at_chance_gets_a_bound_and_one_that_tells_its_members_does
     assert loud.certified == {"classifier-membership"}
 
 
-@pytest.mark.parametrize(("heart", "others"), [(0.05, 0.4), (0.0005, 0.0005)])
+@pytest.mark.parametrize(("heart", "others"), [(0.001, 0.4), (0.0005, 0.0005)])
 def test_the_attack_on_a_classifier_counts_only_if_its_own_controls_hold(heart: float, others: float) -> None:
     found = membership_panel([classifier(0.5, 0.6, heart, others)], [])
     assert (found.word, found.bound) == ("not certified", None)
@@ -239,3 +240,35 @@ def test_of_a_release_and_a_classifier_the_graver_verdict_counts() -> None:
     found = membership_panel([*none, classifier(0.5, 0.6)], [*none, *pool])
     assert found.word == "no members above a bound"  # that nothing applies to a release is no finding
     assert membership_panel(none, [*none, *pool]).word == "does not apply"
+
+
+def test_a_classifier_whose_figure_is_unlikely_by_chance_has_no_bound() -> None:
+    assert membership_panel([classifier(0.6, 0.04)], []).word == "members told"
+    assert membership_panel([classifier(0.6, 0.06)], []).word == "no members above a bound"  # two-sided p; two figures
+
+
+@pytest.mark.parametrize("status", ["failed", "timed-out", "not-applicable"])
+def test_an_attack_on_a_classifier_that_did_not_end_leaves_no_bound(status: Status) -> None:
+    mine, pool = core()
+    stopped = classifier(0.5, 0.6).model_copy(
+        update={"status": status, "scores": {}, "reason": "mine refused to train on 150 rows: too few"}
+    )
+    for own in ([stopped], [*mine, stopped]):
+        found = membership_panel(own, [*own, *pool])
+        assert found.word == "no verdict"
+        assert "mine refused to train on 150 rows" in found.verdict
+    none = stopped.model_copy(update={"status": "not-applicable", "reason": "mine publishes no classifier"})
+    assert membership_panel([*mine, none], [*mine, *pool]).word == "no members above a bound"
+
+
+def test_controls_of_a_row_that_its_author_alone_measured_are_said_to_be_theirs() -> None:
+    made = classifier(0.5, 0.6)
+    theirs = frozenset({str(made.digest)})
+    assert membership_panel([made], [], theirs).members[0].theirs
+    assert not membership_panel([made], []).members[0].theirs
+
+
+def test_a_row_publishes_a_trained_model_only_if_it_releases_nothing() -> None:
+    mine, _ = core()
+    assert kind([classifier(0.5, 0.6)]) == "a trained model"
+    assert kind([*mine, classifier(0.5, 0.6)]) == "samples of a generator"
