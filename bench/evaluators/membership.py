@@ -160,8 +160,8 @@ class Membership(Evaluator[Workbench]):
 CONTROL_KEYS = 4
 EXCHANGES = 1999
 MOST_SHADOWS = 32
-CLOSE = 1e-3
-"""Relative difference up to which a row's answers among other rows are the same."""
+CLOSE, MORE_THAN_NOISE = 1e-3, 2.0
+"""Up to this part of the largest, and so many times what two equal questions differ, answers are the same."""
 BY_HEART, OF_OTHERS = "knows its rows by heart", "learned from other rows"
 """The classifiers on which the attack must find members, and none: the latter checks the draw and its p alone."""
 CONTROLS = "controls"
@@ -175,9 +175,8 @@ class ClassifierMembership(Evaluator[Workbench]):
     Its controls are part of it: on a classifier that knows the same members by heart the attack must tell them from
     others, and on one that learned from control rows it must not. Else there is no figure.
 
-    Another author's method could tell the owner's call from Eve's, or candidates from Bob's rows. Its owner trains on
-    as many rows as Eve's shadows, both without people's names unless it needs them; and what it answers for a row may
-    not depend on the rows beside it.
+    Another author's method could tell these calls from Bob's. So all train on as many rows as there are private ones,
+    and what a classifier answers for a row may not depend on the rows beside it.
     """
 
     name: ClassVar[str] = "classifier-membership"
@@ -214,17 +213,17 @@ class ClassifierMembership(Evaluator[Workbench]):
         seed = bench.seed("attack", self.name)
 
         def learned(train: Train) -> ShadowClassifiers:
-            return ShadowClassifiers.fit(train, whole.nameless(), kept, control.nameless(), shadows, seed)
+            return ShadowClassifiers.fit(train, whole, kept, control, len(bench.private), shadows, seed)
 
         stage("attack")
         attack = learned(lambda secret, rows: _trained(bench, scheme, secret, rows))
         fitted = time.perf_counter()
         scores = []
         for number in range(bench.preset.keys):
-            classify = first if number == 0 else published(number)
+            heard = Heard(first if number == 0 else published(number))
+            scores.append(_checked(self.name, attack.scores(heard), len(kept)))
             if bench.outside:
-                _check_apart(bench.method.name, classify, candidates, ~inside[number])
-            scores.append(_checked(self.name, attack.scores(classify), len(kept)))
+                heard.check_apart(bench.method.name, ~inside[number])
             report("score", number + 1, bench.preset.keys)
         scored = time.perf_counter()
         stage("controls")
@@ -255,10 +254,10 @@ class ClassifierMembership(Evaluator[Workbench]):
 
     @staticmethod
     def _members(bench: Workbench, whole: Dataset, number: int) -> torch.Tensor:
-        """Members (int64) under that key; of another author's method, half of Eve's pool."""
+        """Members (int64) under that key; of another author's method, as many rows as are private."""
         if not bench.outside:
             return drawn_members(bench, whole, number)
-        person, wanted = persons_of(whole), (len(whole) + len(bench.control)) // 2
+        person, wanted = persons_of(whole), len(bench.private)
         sizes, chosen = torch.bincount(person).tolist(), list[int]()
         for one in bench.secret("members", number).stream().permutation(len(sizes)).tolist():
             if sizes[one] <= wanted:
@@ -280,7 +279,6 @@ def _trained(bench: Workbench, scheme: Scheme, secret: Secret, rows: Dataset) ->
         ContractError: It publishes one of the private rows alone.
     """
     name = bench.method.name
-    rows = rows if bench.method.needs_subjects or not bench.outside else replace(rows, subjects=None)
     try:
         found = bench.untouched(name, lambda: scheme.sample_key(secret).classifier(rows))
     except NotApplicable as reason:
@@ -307,18 +305,41 @@ def _asked(whole: Dataset, control: Dataset) -> torch.Tensor:
     return kept
 
 
-def _check_apart(name: str, classify: Classifier, candidates: Dataset, others: torch.Tensor) -> None:
-    """Raise ContractError if answers for `others` (n,) bool depend on the rows beside them."""
-    findings = len(candidates.findings)
-    chosen = others.to(candidates.samples.device)
-    among = checked_answers(classify, candidates.samples, findings)[chosen]
-    alone = checked_answers(classify, candidates.samples[chosen], findings)
-    spread = float(alone.double().abs().amax()) if alone.numel() else 0.0
-    if not torch.allclose(among.double(), alone.double(), rtol=CLOSE, atol=CLOSE * spread):
-        raise ContractError(
-            f"the classifier of {name} must answer every row by itself: its answers for {int(others.sum())} rows "
-            "changed when rows that it was trained on stood beside them"
-        )
+@dataclass(eq=False)
+class Heard:
+    """A classifier whose first answers are kept."""
+
+    classify: Classifier
+    samples: torch.Tensor | None = None
+    answers: torch.Tensor | None = None
+
+    def __call__(self, samples: torch.Tensor) -> torch.Tensor:
+        """What it answers; kept if nothing was heard before."""
+        found = self.classify(samples)
+        if self.samples is None:
+            self.samples, self.answers = samples, found
+        return found
+
+    def check_apart(self, name: str, others: torch.Tensor) -> None:
+        """Raise ContractError if answers for `others` (n,) bool depend on the rows beside them.
+
+        They are asked twice more, by themselves: what another author's method is asked carries noise, which is the same
+        only for equal questions, so that the second leaves a row out.
+        """
+        assert self.samples is not None
+        assert self.answers is not None
+        chosen, rows = others.to(self.samples.device), self.samples[others.to(self.samples.device)]
+        among = self.answers[chosen].double()
+        if len(rows) < 2:
+            return
+        alone, fewer = (checked_answers(self.classify, asked, among.shape[1]).double() for asked in (rows, rows[1:]))
+        noise, moved = (difference.square().mean().sqrt() for difference in (fewer - alone[1:], among - alone))
+        spread = alone.abs().max()
+        if bool(moved > MORE_THAN_NOISE * noise + CLOSE * spread):
+            raise ContractError(
+                f"the classifier of {name} must answer every row by itself: its answers for {len(rows)} rows changed "
+                "when rows that it was trained on stood beside them"
+            )
 
 
 def _controls(

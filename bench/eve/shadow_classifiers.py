@@ -9,8 +9,9 @@ Differences:
 - Of several findings, each with a logit, the confidence is the mean over the candidate's known labels. Of exclusive
   classes it is the same mean over all classes, each against the others: of two classes the paper's, up to a factor.
 - The classifier is asked for every candidate once, as it is; the paper also asks for shifted and mirrored copies.
-- The pool is the candidates and the control rows, in halves that share no row (`bench.eve.own_releases`). Halves are of
-  rows, and the game is of people: another image of a person may be on the other side, which only weakens the attack.
+- Halves come in pairs that share no candidate, each filled up with control rows to as many rows as the owner has. They
+  are of rows, and the game is of people: another image of a person may be on the other side, which only weakens the
+  attack.
 
 Its control, a classifier that knows its rows by heart (`by_heart`), has one hidden layer and is trained without noise,
 weight decay or early end.
@@ -26,13 +27,13 @@ import torch
 
 from bench.contract.seal import ContractError
 from bench.eve.densities import InOut
-from bench.eve.own_releases import shadow_releases
 from bench.nets import classifier
 from bench.nets.training import seeded
 from bench.progress import report
 from bench.randomness import Secret
 from bench.rows.row_sets import joined
-from bench.types import Classifier, Dataset, Key, NotApplicable, Release, Scheme, State
+from bench.seeds import derive, generator
+from bench.types import Classifier, Dataset
 
 HIDDEN, PASSES, SIDE = 128, 60, 32
 
@@ -63,26 +64,6 @@ def confidence(scores: torch.Tensor, labels: torch.Tensor, *, exclusive: bool) -
     return signed.sum(dim=1) / known.sum(dim=1)
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """Rows for which classifiers are asked, and their true labels.
-
-    Args:
-        rows: (n, ...) with at least one known label each.
-    """
-
-    rows: Dataset
-
-    def __call__(self, classify: Classifier) -> torch.Tensor:
-        """The `confidence` (n,) of that classifier, float64 on the CPU.
-
-        Raises ContractError for answers as `checked_answers` does.
-        """
-        labels = cast(torch.Tensor, self.rows.labels)
-        scores = checked_answers(classify, self.rows.samples, labels.shape[1])
-        return confidence(scores, labels, exclusive=self.rows.exclusive).cpu()
-
-
 def checked_answers(classify: Classifier, samples: torch.Tensor, findings: int) -> torch.Tensor:
     """The classifier's scores (n, k) for a copy of the samples, finite.
 
@@ -101,66 +82,67 @@ def checked_answers(classify: Classifier, samples: torch.Tensor, findings: int) 
 
 
 @dataclass(frozen=True, eq=False)
-class _Answers(Scheme):
-    """Training as a scheme: its release is what the classifier answers."""
-
-    train: Train
-    asked: Asked
-
-    def sample_key(self, secret: Secret) -> Key:
-        return _AnswersKey(self, secret)
-
-    def load_key(self, state: State) -> Key:
-        raise NotApplicable("shadow classifiers are used once")
-
-
-@dataclass(frozen=True, eq=False)
-class _AnswersKey(Key):
-    scheme: _Answers
-    secret: Secret
-
-    def release(self, private: Dataset) -> Release:
-        return Release(self.scheme.asked(self.scheme.train(self.secret, private))[:, None], None, None)
-
-    def state(self) -> State:
-        raise NotApplicable("shadow classifiers are used once")
-
-
-@dataclass(frozen=True, eq=False)
 class ShadowClassifiers:
-    """Eve's knowledge of candidates' confidence, in and out of training."""
+    """Eve's knowledge of candidates' confidence, in and out of training.
 
-    asked: Asked
+    Args:
+        rows: (n, ...), those that classifiers are asked for, with at least one known label each.
+        learned: Of their confidence.
+    """
+
+    rows: Dataset
     learned: InOut
 
     @classmethod
     def fit(
-        cls, train: Train, candidates: Dataset, asked: torch.Tensor, control: Dataset, shadows: int, seed: int
+        cls,
+        train: Train,
+        candidates: Dataset,
+        asked: torch.Tensor,
+        control: Dataset,
+        size: int,
+        shadows: int,
+        seed: int,
     ) -> Self:
-        """Train shadow classifiers on halves of candidates and control rows.
+        """Train shadow classifiers on halves of the candidates.
 
         Args:
             train: What the owner does with rows of his own.
             candidates: Rows, some of them the owner's.
-            asked: (n,) int64, the candidates that classifiers are asked for: those with a known label.
-            control: Further rows, known not to be the owner's.
+            asked: (n,) int64, the candidates with a known label.
+            control: Rows known not to be the owner's; they fill halves up.
+            size: How many rows the owner has.
             shadows: An even number of classifiers, at least 4.
             seed: Draws the halves and their secrets.
 
         Raises:
-            NotApplicable: Half of the rows cannot be trained on.
+            ValueError: An odd number of classifiers, or fewer than 4.
         """
-        questions = Asked(candidates.take(asked))
-        confidences, inside = [], []
-        for rows, answers in shadow_releases(_Answers(train, questions), joined(candidates, control), shadows, seed):
-            confidences.append(answers.samples[:, 0])
-            inside.append(rows[asked.cpu()])
+        rows, asked = candidates.take(asked), asked.cpu()
+        device, confidences, inside = candidates.samples.device, list[torch.Tensor](), list[torch.Tensor]()
+        for number in range(shadows):
+            order = torch.randperm(len(candidates), generator=generator(derive(seed, "half", number // 2)))
+            half = order[number % 2 :: 2].sort().values
+            spare = torch.randperm(len(control), generator=generator(derive(seed, "control", number)))
+            filling = spare.repeat(1 + size // len(control))[: max(0, size - len(half))]
+            own = joined(candidates.take(half.to(device)), control.take(filling.to(device)))
+            classify = train(Secret.of_seed(seed, "key", number), own)
+            confidences.append(_confidence(classify, rows).cpu())
+            inside.append(torch.isin(asked, half))
             report("shadow classifiers", len(inside), shadows)
-        return cls(questions, InOut.learn(torch.stack(confidences), torch.stack(inside)))
+        return cls(rows, InOut.learn(torch.stack(confidences), torch.stack(inside)))
 
     def scores(self, classify: Classifier) -> torch.Tensor:
-        """Log likelihood ratios (n,) float64: higher is likelier a member."""
-        return self.learned.ratio(self.asked(classify))
+        """Log likelihood ratios (n,) float64: higher is likelier a member.
+
+        The classifier is asked once. Raises ContractError as `checked_answers` does.
+        """
+        return self.learned.ratio(_confidence(classify, self.rows).cpu())
+
+
+def _confidence(classify: Classifier, rows: Dataset) -> torch.Tensor:
+    labels = cast(torch.Tensor, rows.labels)
+    return confidence(checked_answers(classify, rows.samples, labels.shape[1]), labels, exclusive=rows.exclusive)
 
 
 def by_heart(secret: Secret, rows: Dataset) -> Classifier:
