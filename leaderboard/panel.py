@@ -278,7 +278,7 @@ def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: 
 
 
 def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
-    """The panel of the attack on a classifier; empty if none is published."""
+    """The panel of the attack on a classifier; empty without one."""
     metric = CONTROLLED[MEMBERSHIP][0]
     record = next((each for each in records if each.kind == ClassifierMembership.name), None)
     why = "" if record is None else reason(record)

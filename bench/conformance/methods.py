@@ -26,6 +26,7 @@ from bench.conformance.outcome import Noted, Skip, blaming, require, sample_data
 from bench.contract.seal import seal
 from bench.data.scorable import balance
 from bench.evaluators.honesty import People, Questioned, held
+from bench.eve.shadow_classifiers import checked_answers
 from bench.evidence import PROMISES
 from bench.plugins.configured import to_fit
 from bench.plugins.spec import PluginSpec
@@ -285,6 +286,20 @@ def _device_moves(fits: Fits) -> None:
     require(release.samples.is_cuda, "released samples must be on the device of the private rows")
 
 
+def _classifier_answers_row_by_row(fits: Fits) -> None:
+    setting = fits()
+    key, private = setting.scheme.sample_key(Secret.of_seed(1)), setting.private
+    others, findings = sample_data(setting.kind, seed=4).to(fits.device).samples, len(private.findings)
+    with blaming(type(key).classifier):
+        classify = key.classifier(private)
+        if classify is None:
+            raise Skip("it publishes no classifier")
+        among = checked_answers(classify, torch.cat((others, private.samples)), findings)[: len(others)].double()
+        alone = checked_answers(classify, others, findings).double()
+        alike = torch.allclose(among, alone, rtol=1e-3, atol=1e-3 * float(alone.abs().max()))
+        require(alike, "a classifier must answer every row by itself, and its answers depend on the rows beside them")
+
+
 NEEDS = {"its word holds": "saves and loads", "device moves": "saves and loads"}
 """What single checks take for granted beside the core."""
 _CHECKS: Mapping[str, Callable[[Fits], None]] = {
@@ -301,6 +316,7 @@ _CHECKS: Mapping[str, Callable[[Fits], None]] = {
     "queries look like releases": queries_look_like_releases,
     "noise follows its density": _noise_follows_its_density,
     "noise is never reused": _noise_is_never_reused,
+    "classifier answers every row by itself": _classifier_answers_row_by_row,
     "generator draws what it is asked for": _generator_draws_what_it_is_asked_for,
     "generator obeys its seed": _generator_obeys_its_seed,
     "generator saves and loads": _generator_saves_and_loads,

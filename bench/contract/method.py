@@ -68,7 +68,8 @@ class Key(ABC):
     def classifier(self, private: Dataset) -> Classifier | None:
         """A classifier trained on private rows, if published; None (the default).
 
-        Such a method's `release` raises NotApplicable with the reason.
+        Such a method's `release` raises NotApplicable with the reason. The classifier answers every row by itself, with
+        finite scores.
         """
         return None
 

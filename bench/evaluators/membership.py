@@ -254,7 +254,10 @@ class ClassifierMembership(Evaluator[Workbench]):
 
     @staticmethod
     def _members(bench: Workbench, whole: Dataset, number: int) -> torch.Tensor:
-        """Members (int64) under that key; of another author's method, as many rows as are private."""
+        """Members (int64) under that key.
+
+        Of another author's method as many rows as are private.
+        """
         if not bench.outside:
             return drawn_members(bench, whole, number)
         person, wanted = persons_of(whole), len(bench.private)
@@ -291,7 +294,7 @@ def _trained(bench: Workbench, scheme: Scheme, secret: Secret, rows: Dataset) ->
 
 
 def none_published(reason: str | None) -> bool:
-    """True if a record's reason is that no classifier is published, in the judge's words."""
+    """True if the judge's reason is that no classifier is published."""
     return reason is not None and reason.endswith(NO_CLASSIFIER) and REFUSED not in reason
 
 
@@ -314,17 +317,17 @@ class Heard:
     answers: torch.Tensor | None = None
 
     def __call__(self, samples: torch.Tensor) -> torch.Tensor:
-        """What it answers; kept if nothing was heard before."""
+        """The answers; kept if nothing was heard before."""
         found = self.classify(samples)
         if self.samples is None:
             self.samples, self.answers = samples, found
         return found
 
     def check_apart(self, name: str, others: torch.Tensor) -> None:
-        """Raise ContractError if answers for `others` (n,) bool depend on the rows beside them.
+        """Raise ContractError if answers depend on the rows beside them.
 
-        They are asked twice more, by themselves: what another author's method is asked carries noise, which is the same
-        only for equal questions, so that the second leaves a row out.
+        Rows in `others` (n,) bool, none of them learned, are asked twice more, by themselves. What another author's
+        method is asked carries noise that is the same only for equal questions, so that the second leaves a row out.
         """
         assert self.samples is not None
         assert self.answers is not None

@@ -85,3 +85,68 @@ def test_attacks_are_checked_for_what_they_score(tmp_path: Path) -> None:
         assert results.pop(other) == "skipped"
         assert "failed" not in results.values()
         assert list(results.values()).count("passed") >= 3
+
+
+PUBLISHES = '''
+from dataclasses import dataclass
+from typing import ClassVar
+import torch
+from bench.types import Key, Method, NotApplicable, Scheme
+
+class PublishesKey(Key):
+    def __init__(self, how):
+        self.how = how
+    def release(self, private):
+        raise NotApplicable("a classifier is published")
+    def classifier(self, private):
+        if self.how == "none":
+            return None
+        def classify(samples):
+            scores = samples.flatten(1)[:, :2]
+            if self.how == "batch":
+                return scores - scores.mean(dim=0)
+            if self.how == "one":
+                return scores[:, :1]
+            return scores * torch.nan if self.how == "nan" else scores
+        return classify
+    def state(self):
+        return {}
+
+class PublishesScheme(Scheme):
+    def __init__(self, how):
+        self.how = how
+    def sample_key(self, secret):
+        return PublishesKey(self.how)
+    def load_key(self, state):
+        return PublishesKey(self.how)
+
+@dataclass(frozen=True)
+class Publishes(Method):
+    """Publishes a classifier that is wrong in a chosen way."""
+    name: ClassVar[str] = "publishes"
+    source: ClassVar[str] = "nowhere"
+    how: str = "right"
+    def fit(self, public, seed):
+        return self.load({})
+    def load(self, state):
+        return PublishesScheme(self.how)
+'''
+
+
+@pytest.mark.parametrize(
+    ("how", "outcome", "why"),
+    [
+        ("right", "passed", ""),
+        ("none", "skipped", "it publishes no classifier"),
+        ("batch", "failed", "its answers depend on the rows beside them"),
+        ("one", "failed", "got shape (96, 1)"),
+        ("nan", "failed", "those of 96 rows are not"),
+    ],
+)
+def test_a_published_classifier_answers_every_row_by_itself(tmp_path: Path, how: str, outcome: str, why: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(PUBLISHES)
+    results = {one.check: one for one in conform("methods", f"{file}:Publishes[how={how}]", torch.device("cpu"))}
+    found = results["classifier answers every row by itself"]
+    assert found.status == outcome
+    assert why in found.detail
