@@ -343,3 +343,13 @@ def test_no_rate_on_an_accelerator_is_taken_from_a_row_that_only_its_author_meas
     theirs = mine.model_copy(update={"trusted": False, "figures": {"throughput": Figure(value=1e9)}})
     assert [figure.value for figure, _ in on_gpu([mine, theirs]).values()] == [10.0]
     assert on_gpu([theirs]) == {}
+
+
+def test_a_row_that_publishes_a_trained_model_is_said_to_publish_no_images(board: Edition, like: BoardRow) -> None:
+    rows = [
+        row(like, "identity", 0.9, 1.0),
+        safe(like, "model", 0.88, 0.55, kind="a trained model", variant="epsilon=1"),
+    ]
+    assert "model (epsilon=1; a trained model, no images), utility 0.880" in said(board, *rows)
+    images = rows[1].model_copy(update={"kind": "samples of a generator", "variant": ""})
+    assert "model, utility 0.880" in said(board, rows[0], images)
