@@ -287,10 +287,9 @@ def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
     controls = tuple(_own_control(record, role, name, theirs) for role, name in MEASURED.items())
     member = Member(record.evaluator, controls, ())
     if record.status != "ok":
-        ended = (
-            f"the attack on its classifier {'does not apply' if record.status == 'not-applicable' else record.status}"
-        )
-        return Panel((member,), None, "no verdict", f"no verdict on membership: {ended}: {why}")
+        ended = "does not apply" if record.status == "not-applicable" else record.status
+        verdict = f"no verdict on membership: the attack on its classifier {ended}: {why}"
+        return Panel((member,), None, "no verdict", verdict)
     if not member.certified or metric not in record.scores:
         return Panel((member,), None, "not certified", f"membership not certified, because {_uncertified([member])}")
     text, tries = figure_text(record, metric), len(TELLING)
@@ -300,13 +299,16 @@ def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
         return Panel((member,), record.evaluator, "members told", verdict, tries)
     if (limit := record.scores[metric].high) is None:
         return Panel((member,), record.evaluator, "no verdict", "no verdict on membership: no upper limit", tries)
+    makers = f"the classifier's answers, one attack, {record.keys} key{'s' * (record.keys != 1)}"
+    return _no_members((member,), record.evaluator, limit, makers, tries)
+
+
+def _no_members(members: tuple[Member, ...], headline: str, limit: float, makers: str, tries: int) -> Panel:
+    """The panel of a bound on what is told of members."""
     shown = upward(limit)
-    sentence = (
-        f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by the classifier's answers, one "
-        f"attack, {record.keys} key{'s' * (record.keys != 1)}"
-    )
+    sentence = f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by {makers}"
     label = f"no members above {shown} shown"
-    return Panel((member,), record.evaluator, "no members above a bound", sentence, tries, label, limit)
+    return Panel(members, headline, "no members above a bound", sentence, tries, label, limit)
 
 
 def _own_control(record: Record, role: Role, name: str, theirs: Set[str]) -> Control:
@@ -321,7 +323,7 @@ def _own_control(record: Record, role: Role, name: str, theirs: Set[str]) -> Con
     return Control(role, "holds" if holds else "fails", text, str(record.digest) in theirs)
 
 
-def _release_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
+def _release_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str]) -> Panel:
     """The panel of the attacks that tell members of a release."""
     attacks = [record for record in records if record.kind == MEMBERSHIP]
     members = tuple(_member(record, pool, theirs) for record in attacks)
@@ -365,14 +367,10 @@ def _members_bound(
     if why or not ends or len(ends) < len(limits):
         why = why or "no upper limit"
         return Panel(members, headline, "no verdict", f"no verdict on membership: {why}", tries)
-    shown = upward(max(ends))
     makers = f"{len(ends)} attack{'s' * (len(ends) > 1)}, {min(record.keys for record in counting)} keys"
     if apart := [name for name in MEMBER_CORE if idles(attacks, name)]:
         makers += f"; without {', '.join(apart)}, which does not apply"
-    sentence = f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by {makers}"
-    return Panel(
-        members, headline, "no members above a bound", sentence, tries, f"no members above {shown} shown", max(ends)
-    )
+    return _no_members(members, headline, max(ends), makers, tries)
 
 
 def _member(record: Record, pool: Sequence[Record], theirs: Set[str], ladder: Ladder | None = None) -> Member:

@@ -26,6 +26,7 @@ from bench.conformance.outcome import Noted, Skip, blaming, require, sample_data
 from bench.contract.seal import seal
 from bench.data.scorable import balance
 from bench.evaluators.honesty import People, Questioned, held
+from bench.evaluators.membership import CLOSE
 from bench.eve.shadow_classifiers import checked_answers
 from bench.evidence import PROMISES
 from bench.plugins.configured import to_fit
@@ -296,7 +297,7 @@ def _classifier_answers_row_by_row(fits: Fits) -> None:
             raise Skip("it publishes no classifier")
         among = checked_answers(classify, torch.cat((others, private.samples)), findings)[: len(others)].double()
         alone = checked_answers(classify, others, findings).double()
-        alike = torch.allclose(among, alone, rtol=1e-3, atol=1e-3 * float(alone.abs().max()))
+        alike = torch.allclose(among, alone, rtol=CLOSE, atol=CLOSE * float(alone.abs().max()))
         require(alike, "a classifier must answer every row by itself, and its answers depend on the rows beside them")
 
 
