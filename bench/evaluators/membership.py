@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import torch
@@ -37,6 +38,7 @@ from bench.rows.row_sets import joined
 from bench.seeds import generator
 from bench.statistics.classification_scores import auc
 from bench.statistics.confidence_intervals import RARE
+from bench.statistics.identification_risk import people_of
 from bench.types import (
     LEARNING,
     Attack,
@@ -362,7 +364,8 @@ def _controls(
             _checked(what, attack.scores(by_heart(bench.secret("control", what, key), rows(key))), len(candidates))
             for key in keys
         ]
-        return _told(scores, [inside[key] for key in keys], people, bench.seed("controls", what))
+        seed = bench.seed("controls", what)
+        return _told(MembershipEvidence(scores, inside[: len(keys)], people, seed, seed))
 
     known = told(BY_HEART, lambda key: candidates.take(inside[key].nonzero()[:, 0].to(device)).nameless())
     others = told(OF_OTHERS, lambda _: control)
@@ -374,23 +377,20 @@ def _controls(
     return {what: {"AUC": area, "p": p} for what, (area, p) in ((BY_HEART, known), (OF_OTHERS, others))}
 
 
-def _told(
-    scores: Sequence[torch.Tensor], inside: Sequence[torch.Tensor], people: torch.Tensor, seed: int
-) -> tuple[float, float]:
+def _told(evidence: MembershipEvidence) -> tuple[float, float]:
     """Mean AUC for members, and how often exchanged people do as well."""
-    random, areas, total, drawn = generator(seed), [], 0.0, torch.zeros(EXCHANGES, dtype=torch.float64)
-    for own, members in zip(scores, inside, strict=True):
-        area = auc(own, members.double())
+    people, areas, total = people_of(evidence), list[float](), 0.0
+    drawn = torch.zeros(EXCHANGES, dtype=torch.float64)
+    for key, (scores, members) in enumerate(zip(evidence.scores, evidence.members, strict=True)):
+        area = auc(scores, members.double())
         areas.append(0.5 if area is None else area)
-        ranks = torch.unique(own, return_inverse=True)[1].double()
-        by_person = torch.zeros(int(people.max()) + 1, dtype=torch.float64).index_add_(0, people, ranks - ranks.mean())
-        belongs = torch.zeros(len(by_person), dtype=torch.bool)
-        belongs[people[members]] = True
-        total += float(by_person[belongs].sum())
-        orders = torch.rand(EXCHANGES, len(by_person), generator=random).argsort(dim=1)[:, : int(belongs.sum())]
-        drawn += by_person[orders].sum(dim=1)
+        ranks = torch.unique(scores, return_inverse=True)[1].double()
+        by_person = torch.zeros(people.members.shape[1], dtype=torch.float64)
+        by_person.index_add_(0, people.codes, ranks - ranks.mean())
+        total += float(by_person[people.members[key]].sum())
+        drawn += torch.cat([by_person[chosen].sum(dim=1) for chosen in people.exchanged(key, EXCHANGES, evidence.seed)])
     p = (1 + int((drawn >= total).sum())) / (1 + EXCHANGES)
-    return sum(areas) / len(areas), p
+    return fmean(areas), p
 
 
 def _public(bench: Workbench) -> Dataset:

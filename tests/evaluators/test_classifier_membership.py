@@ -175,7 +175,8 @@ def test_exchanged_people_do_as_well_as_chance_says() -> None:
     for number in range(200):
         inside = (torch.randperm(60, generator=random) < 30)[people]
         own = torch.rand(60, generator=random)[people] + torch.rand(120, generator=random)  # a person's rows are alike
-        chances.append(membership._told([own.double()], [inside], people, number)[1])
+        made = MembershipEvidence([own.double()], [inside], people, number, 0)
+        chances.append(membership._told(made)[1])
     below = sum(p <= 0.05 for p in chances)
     assert below <= 20  # binomial: 20 of 200 or more have probability 0.002 under 5 %
     assert below >= 2  # 1 or none: 0.0004
