@@ -68,9 +68,10 @@ def drawn(template: str, **variables: object) -> Callable[[], str]:
 
 
 def hidden_columns(rows: Sequence[BoardRow]) -> list[str]:
-    """Columns hidden by default: unusual ones, and a common preset."""
-    runs = {(row.preset, row.seed) for row in rows}
-    return [*(["preset"] if len(runs) == 1 else []), *(name for name, mark in shown("board") if not mark.usual)]
+    """Columns hidden by default: unusual ones, and a common preset or tier."""
+    runs, tiers = {(row.preset, row.seed) for row in rows}, {row.tier for row in rows}
+    common = [name for name, values in (("preset", runs), ("tier", tiers)) if len(values) == 1]
+    return [*common, *(name for name, mark in shown("board") if not mark.usual)]
 
 
 def value_text(value: object) -> str:

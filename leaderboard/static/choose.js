@@ -9,6 +9,8 @@
     ["person-risk", "Worst person: found with probability at most", 1, 0.01], ["membership-auc", "Membership AUC: at most", 1, 0.01],
     ["member-risk", "Worst member: recognised with probability at most", 1, 0.01],
   ];
+  // A release without a row for each image stands by its members, as on the front page.
+  const INSTEAD = { "reid-auc": "membership-auc", "membership-auc": "reid-auc" };
   const SINGLE = ["person-risk", "member-risk"];
   const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that was audited"]];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
@@ -100,6 +102,7 @@
   }
 
   const value = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
+  const standing = (row, name) => (!value(row, name) && row.figures[name]?.status === "not-applicable" && INSTEAD[name] && value(row, INSTEAD[name]) ? INSTEAD[name] : name);
   const useful = (row) => (value(row, row.utility) ? row.figures[row.utility] : null);
   const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((text) => text === "");
   const utility = (row) => (useful(row) ? useful(row).value : -1);
@@ -127,7 +130,8 @@
     }
     if (wish.kind && row.kind !== wish.kind) against.push("it releases " + row.kind);
     compare(row.utility, wish.utility, -1, "utility");
-    const [name, text, sign] = RISKS.find(([metric]) => metric === wish.figure) || RISKS[0];
+    const stands = standing(row, wish.figure);
+    const [name, text, sign] = RISKS.find(([metric]) => metric === stands) || RISKS[0];
     if (wish.risk !== "") {
       const title = text.split(":")[0], what = /^\S+ [a-z]/.test(title) ? title.toLowerCase() : title;
       if (row.unrated) against.push("its privacy figures are not rated: " + row.unrated);

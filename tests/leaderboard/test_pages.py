@@ -109,6 +109,16 @@ def the(site: Path, pattern: str) -> str:
     return page.read_text(encoding="utf-8")
 
 
+def test_what_does_not_apply_stands_folded_after_what_was_measured(write_once: Write) -> None:
+    told = record("cvae", "utility", {"utility-auc": utility(0.8)}, kind="utility")
+    results = write_once(told, record("cvae", "likelihood", status="not-applicable", reason="samples are drawn"))
+    page = the(build(results, results.root.with_name("site")).parent, "cells/cvae-*.html")
+    measured, folded = page.split("1 record of what does not apply")
+    assert "<h4>utility" in measured
+    assert "samples are drawn" not in measured.split("<h3>Records</h3>")[1]
+    assert "samples are drawn" in folded.split("</article>")[0]
+
+
 def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
     results = write(*some())
     assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from made import board_records
-from made.board_records import auc, claim, dataset, guesswork, record, score, utility
+from made.board_records import auc, claim, dataset, guesswork, metrics, plugin, record, score, utility, word
 from made.whole_rows import HOLDING, controls, kept, keyed, whole
 
 from bench.results.records import proved
@@ -92,6 +92,18 @@ def test_a_claim_of_pixels_is_no_claim_of_an_image_and_a_broken_row_fails_any_wi
         "a": "its verdict is: broken",
         "b": "its verdict is: broken; its ε is per 16 pixels, not for a whole image",
     }
+
+
+def test_a_release_without_rows_of_images_stands_by_its_members(chromium: Any, tmp_path: Path) -> None:
+    """The front page names it among the nearest, so that this page must."""
+    told = record("gen", "membership-dcr", {"membership-auc": auc(0.7)}, kind="membership", attack=plugin("dcr", {}))
+    idle = record("gen", status="not-applicable", reason="no links", metrics=metrics("reid-auc", "guesswork"))
+    useful = record("gen", "utility", {"utility-auc": utility(0.8)}, kind="utility")
+    made = [keyed(one) for one in (told, idle, useful, word("gen"))]
+    site = build(kept(tmp_path / "r", *whole("a", 0.9, 1.0), *made, *controls(HOLDING)), tmp_path / "site").parent
+    said = answer(chromium, site, "figure=reid-auc&risk=0.6")["gen"]
+    assert said == "no certified attack gave its figure for Membership AUC: it supports no claim"
+    assert "no figure for" in answer(chromium, site, "figure=guesswork&risk=50")["gen"]
 
 
 def test_what_few_keys_cannot_show_of_single_people_is_said(chromium: Any, tmp_path: Path) -> None:
