@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from leaderboard.board import THROUGHPUT, USEFUL
 from leaderboard.bounds import upward
-from leaderboard.entries import Column, number
+from leaderboard.entries import Column, interval, number
 from leaderboard.names import shortened
 from leaderboard.plots import MEMBERS, Plane, standing_by
 from leaderboard.row_schema import GOOD, BoardRow, Figure
@@ -348,7 +348,7 @@ class _Words:
             return f"utility {number(figure.value, more)} is below the {number(least, more)} that counts as kept"
         if row.looked_up:
             return f"{text} may come from test images that the method carries"
-        return text
+        return f"{text}, 95\u00a0% {interval(figure.low, figure.high, digits)}"
 
     def kept(self, row: BoardRow) -> str:
         figure = self.raw.get(row.utility)
@@ -359,7 +359,7 @@ class _Words:
 
     def ceiling(self, row: BoardRow) -> str:
         """The bound that hides the patient."""
-        return f"AUC of the attacks at most {upward(row.bound or 1.0)}"
+        return f"AUC of the attacks{' on members' * _of_members(row)} at most {upward(row.bound or 1.0)}"
 
     def leak(self, row: BoardRow) -> str:
         """The reason why a row does not hide the patient."""
@@ -371,6 +371,11 @@ class _Words:
     def reach(self, row: BoardRow) -> str:
         """The upper end of its attacks' figures."""
         return f"AUC of the attacks up to {number(row.leak or 1.0, 3)}"
+
+
+def _of_members(row: BoardRow) -> bool:
+    """True if the row's bound is on what is told of members."""
+    return row.verdict == "no members above a bound"
 
 
 def _counted(number: int, what: str) -> str:
@@ -425,7 +430,8 @@ def _lost(on: str, mine: Sequence[BoardRow], near: Sequence[tuple[BoardRow, bool
         if kept:
             yield Part(f" keeps the findings ({words.kept(row)}), but {words.leak(row)}")
         elif hides(row):
-            yield Part(f" hides the patient ({words.ceiling(row)}), but its {words.utility(row)}")
+            what = "hides on average who is in the data" if _of_members(row) else "hides the patient"
+            yield Part(f" {what} ({words.ceiling(row)}), but its {words.utility(row)}")
         else:
             leak = words.leak(row)
             if many > 1 and row.verdict in ("broken", "leaks"):

@@ -21,6 +21,7 @@ from bench.types import Metric
 from leaderboard.answer import HIDDEN, KEPT, View
 from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
+from leaderboard.bounds import CORE, MEMBER_CORE
 from leaderboard.downloads import files, links
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn, hidden_columns
@@ -185,9 +186,11 @@ def _front(edition: Edition) -> str:
                        if (svg := scatter(view.rows, view.plane, edition.named, "", canvas))]
         for view in shown
     }  # fmt: skip
+    slugs = {view.section for view in shown}
     return drawn(
         "index.html",
         **common(edition, ""),
+        parts={part.slug: part for part in edition.parts if part.slug in slugs},
         taken=edition.taken,
         superseded=edition.superseded,
         earlier=edition.earlier,
@@ -428,7 +431,7 @@ def tools(edition: Edition) -> Iterator[Page]:
     )  # fmt: skip
     yield Page(
         "reading.html", inputs("reading", edition.described, edition.origin),
-        drawn("reading.html", **common(edition, "")),
+        drawn("reading.html", **common(edition, ""), core=CORE, member_core=MEMBER_CORE),
     )  # fmt: skip
 
 

@@ -72,15 +72,16 @@ MEANINGS: Mapping[Word, str] = {
     "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
     "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
     "no members above a bound": "the membership attacks of the core list, or the one on a classifier's answers where a "
-    "classifier is all that is published, did no better than chance; with 95 % confidence the AUC of each is at most "
-    "the printed bound",
+    "classifier is all that is published, did no better than chance once all tries are counted; with 95 % "
+    "confidence the AUC of each is at most the printed bound, on average over people",
     "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
-    "finds people in few guesses",
+    "finds people in few guesses; the worst person may be found all the same. Where Eve holds other images of the "
+    "people than the released ones, it is the gravest word, and raw images leak, too",
     "members told": "an attack tells members from others better than chance",
-    "broken": "an attack finds people in fewer than 5 guesses and in a twentieth of the guesses of chance (both by the "
-    "upper end of the 95 % interval)",
+    "broken": "an attack by which Eve, who holds the released images, finds people in fewer than 5 guesses and in a "
+    "twentieth of the guesses of chance (both by the upper end of the 95 % interval)",
     "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
     "not rated": "the method broke a promise, the check did not run, or it refused a request",
     "does not apply": "the release has nothing that these attacks could match to people",
@@ -417,7 +418,7 @@ def _verdict(
         return made("broken", f"broken by {_name(strongest)}: {number(guesses.value, shown.digits)} {shown.unit}")
     sure = surely(judged)
     if sure or (p is not None and p < UNLIKELY):
-        return made("leaks", f"leaks: {_leak_words(judged, sure, joint)}{_one_in(strongest)}{end}")
+        return made("leaks", f"leaks: {_leak_words(judged, sure, joint, members)}{_one_in(strongest)}{end}")
     if profile(strongest).same_image and (few := _too_few(scored)):
         return made("no verdict", f"no verdict: {few}{end}")
     limit = bound(scored, attacks)
@@ -427,8 +428,13 @@ def _verdict(
     return made("no leak above a bound", f"{label}: {limit.sentence}{end}", label, limit.area)
 
 
-def _leak_words(judged: Sequence[Record], sure: Sequence[Record], joint: Combined | None) -> str:
-    """The size of a leak, its attack, and its probability by chance."""
+def _leak_words(
+    judged: Sequence[Record], sure: Sequence[Record], joint: Combined | None, members: Sequence[Member]
+) -> str:
+    """The size of a leak, its attack, and its probability by chance.
+
+    Of other images than the released ones, what the attack finds in raw images stands beside it.
+    """
     most = max(judged, key=lambda record: figure[1].value if (figure := primary(record)) else -1.0)
     figure = primary(most)
     texts = []
@@ -437,8 +443,15 @@ def _leak_words(judged: Sequence[Record], sure: Sequence[Record], joint: Combine
         shown = most.metrics[name]
         ends = "" if score.low is None else f" ({interval(score.low, score.high, shown.digits)})"
         texts.append(f"{shown.title} {number(score.value, shown.digits)}{ends} by {_name(most)}")
-        if not profile(most).same_image and TOP in most.scores:
-            texts.append(f"it names {number(100 * most.scores[TOP].value, 1)} % of people first")
+        larger = {name: most.scores[name].value for name in ("reid-auc", "patient-reid-auc") if name in most.scores}
+        if larger and larger[(top := max(larger, key=lambda one: larger[one]))] > score.value:
+            texts.append(figure_text(most, top))
+        if not profile(most).same_image:
+            if TOP in most.scores:
+                texts.append(f"it names {number(100 * most.scores[TOP].value, 1)} % of people first")
+            own = (member for member in members if member.evaluator == most.evaluator)
+            texts += [f"in raw images it has {one.text}" for member in own for one in member.controls
+                      if one.role == "hides nothing" and one.state == "holds"]  # fmt: skip
     if joint is not None:
         many = f"{joint.attacks} attack{'s' * (joint.attacks > 1)}"
         texts.append(f"p {chance_text(joint.p)} that chance does as well, over {many} ({joint.how})")

@@ -123,9 +123,14 @@ def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
 
 
 def standing_by(row: BoardRow, across: str, instead: str) -> str:
-    """Name of `across`, or of `instead` where that does not apply."""
+    """Name of `across`, or of `instead` where that does not apply.
+
+    A trained model and samples of a generator have no row for each image: whether pairs were tried or not, they stand
+    by their members.
+    """
     own, other = row.figures.get(across), row.figures.get(instead)
-    none = own is not None and own.status == "not-applicable"
+    apart = row.kind in ("a trained model", "samples of a generator")
+    none = (own is None or own.value is None) and (apart or (own is not None and own.status == "not-applicable"))
     return instead if none and other is not None and other.value is not None else across
 
 

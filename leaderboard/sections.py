@@ -11,7 +11,9 @@ from typing import cast
 from bench.results.records import DatasetRecord
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
 from leaderboard.board import Row
+from leaderboard.bounds import CORE, profile
 from leaderboard.names import digest, parameters_text, slug
+from leaderboard.reach import PAIRS
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,37 @@ class Section:
     rows: tuple[Row, ...]
     balanced: bool
     splits: tuple[tuple[str, str, str], ...]
+
+    @property
+    def size(self) -> str:
+        """Number and size of the private rows, in words; empty if unknown."""
+        if self.data is None or not self.splits:
+            return ""
+        _, count, people = next((split for split in self.splits if split[0] == "private"), self.splits[0])
+        shape = self.data.shape
+        what = f"images of {shape[1]} x {shape[2]} pixels" if len(shape) == 3 else f"rows of {shape[0]} columns"
+        return f"{count} private {what}" + (f", of {people} people" if people != "unknown" else "")
+
+    @property
+    def eve(self) -> str:
+        """Eve's images in words; empty for the released ones."""
+        profiles = {profile(row.records[0]) for row in self.rows}
+        apart = [one.holds for one in profiles if not one.same_image]
+        return apart[0] if len(profiles) == len(apart) == 1 else ""
+
+    def keys(self, kind: str) -> str:
+        """The keys behind records of a kind, in words."""
+        found = sorted({one.keys for row in self.rows for one in row.records if one.kind == kind and one.scores})
+        return "" if not found else str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+    @property
+    def never_run(self) -> list[str]:
+        """Attacks of the core list that no row has.
+
+        Empty if none on pairs ran.
+        """
+        ran = {one.attack.name for row in self.rows for one in row.records if one.attack and one.kind == PAIRS}
+        return [name for name in CORE if name not in ran] if ran else []
 
 
 def sections(board: Sequence[Row]) -> list[Section]:

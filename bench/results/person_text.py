@@ -23,6 +23,8 @@ def person_texts(row: Sequence[Record]) -> Iterator[str]:
     if person is not None:
         images = "each with one image" if person.images == 1 else f"with up to {person.images:,} images"
         bound = "no finite ε" if person.epsilon is None else f"ε {person.epsilon:.4g}, δ {person.delta:.3g}"
+        if person.epsilon is not None and person.delta >= 1:
+            bound = f"no guarantee, for with {bound} anything may be told"
         how = f" ({person.how})" if person.images > 1 else ""  # one image leaves nothing to compose
         yield f"Per person, {images}: {bound}{how}"
     counts = [(one.details[PEOPLE], one.details.get(IMAGES), one) for one in row if PEOPLE in one.details]

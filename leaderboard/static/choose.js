@@ -83,7 +83,7 @@
         likely.length ? list(likely, (result) => result.doubts.join("; ")) : "",
         limits(wish),
         near.length ? head("What comes nearest, and why it fails") : "",
-        near.length ? list(near, (result) => result.against.join("; ")) : "",
+        near.length ? list(near, (result) => [...result.against, ...result.doubts].join("; ")) : "",
         fit.length ? "" : make("p", { class: "quiet" }, "Lower your requirements, or choose another kind of release.")]),
         rest.length ? make("h2", {}, rest.length + (near.length ? " more" : "") + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
         rest.length ? list(rest, (result) => result.against.join("; ")) : "");
@@ -101,8 +101,17 @@
     return make("p", { class: "quiet" }, "No interval of this figure ends below " + number(least, digits(wish.figure)) + " on these data" + noise + ": more keys are needed to show a lower risk of one person.");
   }
 
+  // Two figures with as many digits as tell them apart.
+  function apart(name, one, other) {
+    for (let more = digits(name); more !== null && more < 9; more += 1) {
+      if (number(one, more) !== number(other, more)) return [number(one, more), number(other, more)];
+    }
+    return [number(one, digits(name)), number(other, digits(name))];
+  }
+
   const value = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
-  const standing = (row, name) => (!value(row, name) && row.figures[name]?.status === "not-applicable" && INSTEAD[name] && value(row, INSTEAD[name]) ? INSTEAD[name] : name);
+  const APART = ["a trained model", "samples of a generator"];
+  const standing = (row, name) => (!value(row, name) && (APART.includes(row.kind) || row.figures[name]?.status === "not-applicable") && INSTEAD[name] && value(row, INSTEAD[name]) ? INSTEAD[name] : name);
   const useful = (row) => (value(row, row.utility) ? row.figures[row.utility] : null);
   const nothing = (wish) => [wish.kind, wish.utility, wish.risk, wish.claim, wish.epsilon].every((text) => text === "");
   const utility = (row) => (useful(row) ? useful(row).value : -1);
@@ -117,7 +126,8 @@
       const figure = row.figures[name], limit = Number(bound), bad = sign > 0 ? figure.high : figure.low;
       if (sign * (figure.value - limit) > 0) {
         gap += Math.abs(figure.value - limit) / (Math.abs(limit) || 1);
-        against.push(what + " is " + print(figure.value) + (sign > 0 ? ", above " : ", below ") + print(limit));
+        const [one, other] = apart(name, figure.value, limit);
+        against.push(what + " is " + one + (sign > 0 ? ", above " : ", below ") + other);
       }
       else if (bad === null || sign * (bad - limit) > 0) doubts.push(what + " is " + print(figure.value) + ", and its interval " + (bad === null ? "is not known" : "reaches to " + print(bad)));
     }

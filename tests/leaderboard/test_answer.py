@@ -69,7 +69,8 @@ def test_where_none_qualifies_the_nearest_on_either_side_are_named_with_what_the
     text = said(board, *rows)
     assert text.startswith("No method tried on synth-cxr keeps the findings and hides the patient (3 methods, 3 rows).")
     assert (
-        "sharp keeps the findings (utility 0.880; raw images 0.900), but leaks: AUC of the attacks up to 0.970" in text
+        "sharp keeps the findings (utility 0.880, 95\u00a0% 0.850 – 0.910; raw images 0.900), but leaks: "
+        "AUC of the attacks up to 0.970" in text
     )
     assert "dim leaks least (AUC of the attacks up to 0.700) but is broken" in text
     assert "its utility 0.510 is not surely above chance" in text
@@ -108,7 +109,9 @@ def test_rows_that_qualify_are_counted_by_method_and_named_most_useful_first(boa
     ]  # fmt: skip
     text = said(board, *rows)
     assert text.startswith("2 of 3 methods tried on synth-cxr keep the findings and hide the patient")
-    assert text.index("better, utility 0.880; raw images 0.900, AUC of the attacks at most .58") < text.index("good")
+    assert text.index(
+        "better, utility 0.880, 95\u00a0% 0.850 – 0.910; raw images 0.900, AUC of the attacks at most .58"
+    ) < text.index("good")
     assert text.count("good") == 1
     assert text.endswith("A stronger attack may still find more.")
     assert "No method" not in text

@@ -27,6 +27,7 @@ from bench.types import LEARNING, LearningCurve
 from bench.workbench.choice import Choice
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.board import rows
+from leaderboard.bounds import CORE, MEMBER_CORE
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
 from leaderboard.pages import render
@@ -107,6 +108,16 @@ def the(site: Path, pattern: str) -> str:
     """The one page whose name fits."""
     (page,) = site.glob(pattern)
     return page.read_text(encoding="utf-8")
+
+
+def test_the_front_page_says_how_large_a_data_set_is_and_which_attacks_of_the_core_list_never_ran(site: Path) -> None:
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert re.search(r"\d+ private images of \d+ x \d+ pixels, of \d+ people", page)
+    (never,) = re.findall(r"Of the core list of attacks ([^.]*) did not run here", page)
+    assert "needle" in never
+    assert "contrastive" not in never.split(", ")
+    reading = (site / "reading.html").read_text(encoding="utf-8")
+    assert all(name in reading for name in (*CORE, *MEMBER_CORE))
 
 
 def test_what_does_not_apply_stands_folded_after_what_was_measured(write_once: Write) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made.board_records import guesswork, plugin, record, score, word
+from made.board_records import dataset, guesswork, plugin, record, score, word
 
 from bench.api.boards import board
 from bench.cli.figure_tables import print_board
@@ -249,3 +249,26 @@ def test_a_panel_holds_the_reach_of_its_attacks() -> None:
     (member,) = panel(mine, [*mine, *holding()], Ladder([on_ladder("identity", 1, 0.0)])).members
     assert {rung.method: rung.state for rung in member.rungs}["identity"] == "broken"
     assert [rung.method for rung in member.rungs] == list(rungs())
+
+
+def test_a_leak_to_who_holds_other_images_stands_beside_that_of_raw_ones() -> None:
+    def told(value: float, area: float, p: float) -> dict[str, object]:
+        return {
+            "patient-reid-auc": score(value, value - 0.02, value + 0.02, null=0.5, null_low=0.48, null_high=0.52, p=p),
+            "reid-auc": score(area, null=0.5, null_low=0.48, null_high=0.52, p=p),
+            "guesswork": guesswork(1.0),
+        }
+
+    apart = {"dataset": dataset("synth-cxr under other-study"), "eve": "other-study"}
+    mine = [record("dauntless", scores=told(0.73, 0.95, 1e-9), **apart)]
+    pool = [
+        control("hides nothing", told(0.87, 0.96, 1e-9), **apart),
+        control("keeps nothing", told(0.5, 0.5, 0.6), **apart),
+        control("keeps nothing, in secret", told(0.5, 0.5, 0.5), **apart),
+    ]
+    found = panel(mine, [*mine, *pool], Ladder([]))
+    assert found.word == "leaks"
+    assert "0.730 (0.710 – 0.750) by contrastive" in found.verdict
+    assert "0.950" in found.verdict
+    assert "in raw images it has" in found.verdict
+    assert "0.870" in found.verdict

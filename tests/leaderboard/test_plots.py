@@ -125,10 +125,13 @@ def test_a_row_that_attacks_on_pairs_do_not_apply_to_stands_by_its_members() -> 
         )
         return [pairs, members, record(method, "utility", {"utility-auc": utility(0.8)}, kind="utility"), word(method)]
 
-    edition = board([*made("linked", "ok"), *made("generator", "not-applicable")])
+    asked = record("model", "classifier-membership", {"membership-auc": auc(0.55)}, kind="classifier-membership")
+    model = [asked, record("model", "utility", {"utility-auc": utility(0.8)}, kind="utility"), word("model")]
+    edition = board([*made("linked", "ok"), *made("generator", "not-applicable"), *model])
     plane = Plane("reid-auc", upper=True, instead="membership-auc")
     stands = {one.label: one.metric for one in points(edition.rows, plane)}
-    assert stands == {"linked": "reid-auc", "generator": "membership-auc"}
+    # Whether attacks on pairs were tried on a trained model or not, they say nothing of it.
+    assert stands == {"linked": "reid-auc", "generator": "membership-auc", "model": "membership-auc"}
     assert ">AUC at most, by the attacks" in str(scatter(edition.rows, plane, edition.named, ""))
     assert [one.label for one in points(edition.rows, Plane("reid-auc"))] == ["linked"]
 

@@ -83,6 +83,10 @@ def test_one_image_a_person_leaves_nothing_to_compose() -> None:
         ["Per person, each with one image: ε 2, δ 0"],
         ["Per person, with up to 2 images: ε 4, δ 0 (by group privacy)"],
     ]
+    void = people[1].model_copy(update={"epsilon": 110.0, "delta": 1.0})
+    one = record("k-same", "needle", claim=claim(10.0).model_copy(update={"person": void}))
+    (text,) = person_texts([one])
+    assert text.endswith("no guarantee, for with ε 110, δ 1 anything may be told (by group privacy)")
 
 
 def test_a_bound_per_pixel_is_composed_over_all_pixels() -> None:
