@@ -184,6 +184,35 @@ def test_a_row_takes_two_lines_of_a_phone_until_it_is_opened(visit: Visit, scrip
     assert page.locator("#board tbody tr[id] .c-tier").last.is_visible()
 
 
+LONGEST = "no members above .53 shown"
+"""The longest verdict that has a number."""
+WHOLE = """(cells, text) => cells.map(cell => {
+    const verdict = cell.querySelector(".verdict");
+    verdict.lastChild.textContent = " " + text;
+    const range = document.createRange();
+    range.selectNodeContents(verdict);
+    return range.getBoundingClientRect().right <= cell.getBoundingClientRect().right;
+})"""
+
+
+def test_a_verdict_is_whole_on_a_phone(visit: Visit) -> None:
+    for name, cells in (
+        ("board.html", "#board .c-verdict:has(.verdict)"),
+        ("index.html", ".brief-rows td:has(.verdict)"),
+    ):
+        page = visit(name, 390)
+        whole = page.eval_on_selector_all(f"{cells}:not(.set ~ .set *)", WHOLE, LONGEST)
+        assert whole
+        assert all(whole), name
+
+
+def test_the_share_of_an_attack_is_whole_on_a_phone(visit: Visit) -> None:
+    page = visit("attacks/index.html", 390)
+    table = page.locator(".scroll").first
+    assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
+    assert "Share of rows it breaks" in table.locator("td").nth(1).evaluate("cell => cell.dataset.label")
+
+
 def test_a_phone_shows_what_it_sorts_by_and_the_columns_asked_for(visit: Visit) -> None:
     page = visit("board.html?sort=claimed", 390)
     row = page.locator("#board tbody tr").first
