@@ -96,6 +96,29 @@ def test_tabs_show_one_data_set_at_a_time_and_paper_shows_all(visit: Visit, scri
     assert page.locator(".sets > .set:visible").count() == every.count()
 
 
+LONGEST = "no members above .53 shown"
+"""The longest verdict that has a number."""
+WIDEST = {
+    ".c-dataset": "nih under other-study", ".c-verdict .verdict": "≲ no members above .53 shown",
+    ".c-utility": "0.649 0.598–0.697", ".c-privacy": "0.511 AUC chance 0.500", ".c-utility-rank": "12–17 of 19",
+    ".c-privacy-rank": "1–2 of 3 by members", ".c-person": "not applicable worst member", ".c-claimed": "1,735",
+    ".c-derived": "1,735",
+}  # fmt: skip
+"""Texts of the board as long as they were, by their columns."""
+FITS = "table => table.closest('.scroll').scrollWidth <= table.closest('.scroll').clientWidth"
+
+
+def test_the_board_is_whole_on_a_screen_and_the_first_table_on_a_small_one(visit: Visit) -> None:
+    page = visit("board.html", 1440)
+    write = "(row, texts) => texts.forEach(([name, text]) => { row.querySelector(name).textContent = text; })"
+    page.locator("#board tbody tr").first.evaluate(write, list(WIDEST.items()))
+    assert page.locator("#board").evaluate(FITS)
+    page = visit("index.html", 1024)
+    row = page.locator(".brief-rows tbody tr").first
+    row.locator(".verdict").evaluate("(verdict, text) => { verdict.textContent = text; }", LONGEST)
+    assert page.locator(".brief-rows").first.evaluate(FITS)
+
+
 def test_a_wide_screen_is_used(visit: Visit) -> None:
     page = visit("board.html", 3840)
     assert page.locator("#board").bounding_box()["width"] > 3000
@@ -184,8 +207,6 @@ def test_a_row_takes_two_lines_of_a_phone_until_it_is_opened(visit: Visit, scrip
     assert page.locator("#board tbody tr[id] .c-tier").last.is_visible()
 
 
-LONGEST = "no members above .53 shown"
-"""The longest verdict that has a number."""
 WHOLE = """(cells, text) => cells.map(cell => {
     const verdict = cell.querySelector(".verdict");
     verdict.lastChild.textContent = " " + text;
