@@ -77,14 +77,11 @@ def hidden_columns(rows: Sequence[BoardRow]) -> list[str]:
 def value_text(value: object) -> str:
     """A row's value in print.
 
-    >>> value_text((1, 3, 7)), value_text(None), value_text(0.25), value_text(float("inf"))
-    ('1–3 of 7', 'none', '0.25', '∞')
+    >>> value_text(None), value_text(0.25), value_text(float("inf"))
+    ('none', '0.25', '∞')
     """
     if value is None or value == "":
         return "none"
-    if isinstance(value, tuple):
-        low, high, count = value
-        return f"{low} of {count}" if low == high else f"{low}–{high} of {count}"
     return epsilon_text(value) if isinstance(value, float) else str(value)
 
 

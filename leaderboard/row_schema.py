@@ -49,6 +49,8 @@ GOOD = frozenset({"no leak above a bound", "no members above a bound"})
 """Verdicts with a bound."""
 LEAKS = ("reid-auc", "patient-reid-auc", "membership-auc")
 """Figures whose upper ends say how much attacks may find."""
+COUNTED = {"guesswork": " by guesses", "membership-auc": " by members"}
+"""What ranks by privacy count, by the metric."""
 FEW = 3  # so many parameters are always shown
 
 
@@ -106,6 +108,7 @@ class Figure(Part):
         unrated: Why it is not rated; empty if it is.
         reason: Why there is no figure.
         gaps: Evaluators that failed or timed out before they gave it.
+        keys: How many keys its paired tests see; null if its record keeps no replicates.
         tier: How far others have checked this figure; empty in the board's own rows.
     """
 
@@ -120,6 +123,7 @@ class Figure(Part):
     null_high: float | None = None
     p: float | None = None
     n: int | None = None
+    keys: int | None = None
     by: str = ""
     attacked: bool = False
     certified: bool = True
@@ -279,8 +283,10 @@ class BoardRow(RowName):
              aside=False),
     ]  # fmt: skip
     privacy_rank: Annotated[
-        Rank, main("Rank by privacy", "Range of ranks by the worst privacy figure", ("board", "facts"), 100)
-    ]
+        Rank,
+        main("Rank by privacy", "Range of ranks by the worst privacy figure, among rows that have the same one: "
+             "guesses, or AUC of members. There is no order across the two", ("board", "facts"), 100),
+    ]  # fmt: skip
     person: Annotated[
         str,
         main("Worst person", "Probability that Eve finds the person most at risk (for generators: the member most at "
@@ -356,6 +362,23 @@ class BoardRow(RowName):
             return self.bound
         figures = [self.figures[name] for name in LEAKS if name in self.figures and not self.figures[name].unrated]
         return max((end for one in figures if (end := one.upper) is not None), default=None)
+
+    def rank(self, name: Literal["utility_rank", "privacy_rank"]) -> tuple[str, str]:
+        """A range of ranks in print: the ranks, and of how many by what; empty without one.
+
+        A row that no paired test tells from another may have any rank, however far apart the figures are.
+        """
+        ranks, metric = (
+            (self.utility_rank, self.utility) if name == "utility_rank" else (self.privacy_rank, self.privacy)
+        )
+        if ranks is None:
+            return "", ""
+        low, high, count = ranks
+        of = f"of {count}{COUNTED.get(metric, '')}"
+        if (low, high) != (1, count):
+            return (f"{low}" if low == high else f"{low}–{high}"), of
+        keys = self.figures[metric].keys if metric in self.figures else None
+        return "any", of + f": {keys} key{'s' * (keys != 1)} rule{'s' * (keys == 1)} out none" * (keys is not None)
 
     @property
     def place(self) -> int:
@@ -535,7 +558,8 @@ def figure(row: Row, entry: Entry) -> Figure:
     return Figure(
         value=score.value, low=score.low, high=score.high, prediction_low=score.prediction_low,
         prediction_high=score.prediction_high, null=score.null, null_low=score.null_low, null_high=score.null_high,
-        p=score.p, n=score.n, by=entry.by, attacked=entry.attacked, certified=entry.certified,
+        p=score.p, n=score.n, keys=None if score.replicates is None else len(score.replicates.by_key), by=entry.by,
+        attacked=entry.attacked, certified=entry.certified,
         chance=entry.against_null, beyond=_beyond(row, entry), unrated=entry.unrated, note=score.note, gaps=gaps,
         tier=row.tiers.get(entry.by, ""),
     )  # fmt: skip

@@ -54,7 +54,7 @@
     const different = rows.filter((row) => row.section !== first.section || row.preset !== first.preset || row.seed !== first.seed);
     const fact = (label, text) => make("tr", {}, make("th", { scope: "row" }, label), rows.map((row) => make("td", {}, text(row))));
     const facts = veil.fields.filter((field) => field.places.includes("facts"));
-    const body = facts.map((field) => fact(field.heading, (row) => (field.name === "verdict" ? veil.verdict(row) : field.name === "dataset" ? row.data : veil.text(row[field.name]))));
+    const body = facts.map((field) => fact(field.heading, (row) => (field.name === "verdict" ? veil.verdict(row) : field.name === "dataset" ? row.data : field.name.endsWith("_rank") ? veil.rank(row, field.name) : veil.text(row[field.name]))));
     const known = new Map(rows.flatMap(veil.shown).map(({ column }) => [column.name, column]));
     let group = "";
     Array.from(known.values()).sort((a, b) => a.order - b.order).forEach((column) => {

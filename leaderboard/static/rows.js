@@ -97,9 +97,17 @@ const veil = (function () {
   // A field of a row in print (`value_text` of leaderboard/environment.py).
   function text(value) {
     if (value === null || value === undefined || value === "") return "none";
-    if (Array.isArray(value)) return (value[0] === value[1] ? value[0] : value[0] + "–" + value[1]) + " of " + value[2];
     if (value === "Infinity") return "∞";
     return typeof value === "number" && !Number.isInteger(value) ? number(value) : String(value);
+  }
+  // A range of ranks in print (`BoardRow.rank` of leaderboard/row_schema.py).
+  const COUNTED = { guesswork: " by guesses", "membership-auc": " by members" };
+  function rank(row, name) {
+    if (!row[name]) return "none";
+    const [low, high, count] = row[name], metric = name === "utility_rank" ? row.utility : row.privacy;
+    const of = " of " + count + (COUNTED[metric] || ""), keys = row.figures[metric]?.keys;
+    if (low !== 1 || high !== count) return (low === high ? low : low + "–" + high) + of;
+    return "any" + of + (keys ? ": " + keys + (keys === 1 ? " key rules" : " keys rule") + " out none" : "");
   }
   function interval(low, high, decimals) {
     return low === null || high === null ? "no interval" : number(low, decimals) + " – " + number(high, decimals);
@@ -133,5 +141,5 @@ const veil = (function () {
 
   const digits = (name) => (columns[name] ? columns[name].digits : null);
 
-  return { schema, add, more, built, further, row, load, rows, titles, columns, fields, digits, root, make, state, remember, among, select, verdict, link, number, text, interval, shown, heading, marks, by };
+  return { schema, add, more, built, further, row, load, rows, titles, columns, fields, digits, root, make, state, remember, among, select, verdict, link, number, text, rank, interval, shown, heading, marks, by };
 })();

@@ -20,8 +20,9 @@ from bench.results.records import Record, loads
 from bench.results.results import Results
 from leaderboard.comparison import compared
 from leaderboard.edition import Edition
+from leaderboard.environment import drawn
 from leaderboard.intake import Intake
-from leaderboard.pages import MOST_LINES, render
+from leaderboard.pages import MOST_LINES, common, render
 from leaderboard.site import build
 
 Write = Callable[..., Results]
@@ -227,6 +228,27 @@ def test_a_row_says_of_which_others_it_is_told_apart() -> None:
     low, high, of = row.utility_rank
     sure = sum(found["utility-auc"].p < 0.05 for found in row.tests.values())
     assert high - low == of - 1 - sure
+
+
+def test_a_rank_says_of_how_many_by_what_and_why_any_is_possible() -> None:
+    edition = Edition.of(Intake(tuple(many(220)), {}))
+    row = next(row for row in edition.lines if row.utility_rank and row.privacy == "guesswork")
+    row.figures["membership-auc"] = row.figures["guesswork"]
+    named = {**edition.named, "membership-auc": edition.named["guesswork"]}
+    keys = len(edition.row_of(row).entries["utility-auc"].score.replicates.by_key)  # type: ignore[union-attr]
+    some = [row.model_copy(update=update) for update in (
+        {"utility_rank": (1, 19, 19), "privacy": "membership-auc", "privacy_rank": (1, 2, 3)},
+        {"utility_rank": (2, 2, 19), "privacy": "guesswork", "privacy_rank": (1, 1, 10)},
+        {"utility_rank": None},
+    )]  # fmt: skip
+    assert [one.rank("utility_rank") for one in some] == [
+        ("any", f"of 19: {keys} keys rule out none"), ("2", "of 19"), ("", "")
+    ]  # fmt: skip
+    assert [" ".join(one.rank("privacy_rank")) for one in some[:2]] == ["1–2 of 3 by members", "1 of 10 by guesses"]
+    shown = drawn("rows.html", **common(edition, "") | {"named": named}, lines=some, one=True, hidden=[])()
+    assert '1–2 <span class="quiet">of 3 by members</span>' in shown
+    places = [float(place) for place in re.findall(r'c-privacy-rank aside" data-s="([\d.]+)"', shown)]
+    assert places[0] > places[1], "members are not sorted among guesses"
 
 
 def test_a_line_keeps_its_name_where_the_records_change() -> None:
