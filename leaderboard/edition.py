@@ -13,7 +13,7 @@ from bench.results.records import Record
 from bench.results.verdict import fingerprint
 from bench.workbench.inputs import PROTOCOL
 from leaderboard.answer import View, views
-from leaderboard.board import Row
+from leaderboard.board import THROUGHPUT, Row
 from leaderboard.comparison import ranking
 from leaderboard.entries import Column
 from leaderboard.intake import Intake, protocol_of
@@ -119,9 +119,15 @@ class Edition:
 
     @cached_property
     def described(self) -> str:
-        """A hash of the descriptions of metrics."""
+        """A hash of the descriptions of metrics, and of the menu."""
         columns = [column.model_dump(mode="json") for column in self.columns]
-        return hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([columns, self.timed], sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def timed(self) -> bool:
+        """True if a row has a figure of throughput."""
+        figures = (row.figures.get(THROUGHPUT) for row in self.lines)
+        return any(figure is not None and figure.value is not None for figure in figures)
 
     @cached_property
     def protocol(self) -> int:

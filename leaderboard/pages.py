@@ -134,7 +134,7 @@ def common(edition: Edition, root: str) -> dict[str, object]:
     return {
         "columns": edition.columns, "named": edition.named, "stems": edition.methods, "origin": edition.origin,
         "attack_stems": {key: stem for key, (stem, _) in edition.attacks.items()},
-        "several": len(edition.parts) > 1, "root": root,
+        "several": len(edition.parts) > 1, "timed": edition.timed, "root": root,
     }  # fmt: skip
 
 
@@ -284,7 +284,7 @@ def datasets(edition: Edition) -> Iterator[Page]:
     described = [[part.slug, part.title, part.data.model_dump(mode="json") if part.data else None, len(part.rows)]
                  for part in edition.parts]  # fmt: skip
     yield Page(
-        "data/index.html", inputs("data sets", described, edition.origin),
+        "data/index.html", inputs("data sets", edition.described, described, edition.origin),
         drawn("datasets.html", **common(edition, "../"), parts=edition.parts),
     )  # fmt: skip
     by_section: dict[str, list[BoardRow]] = {}
@@ -422,9 +422,17 @@ def tools(edition: Edition) -> Iterator[Page]:
     yield from scripts
     yield Page("rows/schema.js", inputs("schema", edition.described), partial(_schema_script, edition))
     variables = common(edition, "") | {"shards": [page.name for page in scripts]}
-    yield Page("compare.html", inputs("compare", len(scripts), edition.origin), drawn("compare.html", **variables))
+    yield Page(
+        "compare.html",
+        inputs("compare", edition.described, len(scripts), edition.origin),
+        drawn("compare.html", **variables),
+    )
     variables |= {"views": edition.views, "wishes": list(map(_wish, edition.views))}
-    yield Page("choose.html", inputs("choose", edition.prints, edition.origin), drawn("choose.html", **variables))
+    yield Page(
+        "choose.html",
+        inputs("choose", edition.described, edition.prints, edition.origin),
+        drawn("choose.html", **variables),
+    )
     yield Page(
         "throughput.html", inputs("throughput", edition.described, edition.origin, list(edition.prints.values())),
         lambda: drawn("throughput.html", **common(edition, ""), tables=speed_tables(edition))(),
@@ -467,7 +475,8 @@ def reproduction(edition: Edition) -> Iterator[Page]:
     ledger = shipped()
     digits = _digits(ledger)
     yield Page(
-        "reproduction.html", inputs("reproduction", ledger.model_dump(mode="json"), digits, edition.origin),
+        "reproduction.html",
+        inputs("reproduction", edition.described, ledger.model_dump(mode="json"), digits, edition.origin),
         drawn("reproduction.html", **common(edition, ""), ledger=ledger, verdicts=VERDICTS, digits=digits),
     )  # fmt: skip
 

@@ -84,6 +84,16 @@ def test_a_board_without_rates_says_how_to_measure_them(write: Write, tmp_path: 
     assert "bench run --suite throughput" in page
 
 
+def test_the_menu_leads_to_rates_as_soon_as_there_are_some(write: Write, tmp_path: Path) -> None:
+    def menus(*records: Record) -> set[bool]:
+        index = build(write(*records), tmp_path / "site")
+        texts = [page.read_text().partition("</header>")[0] for page in index.parent.rglob("*.html")]
+        return {'throughput.html">Throughput</a>' in text for text in texts}
+
+    assert menus(record("blur")) == {False}
+    assert menus(record("blur"), timed("blur", 50)) == {True}
+
+
 def test_a_rate_that_only_its_author_measured_has_no_rank_and_takes_none() -> None:
     records = {name: timed(name, rate) for name, rate in (("blur", 100), ("mosaic", 1000))}
     (both,) = tables(*records.values())
