@@ -130,6 +130,21 @@ def test_what_does_not_apply_stands_folded_after_what_was_measured(write_once: W
     assert "samples are drawn" in folded.split("</article>")[0]
 
 
+def test_attacks_that_do_not_apply_are_counted_and_not_listed_in_a_panel(write: Write, tmp_path: Path) -> None:
+    none = {"status": "not-applicable", "reason": "no row for each image", "cell": "cvae"}
+    results = write(
+        record("cvae", "membership-dcr", kind="membership", attack=plugin("dcr", {}), cell="cvae"),
+        record("cvae", "reidentification-likelihood", attack=plugin("likelihood", {}), **none),
+        record("cvae", "reidentification-contrastive", attack=plugin("contrastive", {}), **none),
+    )  # fmt: skip
+    page = the(build(results, tmp_path / "site").parent, "cells/cvae-*.html")
+    evidence = page.split("<h2>Evidence</h2>")[1].split("<h3>Facts</h3>")[0]
+    assert "<h3>Membership panel</h3>" in evidence
+    assert "<h3>Attack panel</h3>" not in evidence
+    assert "likelihood" not in evidence
+    assert "2 attacks on pairs do not apply to this row" in evidence
+
+
 def test_the_same_records_give_the_same_bytes(write: Write, tmp_path: Path) -> None:
     results = write(*some())
     assert files(build(results, tmp_path / "a").parent) == files(build(results, tmp_path / "b").parent)
