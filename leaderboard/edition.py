@@ -18,7 +18,7 @@ from leaderboard.comparison import ranking
 from leaderboard.entries import Column
 from leaderboard.intake import Intake, protocol_of
 from leaderboard.names import digest, slug, slugs
-from leaderboard.panel import Member
+from leaderboard.panel import Member, attack_key
 from leaderboard.row_schema import JUDGED, BoardRow, board_rows
 from leaderboard.sections import Section, sections
 from leaderboard.summary import Attempt
@@ -98,8 +98,8 @@ class Edition:
         for data in self.lines:
             row = self.row_of(data)
             for record in row.records:
-                if record.attack is not None:
-                    attempts.setdefault((record.kind, record.attack.name), []).append((data, row, record))
+                if (key := attack_key(record)) is not None:
+                    attempts.setdefault(key, []).append((data, row, record))
         stems = slugs(
             "/".join(key) if sum(key[1] == other[1] for other in attempts) > 1 else key[1] for key in attempts
         )

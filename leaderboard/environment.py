@@ -23,7 +23,7 @@ from leaderboard.downloads import badges, row_bibtex
 from leaderboard.entries import WORDS, Column, against_null, interval, number, reason, short
 from leaderboard.escapes import page
 from leaderboard.names import parameters_text
-from leaderboard.panel import MEANINGS, SIGNS
+from leaderboard.panel import MEANINGS, SIGNS, attack_key
 from leaderboard.plots import attack_dots, dot_plot, learning_plot
 from leaderboard.row_schema import BoardRow, Figure, choices, shown
 from leaderboard.tables import flat
@@ -44,6 +44,7 @@ def environment() -> Environment:
         "short": short,
         "soft": soft,
     }
+    env.tests["attack_made"] = lambda record: attack_key(record) is not None
     env.globals |= {
         "words": WORDS, "number": number, "interval": interval, "against_null": against_null, "reason": reason,
         "epsilon_text": epsilon_text, "formal": FORMAL, "audited": METRIC, "apart": apart, "missing": missing,
@@ -52,7 +53,7 @@ def environment() -> Environment:
         "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
         "shown_curves": shown_curves, "learning_plot": learning_plot, "without_curves": _without_curves,
         "attack_dots": attack_dots, "dot_plot": dot_plot, "row_bibtex": row_bibtex,
-        "figure_line": figure_line, "pairs_list": pairs_list,
+        "attack_key": attack_key, "figure_line": figure_line, "pairs_list": pairs_list,
     }  # fmt: skip
     return env
 

@@ -294,14 +294,19 @@ def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
     if not member.certified or metric not in record.scores:
         return Panel((member,), None, "not certified", f"membership not certified, because {_uncertified([member])}")
     text, tries = figure_text(record, metric), len(TELLING)
-    chances = [record.scores[name].chance_does_as_well for name in TELLING if name in record.scores]
-    if any(chance is not None and tries * chance < UNLIKELY for chance in chances):
+    if _answers_tell(record):
         verdict = f"members told by the classifier's answers: {text}"
         return Panel((member,), record.evaluator, "members told", verdict, tries)
     if (limit := record.scores[metric].high) is None:
         return Panel((member,), record.evaluator, "no verdict", "no verdict on membership: no upper limit", tries)
     makers = f"the classifier's answers, one attack, {record.keys} key{'s' * (record.keys != 1)}"
     return _no_members((member,), record.evaluator, limit, makers, tries)
+
+
+def _answers_tell(record: Record) -> bool:
+    """True if a classifier's answers tell members, by either figure."""
+    chances = [record.scores[name].chance_does_as_well for name in TELLING if name in record.scores]
+    return any(chance is not None and len(TELLING) * chance < UNLIKELY for chance in chances)
 
 
 def _no_members(members: tuple[Member, ...], headline: str, limit: float, makers: str, tries: int) -> Panel:
@@ -591,6 +596,16 @@ def _comparable(a: Record, b: Record) -> bool:
     return same_attack and same_rows(a.choice, b.choice, a.dataset, b.dataset)
 
 
+def attack_key(record: Record) -> tuple[str, str] | None:
+    """Kind and name of the attack that made a record; None if none did.
+
+    The evaluator of published classifiers is itself the attack.
+    """
+    if record.attack is not None:
+        return record.kind, record.attack.name
+    return (record.kind, record.kind) if record.kind == ClassifierMembership.name else None
+
+
 Outcome = Literal["broken", "leaks", "members told", "nothing shown", "not applicable", "failed", "timed out"]
 """The outcome of one attack; nothing shown says nothing of safety."""
 
@@ -602,6 +617,8 @@ def outcome(record: Record, panel: Panel) -> Outcome:
     """
     if record.status != "ok":
         return cast("Outcome", record.status.replace("-", " "))
+    if record.kind == ClassifierMembership.name:
+        return "members told" if _answers_tell(record) else "nothing shown"
     if record.kind != PAIRS:
         return "members told" if any(tells(record, panel.tries)) else "nothing shown"
     if breaks(record):

@@ -20,6 +20,7 @@ from leaderboard.board import Row
 from leaderboard.bounds import BY_IMAGE, BY_PERSON
 from leaderboard.entries import Column, interval, number, short
 from leaderboard.names import parameters_text, shortened
+from leaderboard.panel import attack_key
 from leaderboard.row_schema import BoardRow, Figure
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
@@ -463,9 +464,10 @@ def attack_dots(row: Row) -> list[Dot]:
     dots = []
     for record in row.records:
         mine = next((name for name in (BY_IMAGE, BY_PERSON, MEMBERS) if name in record.scores), None)
-        if record.attack is not None and record.status == "ok" and mine is not None:
+        key = attack_key(record)
+        if key is not None and record.status == "ok" and mine is not None:
             score, title, name = record.scores[mine], record.metrics[mine].title, short(record.evaluator)
-            dots.append(Dot(record.kind, record.attack.name, name, title, score, record.evaluator in certified))
+            dots.append(Dot(*key, name, title, score, record.evaluator in certified))
     return sorted(dots, key=lambda dot: (-dot.score.value, dot.label))
 
 

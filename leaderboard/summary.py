@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from bench.evaluators.membership import ClassifierMembership
 from bench.results.records import Record
 from leaderboard.board import Row
 from leaderboard.entries import Entry, entry
@@ -71,6 +72,7 @@ def _gravity(row: BoardRow) -> int:
 FIGURES: Mapping[str, tuple[str, ...]] = {
     PAIRS: ("guesswork", "reid-auc"),
     MEMBERSHIP: ("membership-auc", "membership-tpr"),
+    ClassifierMembership.name: ("membership-auc", "membership-tpr"),
 }
 SCORED: tuple[Outcome, ...] = ("broken", "members told", "leaks", "nothing shown")
 """Outcomes of attacks that gave figures."""
@@ -164,7 +166,8 @@ def attack_record(kind: str, name: str, attempts: Sequence[Attempt]) -> AttackRe
         outcomes.append(one)
     outcomes.sort(key=lambda one: (ORDER.index(one.state), one.row.method, one.row.data, one.row.id))
     return AttackRecord(
-        name, kind, tuple(sorted({record.attack.source for record in records if record.attack})),
+        name, kind, tuple(sorted({record.attack.source if record.attack else ClassifierMembership.source
+                                  for record in records})),
         tuple((what, tuple(texts)) for what, texts in sorted(knowledge.items())), tuple(outcomes),
         tuple((evaluator, preset, rungs) for (evaluator, preset), rungs in sorted(reaches.items())),
     )  # fmt: skip

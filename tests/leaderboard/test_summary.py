@@ -7,10 +7,12 @@ from pathlib import Path
 from made.board_records import plugin, record, score, word
 from made.whole_rows import HOLDING, VOID, attacked, controls, kept, keyed
 
+from bench.evaluators.membership import BY_HEART, CONTROLS, OF_OTHERS, ClassifierMembership
 from bench.results.records import Record
 from bench.types import Role
 from leaderboard.edition import Edition
 from leaderboard.intake import intake
+from leaderboard.site import build
 from leaderboard.summary import AttackRecord, attack_record
 
 GENERATORS: dict[str, Role] = {"over-fitted-cvae": "remembers its rows", "constant": "forgets its rows"}
@@ -38,6 +40,33 @@ def telling(method: str, value: float, p: float, worst: float = 0.5) -> Record:
         attack=plugin("dcr", {}),
     )
     return keyed(made, method=made.method.model_copy(update={"role": GENERATORS.get(method)}))
+
+
+def answering(method: str, value: float, p: float) -> Record:
+    """The attack on a published classifier, whose own controls hold."""
+    figure = score(value, value - 0.05, value + 0.05, null=0.5, null_low=0.45, null_high=0.55, p=p)
+    held = {BY_HEART: {"AUC": 0.8, "p": 0.0005}, OF_OTHERS: {"AUC": 0.5, "p": 0.4}}
+    made = record(method, "classifier-membership", {"membership-auc": figure}, kind="classifier-membership")
+    return keyed(made, details={CONTROLS: held})
+
+
+def test_the_attack_on_published_classifiers_has_a_page_that_its_rows_lead_to(tmp_path: Path) -> None:
+    records = [answering("dp-sgd", 0.7, 0.0001), answering("laplace", 0.5, 0.6)]
+    results = kept(tmp_path, *records, *(keyed(word(name)) for name in ("dp-sgd", "laplace")))
+    edition = Edition.of(intake(results))
+    _, attempts = edition.attacks["classifier-membership", "classifier-membership"]
+    found = attack_record("classifier-membership", "classifier-membership", attempts)
+    assert (found.broken, found.share) == (("dp-sgd",), (1, 2))
+    assert {row.plugin: row.verdict for row in edition.rows} == {
+        "dp-sgd": "members told", "laplace": "no members above a bound"
+    }  # fmt: skip
+    site = build(results, tmp_path / "site").parent
+    page = (site / "attacks" / "classifier-membership.html").read_text()
+    assert ClassifierMembership.source in page
+    assert "<strong>1 of 2 rows" in page
+    assert 'href="classifier-membership.html"' in (site / "attacks" / "index.html").read_text()
+    for cell in (site / "cells").glob("*.html"):
+        assert cell.read_text().count('href="../attacks/classifier-membership.html"') == 2, "dot and record"
 
 
 def test_the_luckiest_member_of_many_tells_nobody(tmp_path: Path) -> None:
