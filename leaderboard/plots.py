@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -17,14 +17,14 @@ from pydantic import JsonValue
 from bench.results.records import ScoreRecord
 from bench.types import LearningCurve
 from leaderboard.board import Row
-from leaderboard.bounds import BY_IMAGE, BY_PERSON
+from leaderboard.bounds import BY_IMAGE, BY_PERSON, upward
 from leaderboard.entries import Column, interval, number, short
 from leaderboard.names import parameters_text, shortened
 from leaderboard.panel import attack_key
 from leaderboard.row_schema import BoardRow, Figure
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
-LETTER, LINE = 6.1, 14.0  # about the width of a label's letter and the height of its line
+LETTER, LINE = 6.9, 14.0  # about the width of a label's letter and the height of its line
 NEAR = ((9, 4), (7, -5), (7, 15), (-9, 4), (-7, -5), (-7, 15))
 FAR = tuple(
     (radius * math.cos(math.radians(angle)), radius * math.sin(math.radians(angle)) + 4)
@@ -32,6 +32,10 @@ FAR = tuple(
     for angle in (0, 20, -20, 40, -40, 60, -60, 180, 160, -160, 140, -140, 90, -90)
 )
 """Places of a label beside its mark, in the order of trying; to those of `FAR` a line leads."""
+CROWDED = 60.0, LINE
+"""Marks no farther apart, across and up, have their labels in one column."""
+ASIDE = (26.0, 40.0, 56.0, 74.0, 94.0, 116.0)
+"""Distances of a column from the outermost of its marks, in the order of trying."""
 FAMILIES = 8
 """Colours of methods."""
 SHAPES = {"broken": "cross", "leaks": "diamond", "members told": "half", "no leak above a bound": "ring",
@@ -53,7 +57,7 @@ class Canvas:
 
     width: int = 760
     height: int = 440
-    longest: int = 30
+    longest: int = 24
 
     @property
     def right(self) -> int:
@@ -200,9 +204,10 @@ def scatter(
     for svg, box in (_corner(plane.goal, x, y, canvas), _chance(some, x, canvas)):
         parts.append(svg)
         taken += box
-    ends = [places[some.index(one)] for one in front(some, across, up)]
-    if len(ends) > 1:
-        parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
+    for metric in sorted({one.metric for one in some}):  # no front across two quantities
+        ends = [places[some.index(one)] for one in front([one for one in some if one.metric == metric], across, up)]
+        if len(ends) > 1:
+            parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
     methods = sorted({row.plugin for row in rows if not row.reference})
     colours = {method: number % FAMILIES for number, method in enumerate(methods)}
     labels = _labels(some, places, taken, canvas)
@@ -236,7 +241,7 @@ def _corner(goal: tuple[float, float] | None, x: Axis, y: Axis, canvas: Canvas) 
     """The corner that is wanted, and the place of its words."""
     if goal is None:
         return "", []
-    a, b, words = x.at(goal[0]), y.at(goal[1]), ("keeps the findings,", "hides the patient")
+    a, b, words = x.at(goal[0]), y.at(goal[1]), ("utility kept,", f"AUC at most {upward(goal[0])}")
     left = canvas.right - 6 - max(map(len, words)) * LETTER
     texts = "".join(f'<text class="goal" x="{canvas.right - 6}" y="{TOP + 28 + place * LINE:.0f}" text-anchor="end">'
                     f"{text}</text>" for place, text in enumerate(words))  # fmt: skip
@@ -290,26 +295,121 @@ def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str
     return f'<a class="mark {kind}" href="{root}cells/{row.id}.html">{title}{line}{mark}</a>'
 
 
+@dataclass(frozen=True)
+class _Label:
+    """A name in its place; a line leads to it from a mark that it does not stand beside.
+
+    Args:
+        x, y: The end of its text that is next to the mark, on the base line.
+        ends: Whether the text ends there, else it begins there.
+        start: The mark's place; None without a line.
+    """
+
+    text: str
+    x: float
+    y: float
+    ends: bool = False
+    start: tuple[float, float] | None = None
+
+    @property
+    def box(self) -> Box:
+        left = self.x - LETTER * len(self.text) * self.ends
+        return left, self.y - LINE + 3, left + LETTER * len(self.text), self.y + 3
+
+    @property
+    def line(self) -> Box | None:
+        """The line to it: start and end."""
+        return None if self.start is None else (*self.start, self.x + (2 if self.ends else -2), self.y - 4)
+
+    @property
+    def svg(self) -> str:
+        line = "" if self.line is None else '<path class="leader" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/>'.format(*self.line)
+        anchor = ' text-anchor="end"' if self.ends else ""
+        return f'{line}<text class="name" x="{self.x:.1f}" y="{self.y:.1f}"{anchor}>{escape(self.text)}</text>'
+
+
 def _labels(
     some: Sequence[Point], places: Sequence[tuple[float, float]], taken: Sequence[Box], canvas: Canvas
 ) -> list[str]:
-    """Names beside the marks, each in its first free place."""
-    boxes = [*taken, *((a - 6, b - 6, a + 6, b + 6) for a, b in places)]
-    texts = []
-    for (a, b), one in sorted(zip(places, some, strict=True), key=lambda pair: (pair[0][1], pair[1].label)):
-        label = shortened(one.label, canvas.longest)
-        wide = LETTER * len(label)
-        for place, (dx, dy) in enumerate((*NEAR, *FAR)):
-            left = a + dx - (wide if dx < 0 else 0)
-            box = (left, b + dy - LINE + 3, left + wide, b + dy + 3)
-            inside = box[0] >= LEFT and box[2] <= canvas.right and box[1] >= TOP and box[3] <= canvas.floor
-            if inside and not any(_overlap(box, other) for other in boxes):
-                boxes.append(box)
-                if place >= len(NEAR):
-                    texts.append(f'<path class="leader" d="M{a:.1f} {b:.1f}L{a + dx:.1f} {b + dy - 4:.1f}"/>')
-                texts.append(f'<text class="name" x="{left:.1f}" y="{b + dy:.1f}">{escape(label)}</text>')
-                break
-    return texts
+    """Names of the marks: of crowded ones in a column, of others in the first free place beside it."""
+    names = [shortened(one.label.split(",")[0], canvas.longest) for one in some]
+    marks = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
+    boxes = [*taken, *marks]
+    found: list[_Label] = []
+
+    def free(label: _Label) -> bool:
+        box, line = label.box, label.line
+        inside = box[0] >= LEFT and box[2] <= canvas.right and box[1] >= TOP and box[3] <= canvas.floor
+        lines = [other.line for other in found if other.line is not None]
+        return (
+            inside
+            and not any(_overlap(box, other) for other in [*boxes, *(other.box for other in found)])
+            and not any(_crosses(other, box) for other in lines)
+            and not (line is not None and any(_crosses(line, other.box) for other in found))
+        )
+
+    left: list[int] = []
+    for group in _crowds(places):
+        columns = _columns(group, names, places, canvas) if len(group) > 2 else ()
+        column = next((labels for labels in columns if all(map(free, labels))), None)
+        if column is None:
+            left += group
+        else:
+            found += column
+    for index in sorted(left, key=lambda index: (places[index][1], names[index])):
+        (a, b), name = places[index], names[index]
+        tries = [_Label(name, a + dx, b + dy, dx < 0, (a, b) if place >= len(NEAR) else None)
+                 for place, (dx, dy) in enumerate((*NEAR, *FAR))]  # fmt: skip
+        others = [mark for mark, place in zip(marks, places, strict=True) if place != (a, b)]
+        tries.sort(key=lambda label: label.line is not None and any(_crosses(label.line, one) for one in others))
+        if (label := next(filter(free, tries), None)) is not None:  # a line over another mark is the last resort
+            found.append(label)
+    return [label.svg for label in found]
+
+
+def _crowds(places: Sequence[tuple[float, float]]) -> list[list[int]]:
+    """Marks in groups, from the left; a mark near another is in its group."""
+    groups: list[list[int]] = []
+    for index in sorted(range(len(places)), key=lambda index: places[index]):
+        a, b = places[index]
+        near = [group for group in groups
+                if any(abs(a - places[other][0]) <= CROWDED[0] and abs(b - places[other][1]) <= CROWDED[1]
+                       for other in group)]  # fmt: skip
+        groups = [group for group in groups if group not in near]
+        groups.append([index, *(other for group in near for other in group)])
+    return sorted(groups, key=lambda group: -len(group))
+
+
+def _columns(
+    group: Sequence[int], names: Sequence[str], places: Sequence[tuple[float, float]], canvas: Canvas
+) -> Iterator[list[_Label]]:
+    """Columns of a group's names beside its marks, in their order from above."""
+    order = sorted(group, key=lambda index: (places[index][1], -places[index][0]))
+    middle = sum(places[index][1] for index in order) / len(order)
+    high = LINE * len(order)
+    top = min(max(TOP, middle - high / 2), canvas.floor - high)
+    right, left = (pick(places[index][0] for index in order) for pick in (max, min))
+    for shift in (0.0, *(sign * LINE * step for step in range(1, 12) for sign in (-1, 1))):
+        for ends, edge in ((False, right), (True, left)):
+            for aside in ASIDE:
+                x = edge - aside if ends else edge + aside
+                yield [_Label(names[index], x, top + shift + LINE * (place + 1) - 3, ends, places[index])
+                       for place, index in enumerate(order)]  # fmt: skip
+
+
+def _crosses(line: Box, box: Box) -> bool:
+    """True if a line, by its ends, meets a box (Liang and Barsky 1984)."""
+    x, y, across, down = line[0], line[1], line[2] - line[0], line[3] - line[1]
+    first, last = 0.0, 1.0
+    for step, room in ((-across, x - box[0]), (across, box[2] - x), (-down, y - box[1]), (down, box[3] - y)):
+        if step == 0:
+            if room < 0:
+                return False
+        elif step < 0:
+            first = max(first, room / step)
+        else:
+            last = min(last, room / step)
+    return first <= last
 
 
 def _overlap(a: Box, b: Box) -> bool:

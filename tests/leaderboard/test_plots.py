@@ -12,7 +12,7 @@ import leaderboard
 from bench.results.records import Record, ScoreRecord
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
-from leaderboard.plots import Curve, Plane, axis, budget_plot, curves, front, points, scatter
+from leaderboard.plots import PHONE, WIDE, Canvas, Curve, Plane, axis, budget_plot, curves, front, points, scatter
 from leaderboard.row_schema import BoardRow, Figure
 
 
@@ -134,6 +134,58 @@ def test_a_row_that_attacks_on_pairs_do_not_apply_to_stands_by_its_members() -> 
     assert stands == {"linked": "reid-auc", "generator": "membership-auc", "model": "membership-auc"}
     assert ">AUC at most, by the attacks" in str(scatter(edition.rows, plane, edition.named, ""))
     assert [one.label for one in points(edition.rows, Plane("reid-auc"))] == ["linked"]
+
+
+def test_a_front_joins_no_rows_that_stand_by_different_quantities() -> None:
+    def made(method: str, pairs: float | None, members: float, use: float) -> list[Record]:
+        found = record(method, scores={} if pairs is None else {"reid-auc": auc(pairs)},
+                       status="not-applicable" if pairs is None else "ok")  # fmt: skip
+        told = record(method, "membership-dcr", {"membership-auc": auc(members)}, kind="membership",
+                      attack=plugin("dcr", {}))  # fmt: skip
+        return [found, told, record(method, "utility", {"utility-auc": utility(use)}, kind="utility"), word(method)]
+
+    edition = board([
+        *made("a", 0.9, 0.5, 0.9), *made("b", 0.8, 0.5, 0.8), *made("c", None, 0.7, 0.7), *made("d", None, 0.6, 0.6),
+        *made("e", 0.75, 0.5, 0.5),
+    ])  # fmt: skip
+    held = {"certified": True}
+    sure = [
+        one.model_copy(update={"figures": {name: f.model_copy(update=held) for name, f in one.figures.items()}})
+        for one in edition.rows
+    ]
+    plane = Plane("reid-auc", instead="membership-auc")
+    svg = str(scatter(sure, plane, edition.named, ""))
+    assert [len(line.split()) for line in re.findall(r'class="front" points="([^"]+)"', svg)] == [2, 3]
+    assert sorted(one.metric for one in points(sure, plane)) == ["membership-auc"] * 2 + ["reid-auc"] * 3
+
+
+def test_the_wanted_corner_is_named_by_its_own_numbers() -> None:
+    edition = board([*pair("a"), *pair("b")])
+    svg = str(scatter(edition.rows, Plane("reid-auc", goal=(0.65, 0.75)), edition.named, ""))
+    assert re.findall(r'<text class="goal"[^>]*>([^<]+)', svg) == ["utility kept,", "AUC at most .65"]
+
+
+@pytest.mark.parametrize("canvas", [WIDE, PHONE])
+def test_the_labels_of_a_crowd_are_all_there_and_no_line_or_label_crosses_one(canvas: Canvas) -> None:
+    def row(name: str, leak: float, use: float) -> list[Record]:
+        return [record(name, scores={"reid-auc": auc(leak)}), word(name),
+                record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
+
+    crowd = [row(f"method-{number:02}", 1 - 0.004 * (number % 3), 0.80 - 0.007 * number) for number in range(12)]
+    edition = board([one for some in [*crowd, row("far-away", 0.5, 0.6), row("below", 0.96, 0.51)] for one in some])
+    svg = str(scatter(edition.rows, Plane("reid-auc"), edition.named, "", canvas))
+    names = re.findall(r'<text class="name" x="([\d.]+)" y="([\d.]+)"( text-anchor="end")?>([^<]+)', svg)
+    assert len(names) == 14
+    wide = 6.0  # at least so much takes a letter
+    boxes = [(float(x) - wide * len(text) * bool(end), float(y) - 9, float(x) + wide * len(text) * (not end), float(y))
+             for x, y, end, text in names]  # fmt: skip
+    for place, (a, b, c, d) in enumerate(boxes):
+        assert all(a >= g or e >= c or b >= h or f >= d for e, f, g, h in boxes[place + 1 :]), names[place]
+    lines = [tuple(map(float, ends)) for ends in re.findall(r'"leader" d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"', svg)]
+    steps = [step / 200 for step in range(1, 200)]
+    for x, y, u, v in lines:
+        on = [(x + (u - x) * step, y + (v - y) * step) for step in steps]
+        assert not any(a < s < c and b < t < d for s, t in on for a, b, c, d in boxes)
 
 
 def test_labels_name_what_tells_the_rows_of_a_method_apart() -> None:
