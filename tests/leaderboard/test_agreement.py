@@ -195,7 +195,7 @@ def test_the_ledger_prints_figures_as_the_rows_do(published: tuple[list[BoardRow
 def test_counts_of_what_is_folded_add_up(published: tuple[list[BoardRow], Mapping[str, Page]]) -> None:
     _, pages = published
     listed = dict(
-        re.findall(r'<a href="([^"]+)\.html">.*<td>(\d+)</td></tr>', content(pages, "attacks/index.html").decode())
+        re.findall(r'<a href="([^"]+)\.html">.*<td[^>]*>(\d+)</td></tr>', content(pages, "attacks/index.html").decode())
     )
     assert listed
     for stem, count in listed.items():
