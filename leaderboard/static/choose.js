@@ -83,7 +83,7 @@
         likely.length ? list(likely, (result) => result.doubts.join("; ")) : "",
         limits(wish),
         near.length ? head("What comes nearest, and why it fails") : "",
-        near.length ? list(near, (result) => [...result.against, ...result.doubts].join("; ")) : "",
+        near.length ? list(near, (result) => result.against.join("; ")) : "",
         fit.length ? "" : make("p", { class: "quiet" }, "Lower your requirements, or choose another kind of release.")]),
         rest.length ? make("h2", {}, rest.length + (near.length ? " more" : "") + (rest.length === 1 ? " does not" : " do not") + ", and why") : "",
         rest.length ? list(rest, (result) => result.against.join("; ")) : "");
