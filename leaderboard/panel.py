@@ -597,7 +597,7 @@ def _comparable(a: Record, b: Record) -> bool:
 
 
 def attack_key(record: Record) -> tuple[str, str] | None:
-    """Kind and name of the attack that made a record; None if none did.
+    """Kind and name of a record's attack; None without one.
 
     The evaluator of published classifiers is itself the attack.
     """

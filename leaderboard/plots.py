@@ -297,7 +297,7 @@ def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str
 
 @dataclass(frozen=True)
 class _Label:
-    """A name in its place; a line leads to it from a mark that it does not stand beside.
+    """A name in its place, perhaps with a line to its mark.
 
     Args:
         x, y: The end of its text that is next to the mark, on the base line.
@@ -331,7 +331,10 @@ class _Label:
 def _labels(
     some: Sequence[Point], places: Sequence[tuple[float, float]], taken: Sequence[Box], canvas: Canvas
 ) -> list[str]:
-    """Names of the marks: of crowded ones in a column, of others in the first free place beside it."""
+    """Names of the marks, where they can be read.
+
+    Those of crowded marks stand in a column, others in the first free place beside theirs.
+    """
     names = [shortened(one.label.split(",")[0], canvas.longest) for one in some]
     marks = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
     boxes = [*taken, *marks]
@@ -368,7 +371,7 @@ def _labels(
 
 
 def _crowds(places: Sequence[tuple[float, float]]) -> list[list[int]]:
-    """Marks in groups, from the left; a mark near another is in its group."""
+    """Marks in groups of those near each other."""
     groups: list[list[int]] = []
     for index in sorted(range(len(places)), key=lambda index: places[index]):
         a, b = places[index]
@@ -383,7 +386,7 @@ def _crowds(places: Sequence[tuple[float, float]]) -> list[list[int]]:
 def _columns(
     group: Sequence[int], names: Sequence[str], places: Sequence[tuple[float, float]], canvas: Canvas
 ) -> Iterator[list[_Label]]:
-    """Columns of a group's names beside its marks, in their order from above."""
+    """Columns of a group's names, beside its marks from above."""
     order = sorted(group, key=lambda index: (places[index][1], -places[index][0]))
     middle = sum(places[index][1] for index in order) / len(order)
     high = LINE * len(order)
@@ -398,7 +401,7 @@ def _columns(
 
 
 def _crosses(line: Box, box: Box) -> bool:
-    """True if a line, by its ends, meets a box (Liang and Barsky 1984)."""
+    """True if a line meets a box (Liang and Barsky 1984)."""
     x, y, across, down = line[0], line[1], line[2] - line[0], line[3] - line[1]
     first, last = 0.0, 1.0
     for step, room in ((-across, x - box[0]), (across, box[2] - x), (-down, y - box[1]), (down, box[3] - y)):

@@ -364,9 +364,10 @@ class BoardRow(RowName):
         return max((end for one in figures if (end := one.upper) is not None), default=None)
 
     def rank(self, name: Literal["utility_rank", "privacy_rank"]) -> tuple[str, str]:
-        """A range of ranks in print: the ranks, and of how many by what; empty without one.
+        """A range of ranks in print, and of how many by what.
 
-        A row that no paired test tells from another may have any rank, however far apart the figures are.
+        Both are empty without one. A row that no paired test tells from another may have any rank, however far apart
+        the figures are.
         """
         ranks, metric = (
             (self.utility_rank, self.utility) if name == "utility_rank" else (self.privacy_rank, self.privacy)
