@@ -119,9 +119,11 @@ class Edition:
 
     @cached_property
     def described(self) -> str:
-        """A hash of the descriptions of metrics, and of the menu."""
+        """A hash of what every page shows: metrics, menu and foot."""
         columns = [column.model_dump(mode="json") for column in self.columns]
-        return hashlib.sha256(json.dumps([columns, self.timed], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([columns, self.timed, self.origin, len(self.parts) > 1], sort_keys=True).encode()
+        ).hexdigest()
 
     @cached_property
     def timed(self) -> bool:

@@ -68,10 +68,15 @@ def drawn(template: str, **variables: object) -> Callable[[], str]:
     return lambda: environment().get_template(template).render(**variables)
 
 
-def hidden_columns(rows: Sequence[BoardRow]) -> list[str]:
-    """Columns hidden by default: unusual ones, and a common preset or tier."""
+def hidden_columns(rows: Sequence[BoardRow], told: bool = False) -> list[str]:
+    """Columns hidden by default: unusual ones, and a common preset or tier.
+
+    Args:
+        rows: Of the table.
+        told: Whether a sentence beside it tells a tier that all rows of the page have.
+    """
     runs, tiers = {(row.preset, row.seed) for row in rows}, {row.tier for row in rows}
-    common = [name for name, values in (("preset", runs), ("tier", tiers)) if len(values) == 1]
+    common = ["preset"] * (len(runs) == 1) + ["tier"] * (told and len(tiers) == 1)
     return [*common, *(name for name, mark in shown("board") if not mark.usual)]
 
 

@@ -186,11 +186,14 @@ def _front(edition: Edition) -> str:
                        if (svg := scatter(view.rows, view.plane, edition.named, "", canvas))]
         for view in shown
     }  # fmt: skip
-    slugs = {view.section for view in shown}
+    parts = {part.slug: part for part in edition.parts}
     return drawn(
         "index.html",
         **common(edition, ""),
-        parts={part.slug: part for part in edition.parts if part.slug in slugs},
+        parts={
+            view.section: parts[view.section].of([edition.row_of(row) for row in view.rows if not row.reference])
+            for view in shown
+        },
         taken=edition.taken,
         superseded=edition.superseded,
         earlier=edition.earlier,

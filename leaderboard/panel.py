@@ -78,7 +78,7 @@ MEANINGS: Mapping[Word, str] = {
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
     "finds people in few guesses; the worst person may be found all the same. Where Eve holds other images of the "
-    "people than the released ones, it is the gravest word, and raw images leak, too",
+    "people than the released ones, no row is called broken, and raw images leak, too",
     "members told": "an attack tells members from others better than chance",
     "broken": "an attack by which Eve, who holds the released images, finds people in fewer than 5 guesses and in a "
     "twentieth of the guesses of chance (both by the upper end of the 95 % interval)",

@@ -335,7 +335,9 @@ def _labels(
 
     Those of crowded marks stand in a column, others in the first free place beside theirs.
     """
-    names = [shortened(one.label.split(",")[0], canvas.longest) for one in some]
+    firsts = [one.label.split(",")[0] for one in some]
+    names = [shortened(first if firsts.count(first) == 1 else one.label, canvas.longest)
+             for first, one in zip(firsts, some, strict=True)]  # fmt: skip
     marks = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
     boxes = [*taken, *marks]
     found: list[_Label] = []

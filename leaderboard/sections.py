@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from bench.results.records import DatasetRecord
@@ -42,18 +42,22 @@ class Section:
     @property
     def size(self) -> str:
         """Number and size of the private rows, in words; empty if unknown."""
-        if self.data is None or not self.splits:
+        private = next((split for split in self.splits if split[0] == "private"), None)
+        if self.data is None or not self.data.shape or private is None:
             return ""
-        _, count, people = next((split for split in self.splits if split[0] == "private"), self.splits[0])
-        shape = self.data.shape
+        (_, count, people), shape = private, self.data.shape
         what = f"images of {shape[1]} x {shape[2]} pixels" if len(shape) == 3 else f"rows of {shape[0]} columns"
         return f"{count} private {what}" + (f", of {people} people" if people != "unknown" else "")
 
+    def of(self, rows: Sequence[Row]) -> Section:
+        """The section as if it had these rows only."""
+        return replace(self, rows=tuple(rows), splits=_splits(rows))
+
     @property
     def eve(self) -> str:
-        """Eve's images in words; empty for the released ones."""
+        """Eve's images in words; empty for all released ones."""
         profiles = {profile(row.records[0]) for row in self.rows}
-        apart = [one.holds for one in profiles if not one.same_image]
+        apart = [one.holds for one in profiles if not one.everyone]
         return apart[0] if len(profiles) == len(apart) == 1 else ""
 
     def keys(self, kind: str) -> str:

@@ -10,7 +10,7 @@
     ["member-risk", "Worst member: recognised with probability at most", 1, 0.01],
   ];
   // A release without a row for each image stands by its members, as on the front page.
-  const INSTEAD = { "reid-auc": "membership-auc", "membership-auc": "reid-auc" };
+  const INSTEAD = { "reid-auc": "membership-auc" };
   const SINGLE = ["person-risk", "member-risk"];
   const CLAIMS = [["", "none needed"], ["finite", "a finite ε that no audit violated"], ["audited", "a finite ε that was audited"]];
   const form = document.getElementById("choose"), answer = document.getElementById("answer");

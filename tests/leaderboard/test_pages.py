@@ -120,6 +120,25 @@ def test_the_front_page_says_how_large_a_data_set_is_and_which_attacks_of_the_co
     assert all(name in reading for name in (*CORE, *MEMBER_CORE))
 
 
+def test_a_column_of_one_tier_is_hidden_only_where_a_sentence_tells_it(site: Path) -> None:
+    def hidden(page: str) -> bool:
+        return 'class="c-tier aside off"' in page or 'class="c-tier off"' in page
+
+    told = {name: (hidden(page), "Tier of every row: self-reported" in page) for name, page in pages(site).items()
+            if 'id="board"' in page}  # fmt: skip
+    assert told["board.html"] == (True, True)
+    assert {name.split("/")[0] for name in told} >= {"board.html", "data", "methods"}
+    assert all(off == said for off, said in told.values())
+
+
+def test_a_board_of_reference_methods_alone_has_its_pages(write_once: Write) -> None:
+    alone = record("noise", scores={"guesswork": guesswork(90)})
+    role = alone.method.model_copy(update={"role": "keeps nothing"})
+    results = write_once(alone.model_copy(update={"method": role}))
+    site = build(results, results.root.with_name("site")).parent
+    assert "Reference methods (not ranked)" in (site / "board.html").read_text(encoding="utf-8")
+
+
 def test_what_does_not_apply_stands_folded_after_what_was_measured(write_once: Write) -> None:
     told = record("cvae", "utility", {"utility-auc": utility(0.8)}, kind="utility")
     results = write_once(told, record("cvae", "likelihood", status="not-applicable", reason="samples are drawn"))

@@ -292,3 +292,10 @@ def test_a_method_called_with_its_parameters_is_not_followed_by_them_again() -> 
     scripts = sorted((Path(leaderboard.__file__).parent / "static").glob("*.js"))
     assert any("row.plugin" in script.read_text() for script in scripts)
     assert [script.name for script in scripts if re.search(r"row\.method\b[^;]*row\.variant", script.read_text())] == []
+
+
+def test_names_in_the_picture_differ_where_rows_do() -> None:
+    some = drawn([one for a in (1.0, 2.0) for b in (3.0, 4.0) for one in pair("m", a=a, b=b)])
+    svg = str(scatter(some, Plane("reid-auc"), board([*pair("m", a=1.0)]).named, ""))
+    names = re.findall(r'class="name"[^>]*>([^<]*)<', svg)
+    assert len(names) == len(set(names)) == 4
