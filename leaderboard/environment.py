@@ -50,6 +50,7 @@ def environment() -> Environment:
         "epsilon_text": epsilon_text, "formal": FORMAL, "audited": METRIC, "apart": apart, "missing": missing,
         "shared_chance": _shared_chance, "chance_text": chance_text, "ordered": ordered, "badges": badges,
         "signs": SIGNS, "meanings": MEANINGS, "fields": shown, "choices": choices, "hidden_columns": hidden_columns,
+        "tier_told": tier_told,
         "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
         "shown_curves": shown_curves, "learning_plot": learning_plot, "without_curves": _without_curves,
         "attack_dots": attack_dots, "dot_plot": dot_plot, "row_bibtex": row_bibtex,
@@ -78,6 +79,14 @@ def hidden_columns(rows: Sequence[BoardRow], told: bool = False) -> list[str]:
     runs, tiers = {(row.preset, row.seed) for row in rows}, {row.tier for row in rows}
     common = ["preset"] * (len(runs) == 1) + ["tier"] * (told and len(tiers) == 1)
     return [*common, *(name for name, mark in shown("board") if not mark.usual)]
+
+
+def tier_told(lines: Sequence[BoardRow], references: Sequence[BoardRow], pages: Sequence[str]) -> bool:
+    """True if a sentence can tell the tier of all rows.
+
+    It stands below the lines, and speaks for a board in one page.
+    """
+    return bool(lines) and len(pages) < 2 and len({row.tier for row in (*lines, *references)}) == 1
 
 
 def value_text(value: object) -> str:

@@ -21,7 +21,7 @@ from bench.types import Metric
 from leaderboard.answer import HIDDEN, KEPT, View
 from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
-from leaderboard.bounds import CORE, MEMBER_CORE
+from leaderboard.bounds import APPLYING, CORE, MEMBER_CORE
 from leaderboard.downloads import files, links
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn, hidden_columns
@@ -442,7 +442,7 @@ def tools(edition: Edition) -> Iterator[Page]:
     )  # fmt: skip
     yield Page(
         "reading.html", inputs("reading", edition.described, edition.origin),
-        drawn("reading.html", **common(edition, ""), core=CORE, member_core=MEMBER_CORE),
+        drawn("reading.html", **common(edition, ""), core=CORE, member_core=MEMBER_CORE, applying=APPLYING),
     )  # fmt: skip
 
 
