@@ -32,6 +32,10 @@ NAMED = 3
 MOST_DIGITS = 9
 """Digits of two figures that are not the same."""
 NO_IMAGES = "a trained model, no images"
+VERBS = {
+    "broken": "is broken", "leaks": "leaks", "membership leaks": "leaks who was in the private data",
+}  # fmt: skip
+"""Verdicts as verbs, as far as they say what attacks found."""
 MOST_LINES = 15
 """Rows of a data set on the front page."""
 Subject = Literal["chest X-rays of patients", "simulated chest X-rays", "other data"]
@@ -81,7 +85,7 @@ class Answer:
         metric: The metric of utility that most rows have.
         least: The least of it that counts as keeping the findings; None if raw images have none.
         raw: That of raw images; None if unknown.
-        told: False if utility cannot be told from chance here, or was not measured.
+        has_utility: False if utility cannot be told from chance here, or was not measured.
         attacked: False if no method was attacked here.
     """
 
@@ -91,7 +95,7 @@ class Answer:
     metric: str = USEFUL[0]
     least: float | None = None
     raw: float | None = None
-    told: bool = True
+    has_utility: bool = True
     attacked: bool = True
 
     @property
@@ -173,7 +177,7 @@ def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
     return sorted(
         found,
         key=lambda view: (
-            not view.answer.attacked, order.index(view.subject), not view.answer.told, FEATURES in view.name,
+            not view.answer.attacked, order.index(view.subject), not view.answer.has_utility, FEATURES in view.name,
             -len(list(tried(view.rows))), view.section,
         ),
     )  # fmt: skip
@@ -273,13 +277,13 @@ def answer(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Answer:
     mine = [row for row in tried(rows) if row.trusted]
     judged = [row for row in mine if row.leak is not None and not row.unrated]
     raw = _raw(rows)
-    told = any(useful(row) is not None for row in rows)
+    has_utility = any(useful(row) is not None for row in rows)
     if not mine:
-        return Answer((Part(f"No method has been attacked on {on} yet."),), told=told, attacked=False)
+        return Answer((Part(f"No method has been attacked on {on} yet."),), has_utility=has_utility, attacked=False)
     words = _Words(named, raw)
-    if not told:
+    if not has_utility:
         return Answer(
-            tuple(_without_utility(on, mine, judged, rows, words)), nearest=_least_leaking(judged), told=False
+            tuple(_without_utility(on, mine, judged, rows, words)), nearest=_least_leaking(judged), has_utility=False
         )
     metric = max(USEFUL, key=lambda name: sum(row.utility == name and useful(row) is not None for row in mine))
     least, known = _least(metric, raw), raw[metric].value if metric in raw else None
@@ -326,9 +330,9 @@ class _Words:
 
     def name(self, row: BoardRow) -> Iterator[Part]:
         yield Part(row.plugin, row)
-        told = [shortened(row.variant, LONGEST)] * bool(row.variant) + [NO_IMAGES] * (row.kind == "a trained model")
-        if told:
-            yield Part(f" ({'; '.join(told)})")
+        details = [shortened(row.variant, LONGEST)] * bool(row.variant) + [NO_IMAGES] * (row.kind == "a trained model")
+        if details:
+            yield Part(f" ({'; '.join(details)})")
 
     def utility(self, row: BoardRow) -> str:
         figure = _utility(row)
@@ -364,7 +368,7 @@ class _Words:
     def leak(self, row: BoardRow) -> str:
         """The reason why a row does not hide the patient."""
         if row.verdict not in GOOD:
-            verb = {"broken": "is broken", "leaks": "leaks", "members told": "has its members told"}.get(row.verdict)
+            verb = VERBS.get(row.verdict)
             return f"{verb or f'has no bound ({row.verdict})'}: {self.reach(row)}"
         return f"has a bound of {upward(row.bound or 1.0)} only" + " by an incomplete panel" * (not row.complete)
 
@@ -374,8 +378,8 @@ class _Words:
 
 
 def _of_members(row: BoardRow) -> bool:
-    """True if the row's bound is on what is told of members."""
-    return row.verdict == "no members above a bound"
+    """True if the row's bound is on membership."""
+    return row.verdict == "no membership leak above a bound"
 
 
 def _counted(number: int, what: str) -> str:
@@ -394,22 +398,22 @@ def _firsts(rows: Sequence[BoardRow]) -> list[BoardRow]:
 def _won(on: str, mine: Sequence[BoardRow], winners: Sequence[BoardRow], words: _Words) -> Iterator[Part]:
     named = _firsts(winners)
     what = "keeps the findings and hides" if len(named) == 1 else "keep the findings and hide"
-    told = [f"{words.utility(row) if place else words.kept(row)}, " for place, row in enumerate(named[:NAMED])]
-    yield from _hiding(f" on {on}", mine, named, what, told, words)
+    utilities = [f"{words.utility(row) if place else words.kept(row)}, " for place, row in enumerate(named[:NAMED])]
+    yield from _hiding(f" on {on}", mine, named, what, utilities, words)
 
 
 def _hiding(
-    where: str, mine: Sequence[BoardRow], named: Sequence[BoardRow], what: str, told: Sequence[str], words: _Words
+    where: str, mine: Sequence[BoardRow], named: Sequence[BoardRow], what: str, utilities: Sequence[str], words: _Words
 ) -> Iterator[Part]:
-    """Methods that hide the patient; `told` stands before their bounds."""
+    """Methods that hide the patient; `utilities` stand before their bounds."""
     count, of = len(named), _methods(mine)
     who = f"The only method tried{where}" if of == 1 else f"{count} of {of} methods tried{where}"
     yield Part(f"{who} {what} the patient from the attacks that ran: ")
-    for place, (row, text) in enumerate(zip(named, told, strict=False)):
+    for place, (row, text) in enumerate(zip(named, utilities, strict=False)):
         yield Part("; " * bool(place))
         yield from words.name(row)
         yield Part(f", {text}{words.ceiling(row)}")
-    yield Part(f"; and {count - len(told)} more" * (count > len(told)))
+    yield Part(f"; and {count - len(utilities)} more" * (count > len(utilities)))
     yield Part(". A stronger attack may still find more.")
 
 

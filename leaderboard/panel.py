@@ -59,27 +59,28 @@ CONTROLLED: Mapping[str, tuple[str, ...]] = {PAIRS: ("guesswork", "reid-auc"), M
 BESIDE: Mapping[str, tuple[str, ...]] = {PAIRS: ("top-1",), MEMBERSHIP: ("membership-tpr",)}
 TELLING = (*CONTROLLED[MEMBERSHIP], *BESIDE[MEMBERSHIP])  # the worst member's figure has no probability
 Word = Literal[
-    "broken", "leaks", "no leak above a bound", "no verdict", "members told", "no members above a bound",
+    "broken", "leaks", "no leak above a bound", "no verdict", "membership leaks", "no membership leak above a bound",
     "not certified", "does not apply", "no attack", "not rated",
 ]  # fmt: skip
 """The kind of verdict on a method."""
 SIGNS: Mapping[Word, str] = {
-    "no leak above a bound": "≤", "no members above a bound": "≲", "no verdict": "…", "leaks": "◐", "members told": "◧",
-    "broken": "✕", "not certified": "?", "not rated": "–", "does not apply": "·", "no attack": "∅",
+    "no leak above a bound": "≤", "no membership leak above a bound": "≲", "no verdict": "…", "leaks": "◐",
+    "membership leaks": "◧", "broken": "✕", "not certified": "?", "not rated": "–", "does not apply": "·",
+    "no attack": "∅",
 }  # fmt: skip
 """Every verdict with a sign of its own, from the best for a data owner to those without a finding."""
 MEANINGS: Mapping[Word, str] = {
     "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
     "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
-    "no members above a bound": "the membership attacks of the core list, or the one on a classifier's answers where a "
-    "classifier is all that is published, did no better than chance once all tries are counted; with 95 % "
+    "no membership leak above a bound": "the membership attacks of the core list, or the one on a classifier's answers "
+    "where a classifier is all that is published, did no better than chance once all tries are counted; with 95 % "
     "confidence the AUC of each is at most the printed bound, on average over people",
     "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
     "finds people in few guesses; the worst person may be found all the same. Where Eve holds other images of the "
     "people than the released ones, no row is called broken, and raw images leak, too",
-    "members told": "an attack tells members from others better than chance",
+    "membership leaks": "an attack recognises who was in the private data better than chance",
     "broken": "an attack by which Eve, who holds the released images, finds people in fewer than 5 guesses and in a "
     "twentieth of the guesses of chance (both by the upper end of the 95 % interval)",
     "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
@@ -88,8 +89,8 @@ MEANINGS: Mapping[Word, str] = {
     "no attack": "no attack ran",
 }
 GRAVEST: tuple[Word, ...] = (
-    "not rated", "broken", "members told", "leaks", "not certified", "no verdict", "no leak above a bound",
-    "no members above a bound", "does not apply",
+    "not rated", "broken", "membership leaks", "leaks", "not certified", "no verdict", "no leak above a bound",
+    "no membership leak above a bound", "does not apply",
 )  # fmt: skip
 
 
@@ -295,8 +296,8 @@ def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
         return Panel((member,), None, "not certified", f"membership not certified, because {_uncertified([member])}")
     text, tries = figure_text(record, metric), len(TELLING)
     if _answers_tell(record):
-        verdict = f"members told by the classifier's answers: {text}"
-        return Panel((member,), record.evaluator, "members told", verdict, tries)
+        verdict = f"membership leaks from the classifier's answers: {text}"
+        return Panel((member,), record.evaluator, "membership leaks", verdict, tries)
     if (limit := record.scores[metric].high) is None:
         return Panel((member,), record.evaluator, "no verdict", "no verdict on membership: no upper limit", tries)
     makers = f"the classifier's answers, one attack, {record.keys} key{'s' * (record.keys != 1)}"
@@ -310,11 +311,11 @@ def _answers_tell(record: Record) -> bool:
 
 
 def _no_members(members: tuple[Member, ...], headline: str, limit: float, makers: str, tries: int) -> Panel:
-    """The panel of a bound on what is told of members."""
+    """The panel of a bound on membership."""
     shown = upward(limit)
-    sentence = f"no members told above AUC {shown}: Membership AUC at most {shown} (95 %) by {makers}"
-    label = f"no members above {shown} shown"
-    return Panel(members, headline, "no members above a bound", sentence, tries, label, limit)
+    sentence = f"no membership leak above AUC {shown} shown: Membership AUC at most {shown} (95 %) by {makers}"
+    label = f"no membership leak above {shown} shown"
+    return Panel(members, headline, "no membership leak above a bound", sentence, tries, label, limit)
 
 
 def _own_control(record: Record, role: Role, name: str, theirs: Set[str]) -> Control:
@@ -353,12 +354,14 @@ def _release_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Se
     surely, few = tells(strongest, tries)
     if not surely and not few:
         result = _members_bound(members, strongest.evaluator, scored, attacks, tries)
-        return _not_certified(result, attacks, "told members of", lambda record: any(tells(record, tries)))
+        return _not_certified(result, attacks, "recognised members of", lambda record: any(tells(record, tries)))
     text = figure_text(strongest, metric)
     if not surely:  # sure of a few members, and no better than chance at most
         text += f", {number(100 * strongest.scores['membership-tpr'].value, 1)} % of them at 1 % of others"
     text += "; a folder says who is a member, and no draw: other rows may look different" * undrawn(strongest)
-    return Panel(members, strongest.evaluator, "members told", f"members told by {_name(strongest)}: {text}", tries)
+    return Panel(
+        members, strongest.evaluator, "membership leaks", f"membership leaks to {_name(strongest)}: {text}", tries
+    )
 
 
 def _members_bound(
@@ -535,7 +538,7 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     where = f" (measured on {', '.join(data)})"
     if measured == broken:
         names = f"of {', '.join(name for name in order if name in broken)}"
-        return f"its attacks break all {names if len(broken) < 5 else f'{len(broken)} methods of the ladder'}{where}"
+        return f"its attacks break all {names if len(broken) < 5 else f'{len(broken)} test encoders'}{where}"
     return f"its attacks also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
 
 
@@ -606,7 +609,7 @@ def attack_key(record: Record) -> tuple[str, str] | None:
     return (record.kind, record.kind) if record.kind == ClassifierMembership.name else None
 
 
-Outcome = Literal["broken", "leaks", "members told", "nothing shown", "not applicable", "failed", "timed out"]
+Outcome = Literal["broken", "leaks", "membership leaks", "nothing shown", "not applicable", "failed", "timed out"]
 """The outcome of one attack; nothing shown says nothing of safety."""
 
 
@@ -618,9 +621,9 @@ def outcome(record: Record, panel: Panel) -> Outcome:
     if record.status != "ok":
         return cast("Outcome", record.status.replace("-", " "))
     if record.kind == ClassifierMembership.name:
-        return "members told" if _answers_tell(record) else "nothing shown"
+        return "membership leaks" if _answers_tell(record) else "nothing shown"
     if record.kind != PAIRS:
-        return "members told" if any(tells(record, panel.tries)) else "nothing shown"
+        return "membership leaks" if any(tells(record, panel.tries)) else "nothing shown"
     if breaks(record):
         return "broken"
     harmed = panel.word in ("leaks", "broken", "not rated", "not certified")
@@ -634,7 +637,7 @@ def breaks(record: Record) -> bool:
 
 
 def tells(record: Record, tries: int) -> tuple[bool, bool]:
-    """Two flags: members told better than chance, and a few members told."""
+    """Two flags: membership leaks by AUC; by TPR, of a few."""
     auc, tpr = (record.scores.get(name) for name in TELLING)
     beats = [score is not None and beats_chance(score, tries) for score in (auc, tpr)]
     return beats[0], beats[1]

@@ -38,8 +38,8 @@ ASIDE = (26.0, 40.0, 56.0, 74.0, 94.0, 116.0)
 """Distances of a column from the outermost of its marks, in the order of trying."""
 FAMILIES = 8
 """Colours of methods."""
-SHAPES = {"broken": "cross", "leaks": "diamond", "members told": "half", "no leak above a bound": "ring",
-          "no members above a bound": "double"}  # fmt: skip
+SHAPES = {"broken": "cross", "leaks": "diamond", "membership leaks": "half", "no leak above a bound": "ring",
+          "no membership leak above a bound": "double"}  # fmt: skip
 MEMBERS = "membership-auc"
 LOGARITHMIC = frozenset({"guesswork"})
 BUDGET_METRICS = ("transfer-accuracy", "utility-auc", "detection-auc")  # the first that the rows have is drawn
@@ -145,7 +145,7 @@ def _across(row: BoardRow, plane: Plane, metric: str) -> Figure | None:
     if not plane.upper or figure is None or figure.value is None:
         return figure
     high = figure.upper or figure.value
-    if row.bound is not None and (row.verdict == "no members above a bound") == (metric == MEMBERS):
+    if row.bound is not None and (row.verdict == "no membership leak above a bound") == (metric == MEMBERS):
         high = max(high, row.bound)  # the verdict's, over all attacks that count
     return figure.model_copy(update={"value": high, "high": high, "low": figure.low})
 

@@ -43,9 +43,9 @@ PRIVACY = ("guesswork", "membership-auc")
 PERSON = ("person-risk", "member-risk")
 DRAWN = (*USEFUL, "reid-auc", *PRIVACY, *PERSON)
 """Figures that the index has, and scripts draw and choose by."""
-JUDGED = frozenset({"no leak above a bound", "no members above a bound", "leaks", "members told", "broken"})
+JUDGED = frozenset({"no leak above a bound", "no membership leak above a bound", "leaks", "membership leaks", "broken"})
 """Verdicts with a finding."""
-GOOD = frozenset({"no leak above a bound", "no members above a bound"})
+GOOD = frozenset({"no leak above a bound", "no membership leak above a bound"})
 """Verdicts with a bound."""
 LEAKS = ("reid-auc", "patient-reid-auc", "membership-auc")
 """Figures whose upper ends say how much attacks may find."""

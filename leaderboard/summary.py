@@ -15,7 +15,7 @@ from leaderboard.reach import MEMBERSHIP, PAIRS, Rung
 from leaderboard.row_schema import BoardRow
 
 GRAVE = (
-    "broken", "members told", "leaks", "no verdict", "no leak above a bound", "no members above a bound",
+    "broken", "membership leaks", "leaks", "no verdict", "no leak above a bound", "no membership leak above a bound",
     "not certified", "not rated",
 )  # fmt: skip
 
@@ -74,7 +74,7 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
     MEMBERSHIP: ("membership-auc", "membership-tpr"),
     ClassifierMembership.name: ("membership-auc", "membership-tpr"),
 }
-SCORED: tuple[Outcome, ...] = ("broken", "members told", "leaks", "nothing shown")
+SCORED: tuple[Outcome, ...] = ("broken", "membership leaks", "leaks", "nothing shown")
 """Outcomes of attacks that gave figures."""
 ORDER: tuple[Outcome, ...] = get_args(Outcome)
 
@@ -117,7 +117,7 @@ class AttackRecord:
     @property
     def broken(self) -> tuple[str, ...]:
         """Methods that it breaks, or whose members it tells, when certified."""
-        return self._methods("broken", "members told")
+        return self._methods("broken", "membership leaks")
 
     @property
     def leaking(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class AttackRecord:
     def share(self) -> tuple[int, int]:
         """Number of rows broken, and of rows with a certified figure."""
         counted = [one for one in self._ranked() if one.state in SCORED]
-        return sum(one.state in ("broken", "members told") for one in counted), len(counted)
+        return sum(one.state in ("broken", "membership leaks") for one in counted), len(counted)
 
     @property
     def reached(self) -> tuple[int, int]:

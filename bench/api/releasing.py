@@ -63,7 +63,7 @@ def verdicts(owned: Owned, place: Place) -> Iterator[Cause]:
         yield Cause("no rated verdict on this method with these parameters on these data", why)
         return
     worst = min(judged, key=lambda row: GRAVEST.index(row.standing.word)).standing
-    if worst.word not in ("no leak above a bound", "no members above a bound"):
+    if worst.word not in ("no leak above a bound", "no membership leak above a bound"):
         yield Cause(f"the verdict on this method on these data is: {worst.word}", worst.sentence, private=True)
 
 

@@ -16,7 +16,7 @@
   const form = document.getElementById("choose"), answer = document.getElementById("answer");
   const parameters = Object.fromEntries(state());
   const WISHES = JSON.parse(form.dataset.wishes), WISHED = ["utility", "figure", "risk"];
-  const BROKEN = ["broken", "members told"], BOUND = ["no leak above a bound", "no members above a bound", "leaks"];
+  const BROKEN = ["broken", "membership leaks"], BOUND = ["no leak above a bound", "no membership leak above a bound", "leaks"];
   let lists = 0;
   const NEAREST = 3, NOWHERE = 1e6;  // the gap of a row without a figure, which is near to nothing
 

@@ -13,7 +13,7 @@
   ];
   const UP = ["utility-auc", "linear-probe-auc"];
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const TINTS = { broken: "--bad", leaks: "--warn", "members told": "--warn", "no leak above a bound": "--good", "no members above a bound": "--good" };
+  const TINTS = { broken: "--bad", leaks: "--warn", "membership leaks": "--warn", "no leak above a bound": "--good", "no membership leak above a bound": "--good" };
   const has = (row, name) => row.figures[name] !== undefined && row.figures[name].value !== null;
   const ends = (figure) => [figure.value, figure.low, figure.high].filter((value) => value !== null);
   let chart = null;
@@ -212,7 +212,7 @@
     return chart;
   }
 
-  // Shapes beside colours: a cross is broken, a diamond leaks, a triangle has members told, a ring a bound (two rings one on members), a square no verdict.
+  // Shapes beside colours: a cross is broken, a diamond leaks, a triangle is a leak of membership, a ring a bound (two rings one on members), a square no verdict.
   function shape(context, row, x, y, size, tint, ratio) {
     context.strokeStyle = tint;
     context.fillStyle = colour("--ground");
@@ -224,13 +224,13 @@
     } else if (row.verdict === "leaks" && !row.reference) {
       context.moveTo(x, y - size); context.lineTo(x + size, y); context.lineTo(x, y + size); context.lineTo(x - size, y); context.closePath();
       context.fill();
-    } else if (row.verdict === "members told" && !row.reference) {
+    } else if (row.verdict === "membership leaks" && !row.reference) {
       context.moveTo(x, y - size); context.lineTo(x + size, y + size * 0.7); context.lineTo(x - size, y + size * 0.7); context.closePath();
       context.fill();
-    } else if ((row.verdict === "no leak above a bound" || row.verdict === "no members above a bound") && !row.reference) {
+    } else if ((row.verdict === "no leak above a bound" || row.verdict === "no membership leak above a bound") && !row.reference) {
       context.arc(x, y, size, 0, 2 * Math.PI);
       context.fill();
-      if (row.verdict === "no members above a bound") { context.moveTo(x + size * 0.4, y); context.arc(x, y, size * 0.4, 0, 2 * Math.PI); }
+      if (row.verdict === "no membership leak above a bound") { context.moveTo(x + size * 0.4, y); context.arc(x, y, size * 0.4, 0, 2 * Math.PI); }
     } else {
       context.rect(x - size * 0.8, y - size * 0.8, size * 1.6, size * 1.6);
       context.fill();

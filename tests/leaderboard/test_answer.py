@@ -143,7 +143,7 @@ def test_data_on_which_raw_images_are_at_chance_have_no_utility_to_speak_of(boar
     lost = {"utility-auc": Figure(status="no-power", reason="raw images have Utility AUC 0.510")}
     rows = [row(like, name, None, 0.8).model_copy(update={"figures": like.figures | lost}) for name in ("a", "b")]
     found = answer(rows, board.named)
-    assert not found.told
+    assert not found.has_utility
     assert "On synth-cxr raw images cannot be told from chance" in found.text
     assert "No method tried hides the patient (2 methods, 2 rows)" in found.text
     hiding = safe(like, "c", None, 0.55)

@@ -39,7 +39,7 @@ def test_an_attack_counts_that_catches_the_over_fitted_and_not_the_constant_gene
     mine = [attacking("cvae", 0.7, 0.0)]
     found = membership_panel(mine, [*mine, *controls()])
     assert found.members[0].standing == "certified"
-    assert found.verdict == "members told by dcr: Membership AUC 0.700"
+    assert found.verdict == "membership leaks to dcr: Membership AUC 0.700"
     assert found.headline == "membership-dcr"
 
 
@@ -52,7 +52,7 @@ def core(**others: Record) -> tuple[list[Record], list[Record]]:
 @pytest.mark.parametrize("missing", MEMBER_CORE)
 def test_a_bound_on_members_needs_every_attack_of_its_core_list(missing: str) -> None:
     mine, pool = core()
-    assert membership_panel(mine, [*mine, *pool]).word == "no members above a bound"
+    assert membership_panel(mine, [*mine, *pool]).word == "no membership leak above a bound"
     fewer = [one for one in mine if one.evaluator != f"membership-{missing}"]
     found = membership_panel(fewer, [*fewer, *pool])
     assert found.word == "no verdict"
@@ -67,7 +67,7 @@ def test_a_method_that_refuses_to_release_eves_rows_gets_no_bound_on_members(mis
     mine, pool = core(**{missing.replace("-", "_"): apart})
     found = membership_panel(mine, [*mine, *pool])
     if missing == "quantile-regression":  # with few people it cannot apply, whatever the method does
-        assert found.word == "no members above a bound"
+        assert found.word == "no membership leak above a bound"
         assert found.verdict.endswith("by 6 attacks, 5 keys; without quantile-regression, which does not apply")
     else:
         assert found.word == "no verdict"
@@ -119,7 +119,7 @@ def test_a_few_members_who_are_told_surely_are_told() -> None:
     pool = [made for name in ("dcr", "lira", "domias", "logan", "mine") for made in controls(name)]
     found = membership_panel(mine, [*mine, *pool])
     assert found.tries == 10
-    assert found.word == "members told"
+    assert found.word == "membership leaks"
 
 
 def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> None:
@@ -127,21 +127,21 @@ def test_members_told_by_an_attack_without_controls_are_not_called_safe() -> Non
     without = [one for one in pool if one.evaluator != "membership-lira"]
     found = membership_panel(mine, [*mine, *without])
     assert found.word == "not certified"
-    assert found.verdict.startswith("not certified (the controls of lira, which told members of it, were not run")
+    assert found.verdict.startswith("not certified (the controls of lira, which recognised members of it, were not run")
     found = membership_panel(mine, [*mine, *without, *controls("lira", quiet=0.7)])
     assert (found.word, found.verdict[-21:]) == ("no verdict", "lira is not certified")
 
 
 def test_no_more_than_chance_gives_is_no_finding_and_many_figures_are_many_tries() -> None:
     mine, pool = core(**{name: attacking("cvae", 0.56, 0.0006, name) for name in ("dcr", "lira")})
-    assert membership_panel(mine, [*mine, *pool]).word == "no members above a bound"
-    assert membership_panel(mine[:1], [*mine, *pool]).verdict == "members told by dcr: Membership AUC 0.560"
+    assert membership_panel(mine, [*mine, *pool]).word == "no membership leak above a bound"
+    assert membership_panel(mine[:1], [*mine, *pool]).verdict == "membership leaks to dcr: Membership AUC 0.560"
 
 
 def test_an_attack_with_a_higher_figure_does_not_hide_one_that_is_surer() -> None:
     mine = [attacking("cvae", 0.57, 0.0006, "lira"), attacking("cvae", 0.56, 0.00001, "dcr")]
     found = membership_panel(mine, [*mine, *controls("dcr"), *controls("lira")])
-    assert (found.headline, found.verdict) == ("membership-dcr", "members told by dcr: Membership AUC 0.560")
+    assert (found.headline, found.verdict) == ("membership-dcr", "membership leaks to dcr: Membership AUC 0.560")
 
 
 @pytest.mark.parametrize(("p", "told"), [(0.00005, True), (0.0012, False)])
@@ -151,12 +151,12 @@ def test_an_attack_that_is_sure_of_a_few_members_tells_members(p: float, told: b
     mine = mine.model_copy(update={"scores": {**mine.scores, "membership-tpr": rate}})
     own, pool = core(dcr=mine)
     found = membership_panel(own, [*own, *pool])
-    expected = "members told by dcr: Membership AUC 0.510, 8.0 % of them at 1 % of others"
+    expected = "membership leaks to dcr: Membership AUC 0.510, 8.0 % of them at 1 % of others"
     if told:
         assert found.verdict == expected
     else:
-        assert found.label.startswith("no members above .")
-        assert found.verdict.startswith("no members told above AUC .")
+        assert found.label.startswith("no membership leak above .")
+        assert found.verdict.startswith("no membership leak above AUC .")
 
 
 def test_a_row_shows_the_strongest_attack_that_counts_and_leaves_the_pair_panel_empty() -> None:
@@ -182,7 +182,7 @@ def test_a_folders_word_on_its_members_supports_no_bound_and_is_said() -> None:
     assert found.word == "no verdict"
     assert "dcr takes a folder's word for who is a member, and no draw;" in found.verdict
     found = membership_panel(telling, [*telling, *controls()])
-    assert found.word == "members told"
+    assert found.word == "membership leaks"
     assert "a folder says who is a member, and no draw" in found.verdict
 
 
@@ -212,11 +212,12 @@ def classifier(value: float, p: float, heart: float = 0.0005, others: float = 0.
 
 def test_a_classifier_at_chance_gets_a_bound_and_one_that_tells_its_members_does_not() -> None:
     quiet = membership_panel([classifier(0.5, 0.6)], [])
-    assert (quiet.word, quiet.bound, quiet.label) == ("no members above a bound", 0.55, "no members above .55 shown")
+    assert (quiet.word, quiet.bound) == ("no membership leak above a bound", 0.55)
+    assert quiet.label == "no membership leak above .55 shown"
     assert quiet.verdict.endswith("by the classifier's answers, one attack, 5 keys")
     loud = membership_panel([classifier(0.7, 0.0001)], [])
     assert (loud.word, loud.verdict) == (
-        "members told", "members told by the classifier's answers: Membership AUC 0.700",
+        "membership leaks", "membership leaks from the classifier's answers: Membership AUC 0.700",
     )  # fmt: skip
     assert loud.certified == {"classifier-membership"}
 
@@ -232,19 +233,24 @@ def test_the_attack_on_a_classifier_counts_only_if_its_own_controls_hold(heart: 
 
 def test_of_a_release_and_a_classifier_the_graver_verdict_counts() -> None:
     mine, pool = core()
-    for asked, word in ((classifier(0.7, 0.0001), "members told"), (classifier(0.5, 0.6), "no members above a bound")):
+    loud, quiet = (
+        (classifier(0.7, 0.0001), "membership leaks"),
+        (classifier(0.5, 0.6), "no membership leak above a bound"),
+    )
+    for asked, word in (loud, quiet):
         found = membership_panel([*mine, asked], [*mine, *pool])
         assert found.word == word
         assert len(found.members) == len(MEMBER_CORE) + 1
     none = [one.model_copy(update={"status": "not-applicable", "scores": {}}) for one in mine]
     found = membership_panel([*none, classifier(0.5, 0.6)], [*none, *pool])
-    assert found.word == "no members above a bound"  # that nothing applies to a release is no finding
+    assert found.word == "no membership leak above a bound"  # that nothing applies to a release is no finding
     assert membership_panel(none, [*none, *pool]).word == "does not apply"
 
 
 def test_a_classifier_whose_figure_is_unlikely_by_chance_has_no_bound() -> None:
-    assert membership_panel([classifier(0.6, 0.04)], []).word == "members told"
-    assert membership_panel([classifier(0.6, 0.06)], []).word == "no members above a bound"  # two-sided p; two figures
+    assert membership_panel([classifier(0.6, 0.04)], []).word == "membership leaks"
+    quiet = membership_panel([classifier(0.6, 0.06)], [])  # two-sided p; two figures
+    assert quiet.word == "no membership leak above a bound"
 
 
 @pytest.mark.parametrize("status", ["failed", "timed-out", "not-applicable"])
@@ -258,7 +264,7 @@ def test_an_attack_on_a_classifier_that_did_not_end_leaves_no_bound(status: Stat
         assert found.word == "no verdict"
         assert "mine refused to train on 150 rows" in found.verdict
     none = stopped.model_copy(update={"status": "not-applicable", "reason": "mine publishes no classifier"})
-    assert membership_panel([*mine, none], [*mine, *pool]).word == "no members above a bound"
+    assert membership_panel([*mine, none], [*mine, *pool]).word == "no membership leak above a bound"
 
 
 def test_controls_of_a_row_that_its_author_alone_measured_are_said_to_be_theirs() -> None:

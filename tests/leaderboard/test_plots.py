@@ -97,8 +97,8 @@ def test_the_front_holds_what_nothing_beats() -> None:
     assert [point.row.plugin for point in front(points(certified, Plane("reid-auc")), *columns)] == ["a", "b"]
     assert {one.verdict for one in edition.rows} == {"not certified"}
     assert front(points(edition.rows, Plane("reid-auc")), *columns) == []  # their figures support no claim
-    told = [one.model_copy(update={"verdict": "members told"}) for one in edition.rows]  # by the other panel's attacks
-    assert front(points(told, Plane("reid-auc")), *columns) == []
+    leaky = [one.model_copy(update={"verdict": "membership leaks"}) for one in edition.rows]  # by the other panel
+    assert front(points(leaky, Plane("reid-auc")), *columns) == []
 
 
 @pytest.mark.parametrize("name", ["$\\frac{", "<script>alert(1)</script>--", "方法", "x" * 300, "a\nb", '"&amp;'])

@@ -58,7 +58,7 @@ def test_the_attack_on_published_classifiers_has_a_page_that_its_rows_lead_to(tm
     found = attack_record("classifier-membership", "classifier-membership", attempts)
     assert (found.broken, found.share) == (("dp-sgd",), (1, 2))
     assert {row.plugin: row.verdict for row in edition.rows} == {
-        "dp-sgd": "members told", "laplace": "no members above a bound"
+        "dp-sgd": "membership leaks", "laplace": "no membership leak above a bound"
     }  # fmt: skip
     site = build(results, tmp_path / "site").parent
     page = (site / "attacks" / "classifier-membership.html").read_text()
