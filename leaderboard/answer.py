@@ -374,7 +374,8 @@ class _Words:
 
     def reach(self, row: BoardRow) -> str:
         """The upper end of its attacks' figures."""
-        return f"AUC of the attacks up to {number(row.leak or 1.0, 3)}"
+        on = " on members" * (row.verdict == "membership leaks")
+        return f"AUC of the attacks{on} up to {number(row.leak or 1.0, 3)}"
 
 
 def _of_members(row: BoardRow) -> bool:

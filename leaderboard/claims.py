@@ -141,9 +141,8 @@ class Verdict:
         if self.word == "cannot refute":
             return f"cannot refute: {played} cannot show more than is claimed"
         if self.word == "not refuted":
-            return (
-                f"not refuted by {played}; its noise cannot be read off a release, so that nothing else vouches for it"
-            )
+            unread = "its noise cannot be measured in a release, so that no other check supports the claim"
+            return f"not refuted by {played}; {unread}"
         return f"consistent with {played}, and its noise is as stated"
 
 

@@ -73,18 +73,18 @@ MEANINGS: Mapping[Word, str] = {
     "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
     "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
     "no membership leak above a bound": "the membership attacks of the core list, or the one on a classifier's answers "
-    "where a classifier is all that is published, did no better than chance once all tries are counted; with 95 % "
+    "where a classifier is all that is published, did no better than chance, corrected for their number; with 95 % "
     "confidence the AUC of each is at most the printed bound, on average over people",
     "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
-    "finds people in few guesses; the worst person may be found all the same. Where Eve holds other images of the "
-    "people than the released ones, no row is called broken, and raw images leak, too",
+    "finds people in few guesses; the worst person may be found all the same. If Eve holds other images of the people "
+    "than those behind the release, no row is called broken, and raw images leak, too",
     "membership leaks": "an attack recognises who was in the private data better than chance",
-    "broken": "an attack by which Eve, who holds the released images, finds people in fewer than 5 guesses and in a "
-    "twentieth of the guesses of chance (both by the upper end of the 95 % interval)",
+    "broken": "an attack by which Eve, who holds the raw images behind the release, finds people in fewer than 5 "
+    "guesses and in a twentieth of the guesses of chance (both by the upper end of the 95 % interval)",
     "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
-    "not rated": "the method broke a promise, the check did not run, or it refused a request",
+    "not rated": "the method broke a promise or refused a request, or the check of its promises did not run",
     "does not apply": "the release has nothing that these attacks could match to people",
     "no attack": "no attack ran",
 }
@@ -140,7 +140,7 @@ class Panel:
         label: The verdict as tables print it: its kind, with the bound if it has one.
         bound: The largest upper limit over the attacks that count; None without one.
         p: The probability that chance does as well as all certified attacks together; None if unknown.
-        power: The least ReID AUC that one of them would have shown with probability .8; None if unknown.
+        power: The least ReID AUC that one of them would find with probability .8; None if unknown.
     """
 
     members: tuple[Member, ...]
@@ -469,12 +469,8 @@ def _leak_words(
 
 
 def _power_words(least: float | None) -> str:
-    """The leak that the row would have shown."""
-    return (
-        ""
-        if least is None
-        else f"; one attack with a ReID AUC of {upward(least, 3)} would have shown with probability .8"
-    )
+    """The least leak that the row would have found."""
+    return "" if least is None else f"; with probability .8 one attack would find a leak of ReID AUC {upward(least, 3)}"
 
 
 def chance_text(p: float) -> str:
@@ -539,7 +535,7 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
     if measured == broken:
         names = f"of {', '.join(name for name in order if name in broken)}"
         return f"its attacks break all {names if len(broken) < 5 else f'{len(broken)} test encoders'}{where}"
-    return f"its attacks also fail on {', '.join(m for m in order if m in measured - broken)}{where}"
+    return f"none of its attacks breaks {', '.join(m for m in order if m in measured - broken)}{where}"
 
 
 def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:

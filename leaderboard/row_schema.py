@@ -251,7 +251,7 @@ class BoardRow(RowName):
     complete: bool
     power: Annotated[
         float | None,
-        Shown("Would have shown", "The ReID AUC that one of the attacks would have shown with probability .8", FACTS,
+        Shown("Detectable ReID AUC", "The least ReID AUC that one of the attacks would find with probability .8", FACTS,
               order=66),
     ]  # fmt: skip
     sentence: Annotated[str, Shown("Verdict in full", places=FACTS, order=240)]
@@ -379,7 +379,7 @@ class BoardRow(RowName):
         if (low, high) != (1, count):
             return (f"{low}" if low == high else f"{low}–{high}"), of
         keys = self.figures[metric].keys if metric in self.figures else None
-        return "any", of + f": {keys} key{'s' * (keys != 1)} rule{'s' * (keys == 1)} out none" * (keys is not None)
+        return "any", of + f": tests over {keys} key{'s' * (keys != 1)} exclude none" * (keys is not None)
 
     @property
     def place(self) -> int:

@@ -60,7 +60,7 @@
       select("What is released", [["", "anything"], ...kinds.map((kind) => [kind, kind])], wish.kind, change("kind")),
       field("Utility at least", "utility", 0.01),
       select("Risk figure", risks.map(([name, text]) => [name, text]), wish.figure, change("figure")),
-      field("Its bound", "risk", 0.01),
+      field("Its limit", "risk", 0.01),
       select("Formal claim", CLAIMS, wish.claim, change("claim")),
       field("Derived ε at most", "epsilon", 0.1));
     form.querySelectorAll("select")[presets.length > 1 ? 3 : 2].dataset.wish = "figure";

@@ -218,7 +218,7 @@ def test_a_claim_is_consistent_with_the_games_played() -> None:
 def test_noise_that_cannot_be_read_vouches_for_nothing() -> None:
     found = judged(claim(1.0), shown(0.5, noise=None))
     assert found.word == "not refuted"
-    assert found.sentence.startswith("not refuted by the games played (one, other); its noise cannot be read")
+    assert found.sentence.startswith("not refuted by the games played (one, other); its noise cannot be measured")
 
 
 def test_noise_that_is_not_what_it_is_said_to_be_is_no_consistent_claim() -> None:

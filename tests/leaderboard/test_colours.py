@@ -7,9 +7,12 @@ from importlib import resources
 
 import pytest
 
+from leaderboard.panel import SIGNS
+
 TEXT, EDGE = 4.5, 3.0
 """WCAG 2.2, success criteria 1.4.3 and 1.4.11."""
-SCHEMES = re.findall(r":root \{(.*?)\}", (resources.files("leaderboard") / "static/board.css").read_text(), re.DOTALL)
+SHEET = (resources.files("leaderboard") / "static/board.css").read_text()
+SCHEMES = re.findall(r":root \{(.*?)\}", SHEET, re.DOTALL)
 
 
 def luminance(colour: str) -> float:
@@ -31,3 +34,8 @@ def test_text_and_edges_stand_out(scheme: str, behind: str) -> None:
     least = dict.fromkeys(("ink", "quiet", "link", "warn", "bad", "chance", "good"), TEXT) | {"strong": EDGE}
     faint = {name: contrast(colours[name], colours[behind]) for name in least}
     assert {name: ratio for name, ratio in faint.items() if ratio < least[name]} == {}
+
+
+def test_every_verdict_has_its_colour() -> None:
+    slugs = {word.replace(" ", "-") for word in SIGNS}
+    assert slugs == {slug for slug in re.findall(r"\.verdict\.([a-z-]+)", SHEET) if slug != "part"}

@@ -242,7 +242,7 @@ def test_a_rank_says_of_how_many_by_what_and_why_any_is_possible() -> None:
         {"utility_rank": None},
     )]  # fmt: skip
     assert [one.rank("utility_rank") for one in some] == [
-        ("any", f"of 19: {keys} keys rule out none"), ("2", "of 19"), ("", "")
+        ("any", f"of 19: tests over {keys} keys exclude none"), ("2", "of 19"), ("", "")
     ]  # fmt: skip
     assert [" ".join(one.rank("privacy_rank")) for one in some[:2]] == ["1–2 of 3 by members", "1 of 10 by guesses"]
     shown = drawn("rows.html", **common(edition, "") | {"named": named}, lines=some, one=True, hidden=[])()
