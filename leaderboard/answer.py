@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from leaderboard.board import THROUGHPUT, USEFUL
+from leaderboard.board import THROUGHPUT, USEFUL, UTILITY
 from leaderboard.bounds import upward
 from leaderboard.entries import Column, interval, number
 from leaderboard.names import shortened
@@ -355,11 +355,13 @@ class _Words:
         return f"{text}, 95\u00a0% {interval(figure.low, figure.high, digits)}"
 
     def kept(self, row: BoardRow) -> str:
+        """The utility beside that of raw images, and of a model of public data alone."""
         figure = self.raw.get(row.utility)
-        known = None if figure is None else figure.value
-        return self.utility(row) + (
-            "" if known is None else f"; raw images {number(known, self.named[row.utility].digits)}"
-        )
+        public = row.public_model if row.utility == UTILITY else None
+        beside = {"raw images": None if figure is None else figure.value, "public data alone": public}
+        digits = self.named[row.utility].digits
+        figures = [f"{what} {number(value, digits)}" for what, value in beside.items() if value is not None]
+        return self.utility(row) + (f"; {', '.join(figures)}" if figures else "")
 
     def ceiling(self, row: BoardRow) -> str:
         """The bound that hides the patient."""
@@ -409,7 +411,8 @@ def _hiding(
     """Methods that hide the patient; `utilities` stand before their bounds."""
     count, of = len(named), _methods(mine)
     who = f"The only method tried{where}" if of == 1 else f"{count} of {of} methods tried{where}"
-    yield Part(f"{who} {what} the patient from the attacks that ran: ")
+    whom = ", on average, who is in the data" if all(map(_of_members, named)) else " the patient"
+    yield Part(f"{who} {what}{whom} from the attacks that ran: ")
     for place, (row, text) in enumerate(zip(named, utilities, strict=False)):
         yield Part("; " * bool(place))
         yield from words.name(row)
