@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from leaderboard.board import THROUGHPUT, USEFUL, UTILITY
+from leaderboard.board import THROUGHPUT, USEFUL, UTILITY, epsilon_text
 from leaderboard.bounds import upward
 from leaderboard.entries import Column, interval, number
 from leaderboard.names import shortened
@@ -367,6 +367,10 @@ class _Words:
         """The bound that hides the patient."""
         return f"AUC of the attacks{' on members' * _of_members(row)} at most {upward(row.bound or 1.0)}"
 
+    def claim(self, row: BoardRow) -> str:
+        """The derived bound of differential privacy, if there is one."""
+        return "" if row.derived is None else f" (derived ε {epsilon_text(row.derived)} per {row.per})"
+
     def leak(self, row: BoardRow) -> str:
         """The reason why a row does not hide the patient."""
         if row.verdict not in GOOD:
@@ -416,7 +420,7 @@ def _hiding(
     for place, (row, text) in enumerate(zip(named, utilities, strict=False)):
         yield Part("; " * bool(place))
         yield from words.name(row)
-        yield Part(f", {text}{words.ceiling(row)}")
+        yield Part(f", {text}{words.ceiling(row)}{words.claim(row)}")
     yield Part(f"; and {count - len(utilities)} more" * (count > len(utilities)))
     yield Part(". A stronger attack may still find more.")
 

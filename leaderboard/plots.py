@@ -201,7 +201,8 @@ def scatter(
     y = axis([one.up for one in some], canvas.floor, TOP, log=False, better=up.better, more=goal[1:])
     places = [(x.at(one.across.value), y.at(one.up.value)) for one in some]
     parts, taken = [frame(x, y, canvas)], []
-    for svg, box in (_corner(plane.goal, x, y, canvas), _chance(some, x, canvas)):
+    drawn = [box for one, place in zip(some, places, strict=True) for box in _drawn(one, place, x, y)]
+    for svg, box in (_corner(plane.goal, x, y, canvas, drawn), _chance(some, x, canvas)):
         parts.append(svg)
         taken += box
     for metric in sorted({one.metric for one in some}):  # no front across two quantities
@@ -237,18 +238,36 @@ Box = tuple[float, float, float, float]
 """Left, upper, right and lower edge."""
 
 
-def _corner(goal: tuple[float, float] | None, x: Axis, y: Axis, canvas: Canvas) -> tuple[str, list[Box]]:
-    """The corner that is wanted, and the place of its words."""
+def _corner(
+    goal: tuple[float, float] | None, x: Axis, y: Axis, canvas: Canvas, drawn: Sequence[Box]
+) -> tuple[str, list[Box]]:
+    """The corner that is wanted, and the place of its words.
+
+    They stand in the corner or below it, where they lie on the fewest marks and intervals (`drawn`).
+    """
     if goal is None:
         return "", []
     a, b, words = x.at(goal[0]), y.at(goal[1]), ("utility kept,", f"AUC at most {upward(goal[0])}")
-    left = canvas.right - 6 - max(map(len, words)) * LETTER
-    texts = "".join(f'<text class="goal" x="{canvas.right - 6}" y="{TOP + 28 + place * LINE:.0f}" text-anchor="end">'
+    width = max(map(len, words)) * LETTER
+    ends = [canvas.right - 6] + [a + 6 + width] * (a + 12 + width < canvas.right)
+    boxes = [(end - width, first - 14, end, first + 6 + LINE)
+             for end in ends for first in (TOP + 28, b - 8 - LINE, b + 16)]  # fmt: skip
+    box = min(boxes, key=lambda one: sum(_overlap(one, other) for other in drawn))
+    texts = "".join(f'<text class="goal" x="{box[2]:.1f}" y="{box[1] + 14 + place * LINE:.0f}" text-anchor="end">'
                     f"{text}</text>" for place, text in enumerate(words))  # fmt: skip
-    return (
-        f'<rect class="goal" x="{a:.1f}" y="{TOP}" width="{canvas.right - a:.1f}" height="{b - TOP:.1f}"/>{texts}',
-        [(left, TOP + 14, canvas.right, TOP + 34 + LINE)],
-    )
+    rect = f'<rect class="goal" x="{a:.1f}" y="{TOP}" width="{canvas.right - a:.1f}" height="{b - TOP:.1f}"/>'
+    return rect + texts, [box]
+
+
+def _drawn(one: Point, place: tuple[float, float], x: Axis, y: Axis) -> list[Box]:
+    """The places of a mark and of its intervals."""
+    a, b = place
+    boxes = [(a - 6, b - 6, a + 6, b + 6)]
+    for scale, figure in ((x, one.across), (y, one.up)):
+        if figure.low is not None and figure.high is not None:
+            near, far = sorted((scale.at(figure.low), scale.at(figure.high)))
+            boxes.append((near, b - 1, far, b + 1) if scale is x else (a - 1, near, a + 1, far))
+    return boxes
 
 
 def _chance(some: Sequence[Point], x: Axis, canvas: Canvas) -> tuple[str, list[Box]]:

@@ -363,11 +363,12 @@ def test_a_winner_whose_bound_is_on_membership_hides_who_is_in_the_data_and_no_m
 ) -> None:
     word = "no membership leak above a bound"
     rows = [row(like, "identity", 0.9, 1.0), safe(like, "drawn", 0.88, 0.53, verdict=word)]
-    rows = [one.model_copy(update={"public_model": 0.75}) for one in rows]
+    rows = [one.model_copy(update={"public_model": 0.75, "derived": 10.0, "per": "image"}) for one in rows]
     expected = (
         "The only method tried on synth-cxr keeps the findings and hides, on average, who is in the data from the "
         "attacks that ran: drawn, utility 0.880, 95\u00a0% 0.850 – 0.910; raw images 0.900, public data alone 0.750, "
-        "AUC of the attacks on members at most .53. A stronger attack may still find more."
+        "AUC of the attacks on members at most .53 (derived ε 10.0 per image). A stronger attack may still "
+        "find more."
     )
     assert said(board, *rows) == expected
     assert "hide the patient from" in said(board, *rows, safe(like, "bound", 0.88, 0.53))

@@ -165,6 +165,21 @@ def test_the_wanted_corner_is_named_by_its_own_numbers() -> None:
     assert re.findall(r'<text class="goal"[^>]*>([^<]+)', svg) == ["utility kept,", "AUC at most .65"]
 
 
+@pytest.mark.parametrize("use", [0.96, 0.86, 0.78])
+def test_the_words_of_the_wanted_corner_lie_on_no_mark_in_it(use: float) -> None:
+    def row(name: str, leak: float, use: float) -> list[Record]:
+        return [record(name, scores={"reid-auc": auc(leak)}), word(name),
+                record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
+
+    edition = board([*row("far", 0.99, 0.5), *row("near", 0.52, use)])
+    svg = str(scatter(edition.rows, Plane("reid-auc", goal=(0.7, 0.75)), edition.named, ""))
+    words = [(float(x), float(y)) for x, y in re.findall(r'<text class="goal" x="([\d.]+)" y="([\d.]+)"', svg)]
+    marks = [(float(x), float(y)) for x, y in re.findall(r'<path d="M([\d.]+) ([\d.]+)(?:l|h)', svg)]
+    assert len(words) == 2
+    assert len(marks) == 2
+    assert not any(x - 100 < a < x and y - 12 < b + 5 < y + 4 for x, y in words for a, b in marks)
+
+
 @pytest.mark.parametrize("canvas", [WIDE, PHONE])
 def test_the_labels_of_a_crowd_are_all_there_and_no_line_or_label_crosses_one(canvas: Canvas) -> None:
     def row(name: str, leak: float, use: float) -> list[Record]:
