@@ -355,21 +355,31 @@ class _Words:
         return f"{text}, 95\u00a0% {interval(figure.low, figure.high, digits)}"
 
     def kept(self, row: BoardRow) -> str:
-        """The utility beside that of raw images, and of a model of public data alone."""
-        figure = self.raw.get(row.utility)
-        public = row.public_model if row.utility == UTILITY else None
-        beside = {"raw images": None if figure is None else figure.value, "public data alone": public}
-        digits = self.named[row.utility].digits
-        figures = [f"{what} {number(value, digits)}" for what, value in beside.items() if value is not None]
-        return self.utility(row) + (f"; {', '.join(figures)}" if figures else "")
+        """The utility beside what it is compared with."""
+        beside = self.beside(row, raw=True)
+        return self.utility(row) + (f"; {beside}" if beside else "")
 
     def ceiling(self, row: BoardRow) -> str:
         """The bound that hides the patient."""
         return f"AUC of the attacks{' on members' * _of_members(row)} at most {upward(row.bound or 1.0)}"
 
     def claim(self, row: BoardRow) -> str:
-        """The derived bound of differential privacy, if there is one."""
-        return "" if row.derived is None else f" (derived ε {epsilon_text(row.derived)} per {row.per})"
+        """The derived ε for an image, unless its audit refutes it."""
+        if row.claim_kind == "violated":
+            return ", its claim refuted by its audit"
+        return (
+            f", derived ε {epsilon_text(row.derived)} per image"
+            if row.claim_kind == "finite ε" and row.per == "image"
+            else ""
+        )
+
+    def beside(self, row: BoardRow, raw: bool) -> str:
+        """The utility of public data alone, and perhaps of raw images."""
+        figure = self.raw.get(row.utility)
+        public = row.public_model if row.utility == UTILITY else None
+        figures = {"raw images": None if figure is None or not raw else figure.value, "public data alone": public}
+        digits = self.named[row.utility].digits
+        return ", ".join(f"{what} {number(value, digits)}" for what, value in figures.items() if value is not None)
 
     def leak(self, row: BoardRow) -> str:
         """The reason why a row does not hide the patient."""
@@ -404,19 +414,23 @@ def _firsts(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 def _won(on: str, mine: Sequence[BoardRow], winners: Sequence[BoardRow], words: _Words) -> Iterator[Part]:
     named = _firsts(winners)
-    what = "keeps the findings and hides" if len(named) == 1 else "keep the findings and hide"
-    utilities = [f"{words.utility(row) if place else words.kept(row)}, " for place, row in enumerate(named[:NAMED])]
-    yield from _hiding(f" on {on}", mine, named, what, utilities, words)
+    utilities = []
+    for place, row in enumerate(named[:NAMED]):
+        beside = words.beside(row, raw=place == 0)
+        utilities.append(f"{words.utility(row)}{f' ({beside})' if beside else ''}, ")
+    verb = "keeps the findings and hides" if len(named) == 1 else "keep the findings and hide"
+    yield from _hiding(f" on {on}", mine, named, verb, utilities, words)
 
 
 def _hiding(
-    where: str, mine: Sequence[BoardRow], named: Sequence[BoardRow], what: str, utilities: Sequence[str], words: _Words
+    where: str, mine: Sequence[BoardRow], named: Sequence[BoardRow], verb: str, utilities: Sequence[str], words: _Words
 ) -> Iterator[Part]:
-    """Methods that hide the patient; `utilities` stand before their bounds."""
+    """Methods that hide, with `utilities` before their bounds."""
     count, of = len(named), _methods(mine)
     who = f"The only method tried{where}" if of == 1 else f"{count} of {of} methods tried{where}"
-    whom = ", on average, who is in the data" if all(map(_of_members, named)) else " the patient"
-    yield Part(f"{who} {what}{whom} from the attacks that ran: ")
+    what = {True: "who is in the data, on average,", False: "the patient"}
+    whom = " or ".join(what[members] for members in sorted(set(map(_of_members, named))))
+    yield Part(f"{who} {verb} {whom} from the attacks that ran: ")
     for place, (row, text) in enumerate(zip(named, utilities, strict=False)):
         yield Part("; " * bool(place))
         yield from words.name(row)

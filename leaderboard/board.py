@@ -60,7 +60,7 @@ class Row:
         unrated: Why its privacy figures are not rated; empty if they are.
         entries: One entry a metric, weakest over the attacks, in column order.
         attacks: The entries of each attack that matches pairs, by evaluator.
-        panel, membership: The panels of attacks that match pairs, and of those that tell members.
+        panel, membership: The panels of attacks that match pairs, and of those on membership.
         audited: The claim beside what an audit has shown; None without a claim.
         earlier: Evaluators whose records earlier code computed.
         records: Everything the row was made of, by evaluator name.

@@ -38,7 +38,7 @@ CORE = (
 )  # fmt: skip
 """The attacks that a bound needs; one that does not apply to the release is no gap, but for `APPLYING`."""
 MEMBER_CORE = ("dcr", "gan-leaks", "domias", "monte-carlo", "lira", "rmia", "quantile-regression")
-"""The membership attacks that a bound on members needs; gaps as with `CORE`."""
+"""The membership attacks that a bound on membership needs; gaps as with `CORE`."""
 APPLYING = {"relational", "contrastive", "moments", "surrogate", *MEMBER_CORE} - {"quantile-regression"}
 """Core attacks that apply to every release with links or of members, unless the method refuses Eve's rows."""
 KNOWING = ("anchors",)

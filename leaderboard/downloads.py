@@ -28,8 +28,8 @@ LABEL = "Veil Bench"
 PUBLISHER = "The Veil Bench developers"
 LETTER, MARGIN, HEIGHT = 6.6, 6, 20  # of a badge: pixels at a letter height of 11
 COLOURS: Mapping[Word, str] = {
-    "broken": "#b4232a", "membership leaks": "#a15c00", "leaks": "#a15c00", "no leak above a bound": "#1f6f43",
-    "no membership leak above a bound": "#1f6f43",
+    "broken": "#a1202c", "membership leaks": "#94420a", "leaks": "#94420a", "no leak above a bound": "#1c6b45",
+    "no membership leak above a bound": "#1c6b45",
 }  # fmt: skip
 GREY = "#5b636b"  # of verdicts without a finding
 MOST_ENTRIES = 100

@@ -73,8 +73,8 @@ MEANINGS: Mapping[Word, str] = {
     "no leak above a bound": "the attacks of the core list converged, and together did no better than chance; with 95 "
     "% confidence the ReID AUC of each is at most the printed bound. A stronger attack may still find more",
     "no membership leak above a bound": "the membership attacks of the core list, or the one on a classifier's answers "
-    "where a classifier is all that is published, did no better than chance, corrected for their number; with 95 % "
-    "confidence the AUC of each is at most the printed bound, on average over people",
+    "where a classifier is all that is published, did no better than chance, corrected for the number of figures; with "
+    "95 % confidence the AUC of each is at most the printed bound, on average over people",
     "no verdict": "the attacks together did no better than chance, and support no bound: some of the core list did not "
     "run or converge, or keys are too few. This says nothing of safety",
     "leaks": "the attacks together do better than chance (p below .05), or one of them surely does, but none surely "
@@ -267,7 +267,7 @@ def _too_few(scored: Sequence[Record]) -> str:
 
 
 def membership_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Panel:
-    """The panel of the attacks that tell members; arguments as in `panel`.
+    """The panel of the attacks on membership; arguments as in `panel`.
 
     Of a release and a classifier the graver verdict counts.
     """
@@ -305,7 +305,7 @@ def _classifier_panel(records: Sequence[Record], theirs: Set[str]) -> Panel:
 
 
 def _answers_tell(record: Record) -> bool:
-    """True if a classifier's answers tell members, by either figure."""
+    """True if membership leaks from a classifier's answers, by either figure."""
     chances = [record.scores[name].chance_does_as_well for name in TELLING if name in record.scores]
     return any(chance is not None and len(TELLING) * chance < UNLIKELY for chance in chances)
 
@@ -331,7 +331,7 @@ def _own_control(record: Record, role: Role, name: str, theirs: Set[str]) -> Con
 
 
 def _release_panel(records: Sequence[Record], pool: Sequence[Record], theirs: Set[str]) -> Panel:
-    """The panel of the attacks that tell members of a release."""
+    """The panel of the attacks on membership in a release."""
     attacks = [record for record in records if record.kind == MEMBERSHIP]
     members = tuple(_member(record, pool, theirs) for record in attacks)
     certified = {member.evaluator for member in members if member.certified}

@@ -201,8 +201,10 @@ def scatter(
     y = axis([one.up for one in some], canvas.floor, TOP, log=False, better=up.better, more=goal[1:])
     places = [(x.at(one.across.value), y.at(one.up.value)) for one in some]
     parts, taken = [frame(x, y, canvas)], []
-    drawn = [box for one, place in zip(some, places, strict=True) for box in _drawn(one, place, x, y)]
-    for svg, box in (_corner(plane.goal, x, y, canvas, drawn), _chance(some, x, canvas)):
+    chance = _chance(some, x, canvas)
+    marks = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
+    lines = [box for one, place in zip(some, places, strict=True) for box in _intervals(one, place, x, y)]
+    for svg, box in (_corner(plane.goal, x, y, canvas, [*marks, *chance[1]], lines), chance):
         parts.append(svg)
         taken += box
     for metric in sorted({one.metric for one in some}):  # no front across two quantities
@@ -239,30 +241,35 @@ Box = tuple[float, float, float, float]
 
 
 def _corner(
-    goal: tuple[float, float] | None, x: Axis, y: Axis, canvas: Canvas, drawn: Sequence[Box]
+    goal: tuple[float, float] | None, x: Axis, y: Axis, canvas: Canvas, marks: Sequence[Box], lines: Sequence[Box]
 ) -> tuple[str, list[Box]]:
     """The corner that is wanted, and the place of its words.
 
-    They stand in the corner or below it, where they lie on the fewest marks and intervals (`drawn`).
+    They stand in the corner, or below it with an arrow, where they lie on the fewest `marks`, then intervals (`lines`).
     """
     if goal is None:
         return "", []
     a, b, words = x.at(goal[0]), y.at(goal[1]), ("utility kept,", f"AUC at most {upward(goal[0])}")
-    width = max(map(len, words)) * LETTER
-    ends = [canvas.right - 6] + [a + 6 + width] * (a + 12 + width < canvas.right)
-    boxes = [(end - width, first - 14, end, first + 6 + LINE)
-             for end in ends for first in (TOP + 28, b - 8 - LINE, b + 16)]  # fmt: skip
-    box = min(boxes, key=lambda one: sum(_overlap(one, other) for other in drawn))
-    texts = "".join(f'<text class="goal" x="{box[2]:.1f}" y="{box[1] + 14 + place * LINE:.0f}" text-anchor="end">'
+    width, right = max(map(len, words)) * LETTER, canvas.right - 6
+    ends = [right] + [a + 6 + width] * (a + 6 + width < right)
+    inside = [first for first in (TOP + 28, b - 8 - LINE) if first - 12 >= TOP and first + 4 + LINE <= b]
+    firsts = inside + [b + 16] * (b + 20 + LINE < canvas.floor) or [TOP + 28]
+    boxes = [(end - width, first - 12, end, first + 4 + LINE) for end in ends for first in firsts]
+
+    def cost(box: Box) -> tuple[int, ...]:
+        return tuple(sum(_overlap(box, other) for other in drawn) for drawn in (marks, lines))
+
+    box = min(boxes, key=cost)
+    words = ("↑ " * (box[1] >= b) + words[0], words[1])
+    texts = "".join(f'<text class="goal" x="{box[2]:.1f}" y="{box[1] + 12 + place * LINE:.0f}" text-anchor="end">'
                     f"{text}</text>" for place, text in enumerate(words))  # fmt: skip
     rect = f'<rect class="goal" x="{a:.1f}" y="{TOP}" width="{canvas.right - a:.1f}" height="{b - TOP:.1f}"/>'
     return rect + texts, [box]
 
 
-def _drawn(one: Point, place: tuple[float, float], x: Axis, y: Axis) -> list[Box]:
-    """The places of a mark and of its intervals."""
-    a, b = place
-    boxes = [(a - 6, b - 6, a + 6, b + 6)]
+def _intervals(one: Point, place: tuple[float, float], x: Axis, y: Axis) -> list[Box]:
+    """The places of a mark's intervals."""
+    (a, b), boxes = place, []
     for scale, figure in ((x, one.across), (y, one.up)):
         if figure.low is not None and figure.high is not None:
             near, far = sorted((scale.at(figure.low), scale.at(figure.high)))

@@ -279,7 +279,7 @@ class BoardRow(RowName):
     privacy: Annotated[
         str,
         main("Worst privacy figure", "Guesses until Eve's first correct match, by the strongest certified attack; for "
-             "generators, AUC of telling members from others. Sorted by distance from chance", BOARD, 90, first="down",
+             "generators, AUC of recognising members. Sorted by distance from chance", BOARD, 90, first="down",
              aside=False),
     ]  # fmt: skip
     privacy_rank: Annotated[

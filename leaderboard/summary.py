@@ -116,7 +116,7 @@ class AttackRecord:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Methods that it breaks, or whose members it tells, when certified."""
+        """Methods that it breaks, or whose membership leaks, when certified."""
         return self._methods("broken", "membership leaks")
 
     @property

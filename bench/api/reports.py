@@ -393,7 +393,7 @@ def _withheld_reasons(row: Row, place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _on_membership() -> list[str]:
-    """This project's attacks that tell members."""
+    """This project's attacks on membership."""
     return [
         name for name in registry.own("attacks")
         if cast("type[Attack]", registry.load("attacks", name)).scores == "membership"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from typing import Any
 
@@ -110,7 +111,7 @@ def test_rows_that_qualify_are_counted_by_method_and_named_most_useful_first(boa
     text = said(board, *rows)
     assert text.startswith("2 of 3 methods tried on synth-cxr keep the findings and hide the patient")
     assert text.index(
-        "better, utility 0.880, 95\u00a0% 0.850 – 0.910; raw images 0.900, AUC of the attacks at most .58"
+        "better, utility 0.880, 95\u00a0% 0.850 – 0.910 (raw images 0.900), AUC of the attacks at most .58"
     ) < text.index("good")
     assert text.count("good") == 1
     assert text.endswith("A stronger attack may still find more.")
@@ -361,14 +362,33 @@ def test_a_row_that_publishes_a_trained_model_is_said_to_publish_no_images(board
 def test_a_winner_whose_bound_is_on_membership_hides_who_is_in_the_data_and_no_more(
     board: Edition, like: BoardRow
 ) -> None:
-    word = "no membership leak above a bound"
-    rows = [row(like, "identity", 0.9, 1.0), safe(like, "drawn", 0.88, 0.53, verdict=word)]
-    rows = [one.model_copy(update={"public_model": 0.75, "derived": 10.0, "per": "image"}) for one in rows]
+    claim = {"derived": 10.0, "per": "image", "claim_kind": "finite ε", "public_model": 0.75}
+    rows = [
+        row(like, "identity", 0.9, 1.0),
+        safe(like, "drawn", 0.88, 0.53, verdict="no membership leak above a bound").model_copy(update=claim),
+    ]
     expected = (
-        "The only method tried on synth-cxr keeps the findings and hides, on average, who is in the data from the "
-        "attacks that ran: drawn, utility 0.880, 95\u00a0% 0.850 – 0.910; raw images 0.900, public data alone 0.750, "
-        "AUC of the attacks on members at most .53 (derived ε 10.0 per image). A stronger attack may still "
-        "find more."
+        "The only method tried on synth-cxr keeps the findings and hides who is in the data, on average, from the "
+        "attacks that ran: drawn, utility 0.880, 95\u00a0% 0.850 – 0.910 (raw images 0.900, public data alone 0.750), "
+        "AUC of the attacks on members at most .53, derived ε 10.0 per image. A stronger attack may still find more."
     )
     assert said(board, *rows) == expected
-    assert "hide the patient from" in said(board, *rows, safe(like, "bound", 0.88, 0.53))
+    both = said(board, *rows, safe(like, "bound", 0.87, 0.53, public_model=0.75))
+    assert both.startswith("2 of 2 methods tried on synth-cxr keep the findings and hide the patient or who is in")
+    assert both.count("public data alone 0.750") == 2
+    assert both.count("raw images") == 1
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"derived": 0.5, "per": "pixel", "claim_kind": "finite ε"}, ""),
+        ({"derived": math.inf, "per": "image", "claim_kind": "no finite ε"}, ""),
+        ({"derived": 10.0, "per": "image", "claim_kind": "violated"}, ", its claim refuted by its audit"),
+    ],
+)
+def test_a_claim_stands_beside_a_winner_if_it_is_of_an_image_and_holds(
+    board: Edition, like: BoardRow, claim: dict[str, Any], words: str
+) -> None:
+    rows = [row(like, "identity", 0.9, 1.0), safe(like, "bound", 0.88, 0.53).model_copy(update=claim)]
+    assert f"AUC of the attacks at most .53{words}. A stronger attack" in said(board, *rows)

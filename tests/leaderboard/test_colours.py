@@ -7,6 +7,7 @@ from importlib import resources
 
 import pytest
 
+from leaderboard.downloads import COLOURS
 from leaderboard.panel import SIGNS
 
 TEXT, EDGE = 4.5, 3.0
@@ -36,6 +37,9 @@ def test_text_and_edges_stand_out(scheme: str, behind: str) -> None:
     assert {name: ratio for name, ratio in faint.items() if ratio < least[name]} == {}
 
 
-def test_every_verdict_has_its_colour() -> None:
-    slugs = {word.replace(" ", "-") for word in SIGNS}
-    assert slugs == {slug for slug in re.findall(r"\.verdict\.([a-z-]+)", SHEET) if slug != "part"}
+def test_every_verdict_has_its_colour_on_pages_and_badges() -> None:
+    light = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6})", SCHEMES[0]))
+    rules = re.findall(r"^(\.verdict\.[^{]*)\{ color: var\(--(\w+)\); \}", SHEET, re.MULTILINE)
+    drawn = {slug: name for chosen, name in rules for slug in re.findall(r"\.verdict\.([a-z-]+)", chosen)}
+    assert set(drawn) == {word.replace(" ", "-") for word in SIGNS}
+    assert {word: light[drawn[word.replace(" ", "-")]] for word in COLOURS} == COLOURS

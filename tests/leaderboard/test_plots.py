@@ -12,7 +12,22 @@ import leaderboard
 from bench.results.records import Record, ScoreRecord
 from leaderboard.edition import Edition
 from leaderboard.intake import Intake
-from leaderboard.plots import PHONE, WIDE, Canvas, Curve, Plane, axis, budget_plot, curves, front, points, scatter
+from leaderboard.plots import (
+    LEFT,
+    LETTER,
+    PHONE,
+    TOP,
+    WIDE,
+    Canvas,
+    Curve,
+    Plane,
+    axis,
+    budget_plot,
+    curves,
+    front,
+    points,
+    scatter,
+)  # fmt: skip
 from leaderboard.row_schema import BoardRow, Figure
 
 
@@ -165,19 +180,31 @@ def test_the_wanted_corner_is_named_by_its_own_numbers() -> None:
     assert re.findall(r'<text class="goal"[^>]*>([^<]+)', svg) == ["utility kept,", "AUC at most .65"]
 
 
+@pytest.mark.parametrize("canvas", [WIDE, PHONE])
+@pytest.mark.parametrize("goal", [(0.7, 0.75), (0.55, 0.95), (0.6, 0.45)])
 @pytest.mark.parametrize("use", [0.96, 0.86, 0.78])
-def test_the_words_of_the_wanted_corner_lie_on_no_mark_in_it(use: float) -> None:
+def test_the_words_of_the_wanted_corner_lie_on_no_mark_and_in_the_frame(
+    use: float, goal: tuple[float, float], canvas: Canvas
+) -> None:
     def row(name: str, leak: float, use: float) -> list[Record]:
         return [record(name, scores={"reid-auc": auc(leak)}), word(name),
                 record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
 
     edition = board([*row("far", 0.99, 0.5), *row("near", 0.52, use)])
-    svg = str(scatter(edition.rows, Plane("reid-auc", goal=(0.7, 0.75)), edition.named, ""))
-    words = [(float(x), float(y)) for x, y in re.findall(r'<text class="goal" x="([\d.]+)" y="([\d.]+)"', svg)]
+    svg = str(scatter(edition.rows, Plane("reid-auc", goal=goal), edition.named, "", canvas))
+    corner = re.search(r'<rect class="goal" x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', svg)
+    assert corner is not None
+    bottom = float(corner[2]) + float(corner[3])
+    words = re.findall(r'<text class="goal" x="([\d.]+)" y="([\d.]+)" text-anchor="end">([^<]+)', svg)
     marks = [(float(x), float(y)) for x, y in re.findall(r'<path d="M([\d.]+) ([\d.]+)(?:l|h)', svg)]
-    assert len(words) == 2
-    assert len(marks) == 2
-    assert not any(x - 100 < a < x and y - 12 < b + 5 < y + 4 for x, y in words for a, b in marks)
+    assert len(words) == len(marks) == 2
+    for x, y, text in words:
+        right, line = float(x), float(y)
+        assert line - 12 > TOP
+        assert line < canvas.floor
+        assert right - LETTER * len(text) > LEFT
+        assert not any(right - LETTER * len(text) < a < right and line - 12 < b + 5 < line + 4 for a, b in marks)
+    assert words[0][2].startswith("↑") == (float(words[0][1]) > bottom)
 
 
 @pytest.mark.parametrize("canvas", [WIDE, PHONE])
