@@ -361,7 +361,7 @@ class _Words:
 
     def ceiling(self, row: BoardRow) -> str:
         """The bound that hides the patient."""
-        return f"AUC of the attacks{' on members' * _of_members(row)} at most {upward(row.bound or 1.0)}"
+        return f"AUC of the attacks{' on members' * row.of_members} at most {upward(row.bound or 1.0)}"
 
     def claim(self, row: BoardRow) -> str:
         """The derived ε for an image, unless its audit refutes it."""
@@ -394,11 +394,6 @@ class _Words:
         return f"AUC of the attacks{on} up to {number(row.leak or 1.0, 3)}"
 
 
-def _of_members(row: BoardRow) -> bool:
-    """True if the row's bound is on membership."""
-    return row.verdict == "no membership leak above a bound"
-
-
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
@@ -429,7 +424,7 @@ def _hiding(
     count, of = len(named), _methods(mine)
     who = f"The only method tried{where}" if of == 1 else f"{count} of {of} methods tried{where}"
     what = {True: "who is in the data, on average,", False: "the patient"}
-    whom = " or ".join(what[members] for members in sorted(set(map(_of_members, named))))
+    whom = " or ".join(what[members] for members in sorted({row.of_members for row in named}))
     yield Part(f"{who} {verb} {whom} from the attacks that ran: ")
     for place, (row, text) in enumerate(zip(named, utilities, strict=False)):
         yield Part("; " * bool(place))
@@ -456,7 +451,7 @@ def _lost(on: str, mine: Sequence[BoardRow], near: Sequence[tuple[BoardRow, bool
         if kept:
             yield Part(f" keeps the findings ({words.kept(row)}), but {words.leak(row)}")
         elif hides(row):
-            what = "hides on average who is in the data" if _of_members(row) else "hides the patient"
+            what = "hides on average who is in the data" if row.of_members else "hides the patient"
             yield Part(f" {what} ({words.ceiling(row)}), but its {words.utility(row)}")
         else:
             leak = words.leak(row)

@@ -145,7 +145,7 @@ def _across(row: BoardRow, plane: Plane, metric: str) -> Figure | None:
     if not plane.upper or figure is None or figure.value is None:
         return figure
     high = figure.upper or figure.value
-    if row.bound is not None and (row.verdict == "no membership leak above a bound") == (metric == MEMBERS):
+    if row.bound is not None and row.of_members == (metric == MEMBERS):
         high = max(high, row.bound)  # the verdict's, over all attacks that count
     return figure.model_copy(update={"value": high, "high": high, "low": figure.low})
 
@@ -213,7 +213,7 @@ def scatter(
             parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
     methods = sorted({row.plugin for row in rows if not row.reference})
     colours = {method: number % FAMILIES for number, method in enumerate(methods)}
-    labels = _labels(some, places, taken, canvas)
+    labels = _labels(some, places, marks, taken, canvas)
     parts += [_mark(one, place, x, y, _tooltip(one, named[one.metric], up), root, colours.get(one.row.plugin))
               for one, place in zip(some, places, strict=True)]  # fmt: skip
     parts += labels
@@ -355,8 +355,9 @@ class _Label:
 
 
 def _labels(
-    some: Sequence[Point], places: Sequence[tuple[float, float]], taken: Sequence[Box], canvas: Canvas
-) -> list[str]:
+    some: Sequence[Point], places: Sequence[tuple[float, float]], marks: Sequence[Box], taken: Sequence[Box],
+    canvas: Canvas,
+) -> list[str]:  # fmt: skip
     """Names of the marks, where they can be read.
 
     Those of crowded marks stand in a column, others in the first free place beside theirs.
@@ -364,7 +365,6 @@ def _labels(
     firsts = [one.label.split(",")[0] for one in some]
     names = [shortened(first if firsts.count(first) == 1 else one.label, canvas.longest)
              for first, one in zip(firsts, some, strict=True)]  # fmt: skip
-    marks = [(a - 6, b - 6, a + 6, b + 6) for a, b in places]
     boxes = [*taken, *marks]
     found: list[_Label] = []
 

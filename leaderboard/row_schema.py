@@ -43,10 +43,11 @@ PRIVACY = ("guesswork", "membership-auc")
 PERSON = ("person-risk", "member-risk")
 DRAWN = (*USEFUL, "reid-auc", *PRIVACY, *PERSON)
 """Figures that the index has, and scripts draw and choose by."""
-JUDGED = frozenset({"no leak above a bound", "no membership leak above a bound", "leaks", "membership leaks", "broken"})
-"""Verdicts with a finding."""
-GOOD = frozenset({"no leak above a bound", "no membership leak above a bound"})
+OF_MEMBERS = "no membership leak above a bound"
+GOOD = frozenset({"no leak above a bound", OF_MEMBERS})
 """Verdicts with a bound."""
+JUDGED = GOOD | {"leaks", "membership leaks", "broken"}
+"""Verdicts with a finding."""
 LEAKS = ("reid-auc", "patient-reid-auc", "membership-auc")
 """Figures whose upper ends say how much attacks may find."""
 COUNTED = {"guesswork": " by guesses", "membership-auc": " by members"}
@@ -350,6 +351,11 @@ class BoardRow(RowName):
         if figure is None or figure.value is None or figure.null is None or figure.null in (0.0, 1.0):
             return None
         return figure.value / figure.null if self.privacy == "guesswork" else (1 - figure.value) / (1 - figure.null)
+
+    @property
+    def of_members(self) -> bool:
+        """True if its bound is on membership."""
+        return self.verdict == OF_MEMBERS
 
     @property
     def leak(self) -> float | None:

@@ -51,7 +51,7 @@ def verdicts(owned: Owned, place: Place) -> Iterator[Cause]:
     from bench.runs.release_terms import Cause
     from leaderboard.board import rows
     from leaderboard.panel import GRAVEST
-    from leaderboard.row_schema import JUDGED
+    from leaderboard.row_schema import GOOD, JUDGED
 
     board = rows(records_of(place.results)) if place.results.begun else []
     plugin = owned.bench.cell.method.plugin
@@ -63,7 +63,7 @@ def verdicts(owned: Owned, place: Place) -> Iterator[Cause]:
         yield Cause("no rated verdict on this method with these parameters on these data", why)
         return
     worst = min(judged, key=lambda row: GRAVEST.index(row.standing.word)).standing
-    if worst.word not in ("no leak above a bound", "no membership leak above a bound"):
+    if worst.word not in GOOD:
         yield Cause(f"the verdict on this method on these data is: {worst.word}", worst.sentence, private=True)
 
 

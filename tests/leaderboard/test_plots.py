@@ -27,8 +27,13 @@ from leaderboard.plots import (
     front,
     points,
     scatter,
-)  # fmt: skip
+)
 from leaderboard.row_schema import BoardRow, Figure
+
+
+def placed(name: str, leak: float, use: float) -> list[Record]:
+    return [record(name, scores={"reid-auc": auc(leak)}), word(name),
+            record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
 
 
 def pair(method: str, seed: int = 0, **parameters: float) -> list[Record]:
@@ -98,11 +103,7 @@ def test_figures_and_budgets_fill_the_frame_with_equal_margins() -> None:
 
 
 def test_the_front_holds_what_nothing_beats() -> None:
-    def row(name: str, leak: float, use: float) -> list[Record]:
-        return [record(name, scores={"reid-auc": auc(leak)}), word(name),
-                record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
-
-    edition = board([*row("a", 0.9, 0.9), *row("b", 0.6, 0.7), *row("c", 0.7, 0.6)])
+    edition = board([*placed("a", 0.9, 0.9), *placed("b", 0.6, 0.7), *placed("c", 0.7, 0.6)])
     columns = edition.named["reid-auc"], edition.named["utility-auc"]
     sure = {"certified": True}
     certified = [
@@ -186,11 +187,7 @@ def test_the_wanted_corner_is_named_by_its_own_numbers() -> None:
 def test_the_words_of_the_wanted_corner_lie_on_no_mark_and_in_the_frame(
     use: float, goal: tuple[float, float], canvas: Canvas
 ) -> None:
-    def row(name: str, leak: float, use: float) -> list[Record]:
-        return [record(name, scores={"reid-auc": auc(leak)}), word(name),
-                record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
-
-    edition = board([*row("far", 0.99, 0.5), *row("near", 0.52, use)])
+    edition = board([*placed("far", 0.99, 0.5), *placed("near", 0.52, use)])
     svg = str(scatter(edition.rows, Plane("reid-auc", goal=goal), edition.named, "", canvas))
     corner = re.search(r'<rect class="goal" x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', svg)
     assert corner is not None
@@ -209,12 +206,10 @@ def test_the_words_of_the_wanted_corner_lie_on_no_mark_and_in_the_frame(
 
 @pytest.mark.parametrize("canvas", [WIDE, PHONE])
 def test_the_labels_of_a_crowd_are_all_there_and_no_line_or_label_crosses_one(canvas: Canvas) -> None:
-    def row(name: str, leak: float, use: float) -> list[Record]:
-        return [record(name, scores={"reid-auc": auc(leak)}), word(name),
-                record(name, "utility", {"utility-auc": utility(use)}, kind="utility")]  # fmt: skip
-
-    crowd = [row(f"method-{number:02}", 1 - 0.004 * (number % 3), 0.80 - 0.007 * number) for number in range(12)]
-    edition = board([one for some in [*crowd, row("far-away", 0.5, 0.6), row("below", 0.96, 0.51)] for one in some])
+    crowd = [placed(f"method-{number:02}", 1 - 0.004 * (number % 3), 0.80 - 0.007 * number) for number in range(12)]
+    edition = board(
+        [one for some in [*crowd, placed("far-away", 0.5, 0.6), placed("below", 0.96, 0.51)] for one in some]
+    )
     svg = str(scatter(edition.rows, Plane("reid-auc"), edition.named, "", canvas))
     names = re.findall(r'<text class="name" x="([\d.]+)" y="([\d.]+)"( text-anchor="end")?>([^<]+)', svg)
     assert len(names) == 14
