@@ -27,10 +27,11 @@ def draw(strips: list[torch.Tensor]) -> bytes:
         torch.nn.functional.interpolate(visible(strip), size=strips[0].shape[2:], mode="nearest") for strip in strips
     ]
     framed = [torch.nn.functional.pad(strip, (1, 1, 1, 1), value=1.0) for strip in sized]
-    rows = [torch.cat(list(strip if strip.shape[1] == 3 else strip.expand(-1, 3, -1, -1)), dim=2) for strip in framed]
-    sheet = torch.cat(rows, dim=1)
+    channels = max((strip.shape[1] for strip in framed), default=1)
+    rows = [torch.cat(list(strip.expand(-1, channels, -1, -1)), dim=2) for strip in framed]
+    pixels = (torch.cat(rows, dim=1).permute(1, 2, 0) * 255).round().byte().cpu().numpy()
     stream = io.BytesIO()
-    Image.fromarray((sheet.permute(1, 2, 0) * 255).round().byte().cpu().numpy()).save(stream, format="PNG")
+    Image.fromarray(pixels if channels > 1 else pixels[..., 0]).save(stream, format="PNG", optimize=True)
     return stream.getvalue()
 
 

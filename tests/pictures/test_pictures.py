@@ -19,9 +19,9 @@ def images(n: int = 20, seed: int = 0) -> torch.Tensor:
 def pixels(png: bytes) -> torch.Tensor:
     """(h, w) int64, the first channel."""
     with Image.open(io.BytesIO(png)) as picture:
-        assert picture.mode == "RGB"
+        assert picture.mode in ("RGB", "L")
         grey = torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8)
-        return grey.reshape(picture.height, picture.width, 3)[:, :, 0].long()
+        return grey.reshape(picture.height, picture.width, -1)[:, :, 0].long()
 
 
 def levels(strip: torch.Tensor) -> torch.Tensor:
@@ -32,6 +32,17 @@ def test_the_picture_holds_a_strip_each_in_frames_of_one_pixel() -> None:
     shown = pixels(draw([images(3), 10 * images(3, 1) - 5, images(3).expand(-1, 3, -1, -1)]))
     assert shown.shape == (3 * 6, 3 * 6)
     assert torch.equal(shown[1:5, 1:5], levels(images(3)[0, 0]))
+
+
+def test_a_picture_without_colour_is_stored_as_grey() -> None:
+    coloured = torch.rand(3, 3, 4, 4)
+    modes = [Image.open(io.BytesIO(draw([images(3), strip]))).mode for strip in (images(3), coloured)]
+    assert modes == ["L", "RGB"]
+    with Image.open(io.BytesIO(draw([images(3), coloured]))) as picture:
+        assert torch.equal(
+            torch.frombuffer(bytearray(picture.tobytes()), dtype=torch.uint8).reshape(12, 18, 3)[7:11, 1:5].long(),
+            levels(coloured[0]).permute(1, 2, 0),
+        )
 
 
 @pytest.mark.parametrize("strips", [1, 2, 3, 4, 5])
