@@ -131,7 +131,7 @@ def _latex_text(edition: Edition, part: Section, preset: str, seed: int) -> str:
 
 def message(row: BoardRow) -> str:
     """A badge's text: verdict, data set, preset and tier."""
-    place = shortened(f"{row.dataset} {row.preset}", 32)
+    place = shortened(f"{row.data_name} {row.preset}", 32)
     return f"{'reference' if row.reference else row.label} · {place} · {row.tier}"
 
 
@@ -183,7 +183,7 @@ def _feed_entry(row: BoardRow) -> str:
     unrated = f" Not rated: {row.unrated}." if row.unrated else ""
     summary = f"{row.sentence}. {fields[:1].upper()}{fields[1:]}.{unrated} {row.caveat}".rstrip()
     return (
-        f"<entry><title>{xml(f'{row.written} on {row.dataset}')}</title>"
+        f"<entry><title>{xml(f'{row.written} on {row.data_name}')}</title>"
         f"<id>{_urn(' '.join([row.id, *sorted(row.digests.values())]))}</id>"
         f"<updated>{_time(row.created)}</updated>"
         f'<link rel="alternate" type="text/html" href="cells/{row.id}.html"/>'
@@ -310,7 +310,7 @@ def bibtex_of_snapshot(edition: Edition) -> str:
 def row_bibtex(row: BoardRow) -> str:
     """BibTeX of one row, with a hash of its records' digests."""
     digest = hashlib.sha256(" ".join(sorted(row.digests.values())).encode()).hexdigest()
-    title = f"{row.written} on {row.dataset}, preset {row.preset}, seed {row.seed}: a row of Veil Bench"
+    title = f"{row.written} on {row.data_name}, preset {row.preset}, seed {row.seed}: a row of Veil Bench"
     fields = {"title": f"{{{tex(title)}}}", "author": f"{{{PUBLISHER}}}", "year": tex(row.created[:4]),
               "note": tex(f"Row {row.id}, {row.label}; records sha256:{digest}")}  # fmt: skip
     return _bibtex_entry(row.id, fields)

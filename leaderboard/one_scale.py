@@ -15,6 +15,7 @@ from bench.plugins.profile_spec import profile_of
 from bench.results.records import ScoreRecord
 from leaderboard.board import Row
 from leaderboard.entries import Entry
+from leaderboard.sections import at_pixels
 
 USUAL = profile_of(None).name
 SSIM_OF_GUESS = "SSIM of the mean image"
@@ -70,7 +71,7 @@ class Scale:
 
     Args:
         method: As the command line takes it.
-        dataset: Without the profile of Eve.
+        dataset: Without the profile of Eve; with the size of its images if there are several.
         preset: Of all bars.
         seed: Of all bars.
         bars: One a threat, in order.
@@ -90,9 +91,13 @@ class Scale:
 
 def scales(rows: Sequence[Row]) -> list[Scale]:
     """A scale for each row with two figures, over profiles of Eve."""
+    sizes: dict[str, set[str]] = {}
+    for row in rows:
+        sizes.setdefault(base_name(row), set()).add(at_pixels(row.data))
     groups: dict[tuple[str, str, str, int], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.label, base_name(row), row.preset, row.seed), []).append(row)
+        name = base_name(row) + (at_pixels(row.data) if len(sizes[base_name(row)]) > 1 else "")
+        groups.setdefault((row.label, name, row.preset, row.seed), []).append(row)
     found = [Scale(*key, tuple(_bar(threat, group) for threat in THREATS)) for key, group in groups.items()]
     return [scale for scale in found if scale.measured > 1]
 

@@ -86,7 +86,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
             groups[known[0]].extend(groups.pop(key))
     names = Counter(key[0] for key in groups)
     keys = sorted(groups)
-    titles = _told_apart([_title(groups, key) for key in keys], [groups[key][0] for key in keys])
+    titles = _titles(groups, keys)
     parts = []
     for key, title in zip(keys, titles, strict=True):
         data = _shown_data(groups[key])
@@ -110,26 +110,51 @@ def _shown_data(rows: Sequence[Row]) -> DatasetRecord | None:
     return next((row.data for row in by_trust if row.data), None)
 
 
-def _title(groups: Mapping[tuple[str, ...], Sequence[Row]], key: tuple[str, ...]) -> str:
-    """A data set's name, with fingerprints if several have it."""
-    title, data = key[0], _shown_data(groups[key])
-    if data and data.parameters:
-        title += f" [{parameters_text(data.parameters).replace(',', ', ')}]"
-    if data and sum(other[:2] == key[:2] for other in groups) > 1:
-        public = f"public {data.public} {data.public_fingerprint[:8]}"
-        title += f" · {data.fingerprint[:8]} · {'no public rows' if data.public == NO_PUBLIC else public}"
-    return title
+def _titles(groups: Mapping[tuple[str, ...], Sequence[Row]], keys: Sequence[tuple[str, ...]]) -> list[str]:
+    """Names of data sets with their parameters and, of those alike, what tells them apart.
+
+    That is the size of an image, else the public set, else choices, else the fingerprint.
+    """
+    data = [_shown_data(groups[key]) for key in keys]
+    titles = [
+        key[0] + (f" [{parameters_text(of.parameters).replace(',', ', ')}]" if of and of.parameters else "")
+        for key, of in zip(keys, data, strict=True)
+    ]
+    for words in (
+        [at_pixels(of) for of in data],
+        [f" · {_public(of)}" if of else "" for of in data],
+        _choices(titles, [groups[key][0] for key in keys]),
+        [f" · {of.fingerprint[:8]}" if of else "" for of in data],
+        [f" · public rows {of.public_fingerprint[:8]}" if of else "" for of in data],
+    ):
+        alike: dict[str, set[str]] = {}
+        for title, word in zip(titles, words, strict=True):
+            alike.setdefault(title, set()).add(word)
+        titles = [title + (word if len(alike[title]) > 1 else "") for title, word in zip(titles, words, strict=True)]
+    return titles
 
 
-def _told_apart(titles: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Titles with the choices in which data of one title differ."""
+def at_pixels(data: DatasetRecord | None) -> str:
+    """The size of its images as an addition to a name; empty for features."""
+    if data is None or len(data.shape) != 3:
+        return ""
+    height, width = data.shape[1:]
+    return f" at {height} pixels" if height == width else f" at {height} x {width} pixels"
+
+
+def _public(data: DatasetRecord) -> str:
+    return "no public rows" if data.public == NO_PUBLIC else f"public {data.public}"
+
+
+def _choices(titles: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """The choices in which data of one title differ."""
     chosen = [dict(cast("tuple[tuple[str, object], ...]", collection(row.choice, None))) for row in rows]
     found = []
     for number, title in enumerate(titles):
         own, twins = chosen[number], [chosen[other] for other in range(len(titles)) if titles[other] == title]
         apart = [name for name in own if any(twin.get(name) != own[name] for twin in twins)]
         words = (f"{name.replace('_', ' ')} {'by default' if own[name] is None else own[name]}" for name in apart)
-        found.append(" · ".join([title, *words]))
+        found.append("".join(f" · {word}" for word in words))
     return found
 
 

@@ -87,17 +87,19 @@ def compare_and_scale(
     from leaderboard.board import rows
     from leaderboard.comparison import compared, ranked
     from leaderboard.one_scale import scales
+    from leaderboard.sections import sections
 
     records = list(records_of(results))
     board = rows(records)
     _check_names(records, board, methods, metrics, attack)
+    written = {row.cell: section.name for section in sections(board) for row in section.rows}
     parts: dict[tuple[object, ...], list[Row]] = {}
     for row in board:
         parts.setdefault((row.dataset, row.preset, row.seed, *collection(row.choice, row.data)), []).append(row)
     chosen = list(metrics) or sorted({name for row in board for name in row.entries})
     comparisons = []
     for part in parts.values():
-        where = part[0].dataset, part[0].preset, part[0].seed
+        where = written[part[0].cell], part[0].preset, part[0].seed
         if not methods:
             ranks = [rank for name in chosen if (rank := ranked(part, name)) is not None]
             comparisons.append(Comparison(*where, ranks=ranks))

@@ -86,6 +86,19 @@ def test_different_fingerprints_are_different_data_sets() -> None:
     assert "0ther-da" in found[0].title
 
 
+def test_sizes_of_a_data_set_are_told_apart_in_words() -> None:
+    small, large = dataset(), dataset(fingerprint="1arge-one", shape=[1, 128, 128])
+    alone = large.model_copy(update={"public": "none", "public_fingerprint": "none"})
+    found = sections(rows([record("a", dataset=data, cell=f"a{n}") for n, data in enumerate((small, large, alone))]))
+    height = small.shape[1]
+    assert sorted(part.title for part in found) == [
+        "synth-cxr at 128 pixels · no public rows",
+        f"synth-cxr at 128 pixels · public {large.public}",
+        f"synth-cxr at {height} pixels",
+    ]
+    assert [part.name for part in found] == [part.title for part in found]
+
+
 def test_data_of_one_fingerprint_that_another_choice_tells_apart_have_different_titles() -> None:
     found = sections(rows([record("a"), record("b", splits="official", cell="b"), record("c", splits="official")]))
     assert len({part.title for part in found}) == len({part.name for part in found}) == len(found) == 2

@@ -52,6 +52,14 @@ def test_unlike_figures_stand_as_gains_over_a_guess() -> None:
     assert "promises did not run" in found["identity, from another image"].reason
 
 
+def test_sizes_of_images_stand_on_scales_of_their_own() -> None:
+    large = dataset(fingerprint="large", shape=[1, 128, 128])
+    found = scales(rows([*records(), *(each.model_copy(update={"dataset": large, "cell": "large"})
+                                       for each in records() if each.dataset.name == "synth-cxr")]))  # fmt: skip
+    height = dataset().shape[1]
+    assert [scale.dataset for scale in found] == [f"synth-cxr at {height} pixels", "synth-cxr at 128 pixels"]
+
+
 def test_likeness_is_gained_beyond_the_mean_image() -> None:
     figure = score(0.3, 0.2, 0.4).model_copy(update={"parts": {"SSIM of the mean image": score(0.4)}})
     found = [*records(), record("a", "reconstruction", {"reconstruction-ssim": figure}, kind="reconstruction")]
