@@ -22,6 +22,7 @@ from bench.types import Parameter
 from leaderboard.board import MAIN, Row, telling, used
 from leaderboard.entries import WORDS, Column, Entry, columns, entry, number, short
 from leaderboard.names import parameters_text, unusual
+from leaderboard.sections import sections
 from leaderboard.typesetting import title
 
 FEW = 3
@@ -88,17 +89,18 @@ def telling_label(record: Record, board: Sequence[Record]) -> str:
 def print_board(board: Board) -> None:
     """Print a table a data set, and the verdict of each row."""
     console = to_stdout()
+    written = {row.cell: section.name for section in sections(board.rows) for row in section.rows}
     parts: dict[tuple[str, str, int], list[Row]] = {}
     for row in board.rows:
-        parts.setdefault((row.dataset, row.preset, row.seed), []).append(row)
-    for part in parts.values():
+        parts.setdefault((written[row.cell], row.preset, row.seed), []).append(row)
+    for (name, _, _), part in parts.items():
         if all(row.data is None for row in part):
             console.print(title(part[0]))
             continue
         all_columns = [entry.column for entry in part[0].entries.values()]
         columns = used(all_columns, part)
         parts_of_table = tables(columns, part, console)
-        parts_of_table[0].title = title(part[0])
+        parts_of_table[0].title = title(next(row for row in part if row.data), name)
         for table in parts_of_table:
             console.print(table)
         console.print(CAPTION, style="table.caption")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made.board_records import auc, guesswork, metric, metrics, record, score
+from made.board_records import auc, dataset, guesswork, metric, metrics, record, score
 from rich.console import Console
 
 from bench.api.boards import board
@@ -53,6 +53,17 @@ def test_a_place_that_nobody_asked_for_is_not_run(tmp_path: Path, monkeypatch: p
     other = record("b", scores={"reid-auc": auc(0.9)}, metrics=metrics("reid-auc"))
     text = printed(tmp_path, monkeypatch, asked, other)
     assert [len(re.findall(rf"{place}\s*│", text)) for place in ("2.00", "0.900", "not run")] == [1, 1, 2]
+
+
+def test_sizes_of_a_data_set_have_tables_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = dataset(fingerprint="large", shape=[1, 128, 128])
+    made = [
+        record("a", scores={"reid-auc": auc(value)}, metrics=metrics("reid-auc"), cell=f"d/a-{value}", dataset=of)
+        for value, of in ((0.9, dataset()), (0.8, large))
+    ]
+    text = " ".join(printed(tmp_path, monkeypatch, *made).split())
+    for words, value in (("synth-cxr at 64 pixels", "0.900"), ("synth-cxr at 128 pixels", "0.800")):
+        assert re.findall(r"0\.\d00", text[text.index(words) :])[0] == value
 
 
 def test_seeds_have_tables_of_their_own_and_a_table_by_parameter(
