@@ -162,8 +162,9 @@ def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
     """Every data set, the leading one first.
 
     X-rays of patients come before simulated ones, and these before other data; among them sets with a utility before
-    those without, images before features of them, then those with more rows. Sets on which no method was attacked come
-    last.
+    those without, and images before features of them. Sets that fill the table come next, the one whose findings are
+    hardest to learn from raw images first, for what is easy to learn says least; then those with more rows. Sets on
+    which no method was attacked come last.
     """
     sections: dict[str, dict[tuple[str, int], list[BoardRow]]] = {}
     for row in rows:
@@ -174,13 +175,16 @@ def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
         key = min(runs, key=lambda run: (-len(list(tried(runs[run]))), run))
         found.append(_view(runs[key], named))
     order = get_args(Subject)
-    return sorted(
-        found,
-        key=lambda view: (
+
+    def place(view: View) -> tuple[bool, int, bool, bool, bool, float, int, str]:
+        rows, raw = len(list(tried(view.rows))), view.answer.raw
+        full = rows >= MOST_LINES
+        return (
             not view.answer.attacked, order.index(view.subject), not view.answer.has_utility, FEATURES in view.name,
-            -len(list(tried(view.rows))), view.section,
-        ),
-    )  # fmt: skip
+            not full, (1.0 if raw is None else raw) if full else 0.0, -rows, view.section,
+        )  # fmt: skip
+
+    return sorted(found, key=place)
 
 
 def _view(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> View:

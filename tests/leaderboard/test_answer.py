@@ -173,6 +173,16 @@ def test_the_leading_set_is_of_patients_then_simulated_then_the_one_with_more_ro
     assert order(board, placed(like, "nih as public-cnn", 9), placed(like, "rsna", 1)) == ["rsna", "nih as public-cnn"]
 
 
+def test_of_sets_that_fill_the_table_that_with_the_hardest_findings_leads(board: Edition, like: BoardRow) -> None:
+    def measured(name: str, count: int, raw: float) -> list[BoardRow]:
+        first, *others = placed(like, name, count + 1, raw)
+        return [first.model_copy(update={"reference": "hides nothing"}), *others]
+
+    easy, hard, few = measured("kermany-cxr", 19, 0.99), measured("nih", 15, 0.78), measured("rsna", 14, 0.6)
+    assert order(board, easy, hard, few) == ["nih", "kermany-cxr", "rsna"]
+    assert order(board, easy, hard[:-1], few) == ["kermany-cxr", "nih", "rsna"]
+
+
 def test_a_view_is_of_the_preset_with_most_rows_and_has_at_most_fifteen_lines(board: Edition, like: BoardRow) -> None:
     many = [one.model_copy(update={"preset": "standard"}) for one in placed(like, "nih", 18)]
     (view,) = views([*placed(like, "nih", 3), *many], board.named)
