@@ -111,31 +111,32 @@ def _shown_data(rows: Sequence[Row]) -> DatasetRecord | None:
 
 
 def _titles(groups: Mapping[tuple[str, ...], Sequence[Row]], keys: Sequence[tuple[str, ...]]) -> list[str]:
-    """Names of data sets with their parameters and, of those alike, what tells them apart.
+    """Names of data sets, with their parameters.
 
-    That is the size of an image, else the public set, else choices, else the fingerprint.
+    Sets of one name are told apart by the size of an image, else the public set, else choices, else the fingerprint.
     """
-    data = [_shown_data(groups[key]) for key in keys]
+    data, firsts = [_shown_data(groups[key]) for key in keys], [groups[key][0] for key in keys]
     titles = [
         key[0] + (f" [{parameters_text(of.parameters).replace(',', ', ')}]" if of and of.parameters else "")
         for key, of in zip(keys, data, strict=True)
     ]
-    for words in (
-        [at_pixels(of) for of in data],
-        [f" · {_public(of)}" if of else "" for of in data],
-        _choices(titles, [groups[key][0] for key in keys]),
-        [f" · {of.fingerprint[:8]}" if of else "" for of in data],
-        [f" · public rows {of.public_fingerprint[:8]}" if of else "" for of in data],
-    ):
-        alike: dict[str, set[str]] = {}
-        for title, word in zip(titles, words, strict=True):
-            alike.setdefault(title, set()).add(word)
-        titles = [title + (word if len(alike[title]) > 1 else "") for title, word in zip(titles, words, strict=True)]
-    return titles
+    titles = _told_apart(titles, [at_pixels(of) for of in data])
+    titles = _told_apart(titles, [f" · {_public(of)}" if of else "" for of in data])
+    titles = _told_apart(titles, _choices(titles, firsts))
+    titles = _told_apart(titles, [f" · {of.fingerprint[:8]}" if of else "" for of in data])
+    return _told_apart(titles, [f" · public rows {of.public_fingerprint[:8]}" if of else "" for of in data])
+
+
+def _told_apart(titles: Sequence[str], words: Sequence[str]) -> list[str]:
+    """The titles, those alike with their words if these differ."""
+    found: dict[str, set[str]] = {}
+    for title, word in zip(titles, words, strict=True):
+        found.setdefault(title, set()).add(word)
+    return [title + (word if len(found[title]) > 1 else "") for title, word in zip(titles, words, strict=True)]
 
 
 def at_pixels(data: DatasetRecord | None) -> str:
-    """The size of its images as an addition to a name; empty for features."""
+    """The size of its images, after a name; empty for features."""
     if data is None or len(data.shape) != 3:
         return ""
     height, width = data.shape[1:]

@@ -89,12 +89,16 @@ def test_different_fingerprints_are_different_data_sets() -> None:
 def test_sizes_of_a_data_set_are_told_apart_in_words() -> None:
     small, large = dataset(), dataset(fingerprint="1arge-one", shape=[1, 128, 128])
     alone = large.model_copy(update={"public": "none", "public_fingerprint": "none"})
-    found = sections(rows([record("a", dataset=data, cell=f"a{n}") for n, data in enumerate((small, large, alone))]))
-    height = small.shape[1]
+    made = [
+        record("a", dataset=small, cell="a", size=64), record("a", dataset=small, cell="b", size=64, splits="official"),
+        record("a", dataset=large, cell="c", size=128), record("a", dataset=alone, cell="d", size=128),
+    ]  # fmt: skip
+    found = sections(rows(made))
     assert sorted(part.title for part in found) == [
         "synth-cxr at 128 pixels · no public rows",
         f"synth-cxr at 128 pixels · public {large.public}",
-        f"synth-cxr at {height} pixels",
+        "synth-cxr at 64 pixels · splits official",
+        "synth-cxr at 64 pixels · splits own",
     ]
     assert [part.name for part in found] == [part.title for part in found]
 
