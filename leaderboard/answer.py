@@ -162,9 +162,9 @@ def views(rows: Iterable[BoardRow], named: Mapping[str, Column]) -> list[View]:
     """Every data set, the leading one first.
 
     X-rays of patients come before simulated ones, and these before other data; among them sets with a utility before
-    those without, and images before features of them. Sets that fill the table come next, the one whose findings are
-    hardest to learn from raw images first, for what is easy to learn says least; then those with more rows. Sets on
-    which no method was attacked come last.
+    those without, and images before features of them. Of these, sets that fill the table come first, led by the one
+    whose findings are hardest to learn from raw images, for what is easy to learn says least; then sets with more rows.
+    Where no method was attacked, a set comes last.
     """
     sections: dict[str, dict[tuple[str, int], list[BoardRow]]] = {}
     for row in rows:

@@ -15,7 +15,7 @@ from bench.plugins.profile_spec import profile_of
 from bench.results.records import ScoreRecord
 from leaderboard.board import Row
 from leaderboard.entries import Entry
-from leaderboard.sections import at_pixels
+from leaderboard.sections import at_pixels, told_apart
 
 USUAL = profile_of(None).name
 SSIM_OF_GUESS = "SSIM of the mean image"
@@ -91,12 +91,10 @@ class Scale:
 
 def scales(rows: Sequence[Row]) -> list[Scale]:
     """A scale for each row with two figures, over profiles of Eve."""
-    sizes: dict[str, set[str]] = {}
-    for row in rows:
-        sizes.setdefault(base_name(row), set()).add(at_pixels(row.data))
+    sizes = [None if row.data is None else at_pixels(row.data) for row in rows]
+    names = told_apart([base_name(row) for row in rows], sizes)
     groups: dict[tuple[str, str, str, int], list[Row]] = {}
-    for row in rows:
-        name = base_name(row) + (at_pixels(row.data) if len(sizes[base_name(row)]) > 1 else "")
+    for row, name in zip(rows, names, strict=True):
         groups.setdefault((row.label, name, row.preset, row.seed), []).append(row)
     found = [Scale(*key, tuple(_bar(threat, group) for threat in THREATS)) for key, group in groups.items()]
     return [scale for scale in found if scale.measured > 1]

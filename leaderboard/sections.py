@@ -84,7 +84,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
         known = [other for other in groups if other[0] == key[0] and other[1]]
         if len(known) == 1:
             groups[known[0]].extend(groups.pop(key))
-    names = Counter(key[0] for key in groups)
+    alike = Counter(key[0] for key in groups)
     keys = sorted(groups)
     titles = _titles(groups, keys)
     parts = []
@@ -94,7 +94,7 @@ def sections(board: Sequence[Row]) -> list[Section]:
             Section(
                 f"{slug(key[0])[:40]}-{digest('/'.join(key))}",
                 title,
-                key[0] if names[key[0]] == 1 else title,
+                key[0] if alike[key[0]] == 1 else title,
                 data,
                 tuple(groups[key]),
                 balanced(groups[key][0].choice),
@@ -102,6 +102,11 @@ def sections(board: Sequence[Row]) -> list[Section]:
             )
         )
     return parts
+
+
+def names(board: Sequence[Row]) -> dict[str, str]:
+    """Each cell's data set as the board writes it."""
+    return {row.cell: section.name for section in sections(board) for row in section.rows}
 
 
 def _shown_data(rows: Sequence[Row]) -> DatasetRecord | None:
@@ -120,24 +125,34 @@ def _titles(groups: Mapping[tuple[str, ...], Sequence[Row]], keys: Sequence[tupl
         key[0] + (f" [{parameters_text(of.parameters).replace(',', ', ')}]" if of and of.parameters else "")
         for key, of in zip(keys, data, strict=True)
     ]
-    titles = _told_apart(titles, [at_pixels(of) for of in data])
-    titles = _told_apart(titles, [f" · {_public(of)}" if of else "" for of in data])
-    titles = _told_apart(titles, _choices(titles, firsts))
-    titles = _told_apart(titles, [f" · {of.fingerprint[:8]}" if of else "" for of in data])
-    return _told_apart(titles, [f" · public rows {of.public_fingerprint[:8]}" if of else "" for of in data])
+    titles = told_apart(titles, [None if of is None else at_pixels(of) for of in data])
+    titles = told_apart(titles, [None if of is None else f" · {_public(of)}" for of in data])
+    titles = told_apart(titles, _choices(titles, firsts))
+    titles = told_apart(titles, [None if of is None else f" · {of.fingerprint[:8]}" for of in data])
+    return told_apart(titles, [None if of is None else f" · public rows {of.public_fingerprint[:8]}" for of in data])
 
 
-def _told_apart(titles: Sequence[str], words: Sequence[str]) -> list[str]:
-    """The titles, those alike with their words if these differ."""
+def told_apart(titles: Sequence[str], words: Sequence[str | None]) -> list[str]:
+    """The titles, those alike with their words if these differ.
+
+    None is an unknown word: it differs from no other.
+
+    >>> told_apart(["a", "a", "a", "b"], [" 1", " 2", None, " 1"])
+    ['a 1', 'a 2', 'a', 'b']
+    """
     found: dict[str, set[str]] = {}
     for title, word in zip(titles, words, strict=True):
-        found.setdefault(title, set()).add(word)
-    return [title + (word if len(found[title]) > 1 else "") for title, word in zip(titles, words, strict=True)]
+        if word is not None:
+            found.setdefault(title, set()).add(word)
+    return [
+        title + word if word is not None and len(found[title]) > 1 else title
+        for title, word in zip(titles, words, strict=True)
+    ]
 
 
-def at_pixels(data: DatasetRecord | None) -> str:
+def at_pixels(data: DatasetRecord) -> str:
     """The size of its images, after a name; empty for features."""
-    if data is None or len(data.shape) != 3:
+    if len(data.shape) != 3:
         return ""
     height, width = data.shape[1:]
     return f" at {height} pixels" if height == width else f" at {height} x {width} pixels"

@@ -87,12 +87,12 @@ def compare_and_scale(
     from leaderboard.board import rows
     from leaderboard.comparison import compared, ranked
     from leaderboard.one_scale import scales
-    from leaderboard.sections import sections
+    from leaderboard.sections import names
 
     records = list(records_of(results))
     board = rows(records)
     _check_names(records, board, methods, metrics, attack)
-    written = {row.cell: section.name for section in sections(board) for row in section.rows}
+    written = names(board)
     parts: dict[tuple[object, ...], list[Row]] = {}
     for row in board:
         parts.setdefault((row.dataset, row.preset, row.seed, *collection(row.choice, row.data)), []).append(row)

@@ -133,9 +133,9 @@ def _chosen(records: Sequence[Record], selection: Selection) -> list[Record]:
 def _sections(records: Sequence[Record]) -> Mapping[str, str]:
     """Each cell's data set as the board writes it."""
     from leaderboard.board import rows as board_rows
-    from leaderboard.sections import sections
+    from leaderboard.sections import names
 
-    return {row.cell: section.name for section in sections(board_rows(records)) for row in section.rows}
+    return names(board_rows(records))
 
 
 def _datasets(record: Record) -> tuple[str, ...]:

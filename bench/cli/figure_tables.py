@@ -22,7 +22,7 @@ from bench.types import Parameter
 from leaderboard.board import MAIN, Row, telling, used
 from leaderboard.entries import WORDS, Column, Entry, columns, entry, number, short
 from leaderboard.names import parameters_text, unusual
-from leaderboard.sections import sections
+from leaderboard.sections import names
 from leaderboard.typesetting import title
 
 FEW = 3
@@ -89,7 +89,7 @@ def telling_label(record: Record, board: Sequence[Record]) -> str:
 def print_board(board: Board) -> None:
     """Print a table a data set, and the verdict of each row."""
     console = to_stdout()
-    written = {row.cell: section.name for section in sections(board.rows) for row in section.rows}
+    written = names(board.rows)
     parts: dict[tuple[str, str, int], list[Row]] = {}
     for row in board.rows:
         parts.setdefault((written[row.cell], row.preset, row.seed), []).append(row)

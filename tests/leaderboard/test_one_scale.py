@@ -60,6 +60,11 @@ def test_sizes_of_images_stand_on_scales_of_their_own() -> None:
     assert [scale.dataset for scale in found] == [f"synth-cxr at {height} pixels", "synth-cxr at 128 pixels"]
 
 
+def test_a_row_that_never_read_its_data_is_of_no_other_size() -> None:
+    broken = record("a", "utility", dataset=None, status="failed", reason="file missing", cell="x")
+    assert [scale.dataset for scale in scales(rows([*records(), broken], {"x": "synth-cxr"}))] == ["synth-cxr"]
+
+
 def test_likeness_is_gained_beyond_the_mean_image() -> None:
     figure = score(0.3, 0.2, 0.4).model_copy(update={"parts": {"SSIM of the mean image": score(0.4)}})
     found = [*records(), record("a", "reconstruction", {"reconstruction-ssim": figure}, kind="reconstruction")]

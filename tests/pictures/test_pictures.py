@@ -35,7 +35,7 @@ def test_the_picture_holds_a_strip_each_in_frames_of_one_pixel() -> None:
 
 
 def test_a_picture_without_colour_is_stored_as_grey() -> None:
-    coloured = torch.rand(3, 3, 4, 4)
+    coloured = images(9).reshape(3, 3, 4, 4)
     modes = [Image.open(io.BytesIO(draw([images(3), strip]))).mode for strip in (images(3), coloured)]
     assert modes == ["L", "RGB"]
     with Image.open(io.BytesIO(draw([images(3), coloured]))) as picture:
