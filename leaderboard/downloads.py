@@ -33,6 +33,7 @@ COLOURS: Mapping[Word, str] = {
 }  # fmt: skip
 GREY = "#5b636b"  # of verdicts without a finding
 MOST_ENTRIES = 100
+LICENCE = "apache-2.0"  # of figures, as SPDX and Zenodo write it in small letters; images have their owners'
 SPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "veil-bench")
 NEVER = "1970-01-01T00:00:00Z"
 
@@ -247,6 +248,7 @@ def croissant_card(edition: Edition) -> str:
         "name": f"veil-bench-board-{edition.snapshot[:12]}",
         "description": _described(edition),
         "version": f"{edition.protocol}.0.0",
+        "license": f"https://spdx.org/licenses/{LICENCE.capitalize()}.html",
         "citeAs": bibtex_of_snapshot(edition),
         "creator": {"@type": "sc:Organization", "name": PUBLISHER},
         "distribution": files,
@@ -261,9 +263,7 @@ def croissant_card(edition: Edition) -> str:
             "not compare."
         ],
         "rai:dataUseCases": ["Compare obfuscation methods and attacks; check published figures."],
-        "rai:personalSensitiveInformation": [
-            "None: figures alone, without pixels, paths or identifiers. Data sets stay with their owners."
-        ],
+        "rai:personalSensitiveInformation": [*_pixels(edition)],
         "rai:dataSocialImpact": ["A verdict on one data set is no permission to release another."],
     }
     if edition.date:
@@ -280,13 +280,33 @@ def deposit(edition: Edition) -> str:
         "creators": [{"name": PUBLISHER}],
         "version": edition.snapshot[:12],
         "access_right": "open",
-        "license": "apache-2.0",
+        "license": LICENCE,
         "keywords": ["privacy", "medical imaging", "re-identification", "benchmark"],
-        "notes": f"Snapshot sha256:{edition.snapshot}",
+        "notes": " ".join([f"Snapshot sha256:{edition.snapshot}.", *_pixels(edition)]),
     }
     if edition.date:
         metadata["publication_date"] = edition.date[:10]
     return json.dumps({"metadata": metadata}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _pixels(edition: Edition) -> list[str]:
+    """Which images of people a snapshot shows, and under which licence."""
+    cells = {cell for cell, _, _ in edition.taken.pictures}
+    shown = [part for part in edition.parts if any(row.cell in cells for row in part.rows)]
+    found = {str(part.credit): (part.name, part.credit) for part in shown}
+    if not found:
+        return ["None: figures alone, without pixels, paths or identifiers. Data sets stay with their owners."]
+    return [
+        "The tables hold figures alone, without pixels, paths or identifiers. Pages of rows show a few images of data "
+        "sets that may be shared, beside what methods made of them; these images are not under the licence of the "
+        "figures.",
+        *(
+            f"Images of {name}: its source and licence are not known here."
+            if credit is None
+            else f"Images of {credit.title}: {credit.source}. Licence: {credit.licence}."
+            for _, (name, credit) in sorted(found.items())
+        ),
+    ]
 
 
 def _described(edition: Edition) -> str:

@@ -119,10 +119,11 @@ class Edition:
 
     @cached_property
     def described(self) -> str:
-        """A hash of what every page shows: metrics, menu and foot."""
+        """A hash of what many pages show: metrics, menu, foot, credits."""
         columns = [column.model_dump(mode="json") for column in self.columns]
+        credits = [str(part.credit) for part in self.parts]
         return hashlib.sha256(
-            json.dumps([columns, self.timed, self.origin, len(self.parts) > 1], sort_keys=True).encode()
+            json.dumps([columns, self.timed, self.origin, len(self.parts) > 1, credits], sort_keys=True).encode()
         ).hexdigest()
 
     @cached_property

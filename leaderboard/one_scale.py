@@ -15,7 +15,7 @@ from bench.plugins.profile_spec import profile_of
 from bench.results.records import ScoreRecord
 from leaderboard.board import Row
 from leaderboard.entries import Entry
-from leaderboard.sections import at_pixels, told_apart
+from leaderboard.sections import at_pixels, base_name, told_apart
 
 USUAL = profile_of(None).name
 SSIM_OF_GUESS = "SSIM of the mean image"
@@ -98,12 +98,6 @@ def scales(rows: Sequence[Row]) -> list[Scale]:
         groups.setdefault((row.label, name, row.preset, row.seed), []).append(row)
     found = [Scale(*key, tuple(_bar(threat, group) for threat in THREATS)) for key, group in groups.items()]
     return [scale for scale in found if scale.measured > 1]
-
-
-def base_name(row: Row) -> str:
-    """The row's data set without the profile of Eve."""
-    eve = row.choice.get("eve")
-    return row.dataset if eve is None else row.dataset.removesuffix(f" under {eve}")
 
 
 def _bar(threat: Threat, rows: Sequence[Row]) -> Bar:

@@ -29,7 +29,7 @@ from leaderboard.one_scale import scales
 from leaderboard.plots import PHONE, PLANES, WIDE, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, Reproduction, shipped
 from leaderboard.row_schema import BoardRow, field_data
-from leaderboard.sections import Section
+from leaderboard.sections import Section, credit
 from leaderboard.speed import speed_tables
 from leaderboard.summary import attack_record, matrix
 from leaderboard.tables import can_write_parquet
@@ -407,7 +407,10 @@ def cells(edition: Edition) -> Iterator[Page]:
         row = edition.row_of(data)
         pictured = {where: name for where, name in edition.pictured.items() if where[0] == row.cell}
         key = inputs("cell", edition.described, edition.prints[data.id], sorted(pictured.values()), edition.origin)
-        variables = common(edition, "../") | {"data": data, "row": row, "pictured": pictured, "most": MOST_PARTS}
+        variables = common(edition, "../") | {
+            "data": data, "row": row, "pictured": pictured, "most": MOST_PARTS,
+            "credit": credit(str(row.choice.get("dataset"))),
+        }  # fmt: skip
         yield Page(f"cells/{data.id}.html", key, drawn("cell.html", **variables))
         yield Page(f"rows/{data.id}.js", inputs("row", key), partial(_row_script, data))
     for place, content in edition.taken.pictures.items():

@@ -6,14 +6,48 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import cast
 
+from bench.contract.source import Source
+from bench.plugins import registry
+from bench.plugins.spec import UsageError, parse
 from bench.results.records import DatasetRecord
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
 from leaderboard.board import Row
 from leaderboard.bounds import CORE, profile
 from leaderboard.names import digest, parameters_text, slug
 from leaderboard.reach import PAIRS
+
+EVES = {
+    "other-study": "another image", "superset": "images of more people", "subset": "images of half of the people",
+    "known-pairs": "known pairs", "oracle": "images encoded on request", "two-releases": "two releases, no image",
+    "public-only": "images of other people only",
+}  # fmt: skip
+"""What Eve has, by the name of her profile, in as few words as a tab takes."""
+
+
+@dataclass(frozen=True)
+class Credit:
+    """Whose images a data set holds, as its plug-in states it: what whoever shows them has to say."""
+
+    title: str
+    source: str
+    licence: str
+
+
+@lru_cache
+def credit(dataset: str) -> Credit | None:
+    """The credit of a chosen data set; None if its plug-in is not here.
+
+    >>> credit("kermany-cxr").licence, credit("a-set-of-nobody")
+    ('CC BY 4.0', None)
+    """
+    try:
+        source = cast("type[Source]", registry.load("datasets", parse(dataset).name))
+    except UsageError:
+        return None
+    return Credit(source.title, source.source, source.licence)
 
 
 @dataclass(frozen=True)
@@ -38,6 +72,11 @@ class Section:
     rows: tuple[Row, ...]
     balanced: bool
     splits: tuple[tuple[str, str, str], ...]
+
+    @property
+    def credit(self) -> Credit | None:
+        """Source and licence of the images."""
+        return credit(str(self.rows[0].choice.get("dataset"))) if self.rows else None
 
     @property
     def size(self) -> str:
@@ -86,15 +125,16 @@ def sections(board: Sequence[Row]) -> list[Section]:
             groups[known[0]].extend(groups.pop(key))
     alike = Counter(key[0] for key in groups)
     keys = sorted(groups)
+    shorts = [_name(groups[key][0]) for key in keys]
     titles = _titles(groups, keys)
     parts = []
-    for key, title in zip(keys, titles, strict=True):
+    for key, title, short in zip(keys, titles, shorts, strict=True):
         data = _shown_data(groups[key])
         parts.append(
             Section(
                 f"{slug(key[0])[:40]}-{digest('/'.join(key))}",
                 title,
-                key[0] if alike[key[0]] == 1 else title,
+                short if alike[key[0]] == 1 else title,
                 data,
                 tuple(groups[key]),
                 balanced(groups[key][0].choice),
@@ -122,14 +162,29 @@ def _titles(groups: Mapping[tuple[str, ...], Sequence[Row]], keys: Sequence[tupl
     """
     data, firsts = [_shown_data(groups[key]) for key in keys], [groups[key][0] for key in keys]
     titles = [
-        key[0] + (f" [{parameters_text(of.parameters).replace(',', ', ')}]" if of and of.parameters else "")
-        for key, of in zip(keys, data, strict=True)
+        _name(first) + (f" [{parameters_text(of.parameters).replace(',', ', ')}]" if of and of.parameters else "")
+        for first, of in zip(firsts, data, strict=True)
     ]
     titles = told_apart(titles, [None if of is None else at_pixels(of) for of in data])
     titles = told_apart(titles, [None if of is None else f" · {_public(of)}" for of in data])
     titles = told_apart(titles, _choices(titles, firsts))
     titles = told_apart(titles, [None if of is None else f" · {of.fingerprint[:8]}" for of in data])
     return told_apart(titles, [None if of is None else f" · public rows {of.public_fingerprint[:8]}" for of in data])
+
+
+def base_name(row: Row) -> str:
+    """The row's data set without the profile of Eve."""
+    eve = row.choice.get("eve")
+    return row.dataset if eve is None else row.dataset.removesuffix(f" under {eve}")
+
+
+def _name(row: Row) -> str:
+    """The row's data set, and what Eve has if it is not the usual."""
+    eve = profile(row.records[0])
+    if row.choice.get("eve") is None or eve.name not in EVES:
+        return row.dataset
+    chosen = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in vars(eve).items() if value is not None)
+    return f"{base_name(row)} (Eve has {EVES[eve.name]}{f': {chosen}' if chosen else ''})"
 
 
 def told_apart(titles: Sequence[str], words: Sequence[str | None]) -> list[str]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import mlcroissant
 import numpy as np
 import pytest
 from PIL import Image
@@ -176,7 +177,6 @@ def test_images_to_encode_must_be_a_folder(tmp_path: Path, capsys) -> None:
 
 
 def test_a_data_card_is_valid_croissant(tmp_path: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant")
     images(tmp_path)
     assert release(tmp_path, "mosaic") == 0
     card = mlcroissant.Dataset(jsonld=str(tmp_path / "out" / "datacard.json"))

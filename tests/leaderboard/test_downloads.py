@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import mlcroissant
 import pyarrow.parquet
 import pytest
 import yaml
@@ -261,7 +262,6 @@ def test_the_croissant_file_names_each_table_with_its_hash_and_columns() -> None
 
 
 def test_the_croissant_file_is_valid_and_its_records_can_be_read(tmp_path: Path) -> None:
-    mlcroissant = pytest.importorskip("mlcroissant")
     for name, content in made(*some()).items():
         if name in ("croissant.json", "board.csv", "results.csv.gz"):
             (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
