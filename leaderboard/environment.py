@@ -24,7 +24,7 @@ from leaderboard.entries import WORDS, Column, against_null, interval, number, r
 from leaderboard.escapes import page
 from leaderboard.names import parameters_text
 from leaderboard.panel import MEANINGS, SIGNS, attack_key
-from leaderboard.plots import attack_dots, dot_plot, learning_plot
+from leaderboard.plots import attack_dots, dot_plot, families, learning_plot
 from leaderboard.row_schema import BoardRow, Figure, choices, shown
 from leaderboard.tables import flat
 
@@ -53,7 +53,7 @@ def environment() -> Environment:
         "tier_told": tier_told,
         "value_text": value_text, "inf": math.inf, "tiers": [tier.word for tier in Tier],
         "shown_curves": shown_curves, "learning_plot": learning_plot, "without_curves": _without_curves,
-        "attack_dots": attack_dots, "dot_plot": dot_plot, "row_bibtex": row_bibtex,
+        "attack_dots": attack_dots, "families": families, "dot_plot": dot_plot, "row_bibtex": row_bibtex,
         "attack_key": attack_key, "figure_line": figure_line, "pairs_list": pairs_list,
     }  # fmt: skip
     return env

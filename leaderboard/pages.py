@@ -219,7 +219,7 @@ def picture(edition: Edition) -> dict[str, object] | None:
         svg = next((svg for plane in PLANES if (svg := scatter(rows, plane, edition.named, ""))), None)
         if svg is not None:
             shown = f"{rows[0].section}|{preset}|{seed}"  # the script's key of it
-            return {"svg": svg, "data": data, "preset": preset, "seed": seed, "shown": shown}
+            return {"svg": svg, "data": data, "preset": preset, "seed": seed, "shown": shown, "rows": rows}
     return None
 
 

@@ -36,8 +36,18 @@ CROWDED = 60.0, LINE
 """Marks no farther apart, across and up, have their labels in one column."""
 ASIDE = (26.0, 40.0, 56.0, 74.0, 94.0, 116.0)
 """Distances of a column from the outermost of its marks, in the order of trying."""
-FAMILIES = 8
-"""Colours of methods."""
+FAMILIES = {
+    "keyed encoding": ("syfer", "syfer-random", "dauntless", "neuracrypt", "instahide", "etc-blocks", "random-layers"),
+    "noise": ("cadp", "dp-glow", "dp-image", "dp-simple"),
+    "blurred or deformed images": ("blur", "mosaic", "dp-pix", "prichexy-net", "privacy-net"),
+    "averages or new images": ("k-same", "cvae", "dp-merf", "distilled", "private-evolution"),
+    "a model in place of images": ("dp-sgd",),
+    "other": (),
+}
+"""Methods by what they do to images, one colour a family. It stands here, for a word more in a method's own code would
+call for its rows to be measured again."""
+BUDGET_FIRST = ("epsilon", "scale", "steps")
+"""Parameters that tell a method's rows apart best; a label begins with one of these."""
 SHAPES = {"broken": "cross", "leaks": "diamond", "membership leaks": "half", "no leak above a bound": "ring",
           "no membership leak above a bound": "double"}  # fmt: skip
 MEMBERS = "membership-auc"
@@ -120,7 +130,7 @@ def points(rows: Sequence[BoardRow], plane: Plane) -> list[Point]:
     pairs = ((row, standing_by(row, plane.across, plane.instead)) for row in rows)
     placed = ((row, name, _across(row, plane, name), row.figures.get(plane.up)) for row, name in pairs)
     return [
-        Point(row, f"{row.plugin} {parameters_text(_unusual(row, rows))}".strip(), name, across, up)
+        Point(row, f"{row.plugin} {_told(_unusual(row, rows))}".strip(), name, across, up)
         for row, name, across, up in placed
         if across is not None and across.value is not None and up is not None and up.value is not None
         if not across.unrated and (plane.references or not row.reference)
@@ -158,7 +168,26 @@ def _unusual(row: BoardRow, rows: Sequence[BoardRow]) -> Mapping[str, JsonValue]
         same = sum(twin.get(name) == value for twin in twins)
         return same == len(twins) or 2 * same > len(twins)
 
-    return {name: value for name, value in sorted(row.parameters.items()) if not usual(name, value)}
+    found = {name: value for name, value in row.parameters.items() if not usual(name, value)}
+    names = sorted(found, key=lambda name: (name not in BUDGET_FIRST, name))
+    return {name: found[name] for name in names if not name.endswith("_sha256") or len(names) == 1}
+
+
+def _told(parameters: Mapping[str, JsonValue]) -> str:
+    """Parameters in their own order."""
+    return ",".join(parameters_text({name: value}) for name, value in parameters.items())
+
+
+def family(row: BoardRow) -> int:
+    """The number of a row's family."""
+    names = list(FAMILIES)
+    return next((number for number, name in enumerate(names) if row.plugin in FAMILIES[name]), names.index("other"))
+
+
+def families(rows: Sequence[BoardRow]) -> list[tuple[int, str]]:
+    """Number and name of each family that the ranked rows have."""
+    names, found = list(FAMILIES), sorted({family(row) for row in rows if not row.reference})
+    return [(number, names[number]) for number in found]
 
 
 def front(some: Sequence[Point], across: Column, up: Column) -> list[Point]:
@@ -211,10 +240,8 @@ def scatter(
         ends = [places[some.index(one)] for one in front([one for one in some if one.metric == metric], across, up)]
         if len(ends) > 1:
             parts.append(f'<polyline class="front" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in ends)}"/>')
-    methods = sorted({row.plugin for row in rows if not row.reference})
-    colours = {method: number % FAMILIES for number, method in enumerate(methods)}
     labels = _labels(some, places, marks, taken, canvas)
-    parts += [_mark(one, place, x, y, _tooltip(one, named[one.metric], up), root, colours.get(one.row.plugin))
+    parts += [_mark(one, place, x, y, _tooltip(one, named[one.metric], up), root)
               for one, place in zip(some, places, strict=True)]  # fmt: skip
     parts += labels
     attacked = " (strongest attack)" * any(one.across.attacked for one in some)
@@ -249,7 +276,7 @@ def _corner(
     """
     if goal is None:
         return "", []
-    a, b, words = x.at(goal[0]), y.at(goal[1]), ("utility kept,", f"AUC at most {upward(goal[0])}")
+    a, b, words = x.at(goal[0]), y.at(goal[1]), (f"kept, AUC ≤ {upward(goal[0])};", "only rings qualify")
     width, right = max(map(len, words)) * LETTER, canvas.right - 6
     ends = [right] + [a + 6 + width] * (a + 6 + width < right)
     inside = [first for first in (TOP + 28, b - 8 - LINE) if first - 12 >= TOP and first + 4 + LINE <= b]
@@ -300,7 +327,7 @@ def _tooltip(one: Point, across: Column, up: Column) -> str:
     return f"{one.label}: {one.row.label}; {' against '.join(texts)}"
 
 
-def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str, root: str, colour: int | None) -> str:
+def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str, root: str) -> str:
     (a, b), row = place, one.row
     mark = {
         "cross": f'<path d="M{a - 5:.1f} {b - 5:.1f}l10 10m0 -10l-10 10"/>',
@@ -315,7 +342,7 @@ def _mark(one: Point, place: tuple[float, float], x: Axis, y: Axis, tooltip: str
         whiskers += f"M{x.at(one.across.low):.1f} {b:.1f}H{x.at(one.across.high):.1f}"
     if one.up.low is not None and one.up.high is not None:
         whiskers += f"M{a:.1f} {y.at(one.up.low):.1f}V{y.at(one.up.high):.1f}"
-    kind = "reference" if colour is None else f"family-{colour}"
+    kind = "reference" if row.reference else f"family-{family(row)}"
     line = f'<path class="whisker" d="{whiskers}"/>' if whiskers else ""
     title = f"<title>{escape(tooltip)}</title>"
     return f'<a class="mark {kind}" href="{root}cells/{row.id}.html">{title}{line}{mark}</a>'

@@ -514,6 +514,8 @@ def _variant(row: Row, values: Mapping[str, set[str]]) -> str:
     """Parameters that differ from other rows, and unusual numbers of keys."""
     chosen = unusual(row.records[0])
     differing = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
+    if any(not name.endswith("_sha256") for name in differing):  # a hash beside what can be read says nothing more
+        differing = {name: value for name, value in differing.items() if not name.endswith("_sha256")}
     texts = [text for name, value in differing.items() if (text := parameters_text({name: value}, empty=False))]
     texts += [f"{row.keys} keys"] * (row.choice.get("keys") is not None)
     if len(row.parameters) <= FEW:  # last, for the end is cut off if there is little room

@@ -274,8 +274,26 @@ def test_a_view_draws_rows_at_the_upper_end_of_their_leak(board: Edition, like: 
     for canvas in (WIDE, PHONE):
         svg = str(scatter(rows, view.plane, board.named, "", canvas))
         assert svg.count('class="name"') == 2
-        assert 'class="mark family-0"' in svg
-        assert 'class="mark family-1"' in svg
+        assert svg.count('class="mark family-5"') == 2  # plug-ins of others
+
+
+def test_rows_of_a_family_share_a_colour_and_those_of_another_have_their_own(board: Edition, like: BoardRow) -> None:
+    from leaderboard.plots import families, scatter
+
+    rows = [row(like, name, 0.8, 0.9) for name in ("syfer", "dauntless", "dp-simple")]
+    (view,) = views(rows, board.named)
+    svg = str(scatter(rows, view.plane, board.named, ""))
+    assert (svg.count('class="mark family-0"'), svg.count('class="mark family-1"')) == (2, 1)
+    assert families(rows) == [(0, "keyed encoding"), (1, "noise")]
+
+
+def test_every_method_of_the_project_that_is_ranked_has_a_family() -> None:
+    from bench.plugins import registry
+    from leaderboard.plots import FAMILIES
+
+    placed = [name for names in FAMILIES.values() for name in names]
+    ranked = {name for name in registry.own("methods") if getattr(registry.load("methods", name), "role", None) is None}
+    assert sorted(placed) == sorted(ranked - {"imported", "known-leak"})
 
 
 def test_the_page_of_a_row_goes_from_the_verdict_to_the_reasons_for_missing_figures() -> None:
