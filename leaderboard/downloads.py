@@ -290,7 +290,7 @@ def deposit(edition: Edition) -> str:
 
 
 def _pixels(edition: Edition) -> list[str]:
-    """Which images of people a snapshot shows, and under which licence."""
+    """Images of people in a snapshot, with their licences."""
     cells = {cell for cell, _, _ in edition.taken.pictures}
     shown = [part for part in edition.parts if any(row.cell in cells for row in part.rows)]
     found = {str(part.credit): (part.name, part.credit) for part in shown}

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
-from bench.contract.source import Source
 from bench.plugins import registry
 from bench.plugins.spec import UsageError, parse
 from bench.results.records import DatasetRecord
+from bench.types import Source
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
 from leaderboard.board import Row
 from leaderboard.bounds import CORE, profile
@@ -29,7 +29,7 @@ EVES = {
 
 @dataclass(frozen=True)
 class Credit:
-    """Whose images a data set holds, as its plug-in states it: what whoever shows them has to say."""
+    """Source and licence of images, by the plug-in of their data."""
 
     title: str
     source: str
@@ -38,9 +38,9 @@ class Credit:
 
 @lru_cache
 def credit(dataset: str) -> Credit | None:
-    """The credit of a chosen data set; None if its plug-in is not here.
+    """The credit of a data set; None without its plug-in.
 
-    >>> credit("kermany-cxr").licence, credit("a-set-of-nobody")
+    >>> credit("kermany-cxr").licence, credit("a-set-from-elsewhere")
     ('CC BY 4.0', None)
     """
     try:
@@ -179,7 +179,7 @@ def base_name(row: Row) -> str:
 
 
 def _name(row: Row) -> str:
-    """The row's data set, and what Eve has if it is not the usual."""
+    """The row's data set, with what an unusual Eve has."""
     eve = profile(row.records[0])
     if row.choice.get("eve") is None or eve.name not in EVES:
         return row.dataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 import re
@@ -182,3 +183,18 @@ def test_a_method_that_is_shown_on_small_images_takes_them(name: str) -> None:
 
 def test_nothing_of_this_machine_is_shown(site: Mapping[str, str]) -> None:
     assert [path for path, text in site.items() if str(ROOT) in text or str(Path.home()) in text.split()] == []
+
+
+def test_the_numbers_of_syfers_frontier_are_those_of_the_study() -> None:
+    text = " ".join((ROOT / "docs" / "syfer-study.md").read_text().split())
+    with (ROOT / "docs" / "pictures" / "syfer-frontier.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) > 10
+
+    def told(row: dict[str, str], name: str) -> str:
+        value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+        return f"{value} ({low} to {high}"
+
+    for row in rows:
+        assert told(row, "leak") in text
+        assert not row["utility"] or told(row, "utility") in text

@@ -178,7 +178,7 @@ def test_a_front_joins_no_rows_that_stand_by_different_quantities() -> None:
 def test_the_wanted_corner_is_named_by_its_own_numbers() -> None:
     edition = board([*pair("a"), *pair("b")])
     svg = str(scatter(edition.rows, Plane("reid-auc", goal=(0.65, 0.75)), edition.named, ""))
-    assert re.findall(r'<text class="goal"[^>]*>([^<]+)', svg) == ["utility kept,", "AUC at most .65"]
+    assert re.findall(r'<text class="goal"[^>]*>([^<]+)', svg) == ["kept, AUC ≤ .65;", "only rings qualify"]
 
 
 @pytest.mark.parametrize("canvas", [WIDE, PHONE])
