@@ -265,6 +265,8 @@ def unfit(
         reasons.append("a plug-in from a file, which others do not have: make a package of it")
     elif current and (why := stale(record)):  # which builds what the record names
         reasons.append(f"stale code: {why}")
+    if current and record.git is not None and record.git.endswith("-dirty"):
+        reasons.append("made from changed files of a checkout, which no commit holds: commit them, and measure again")
     reasons += unfit_text(record, text)
     return [*reasons, *_picture_faults(record, pictures)]
 

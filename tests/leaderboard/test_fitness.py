@@ -37,6 +37,13 @@ def test_no_method_but_the_project_s_own_references_is_a_reference() -> None:
         assert "calls its method a reference (hides nothing)" in " ".join(unfit(said, {}, current=False))
 
 
+def test_a_record_of_changed_files_is_not_published() -> None:
+    made = current("blur").model_copy(update={"git": "0123456789ab-dirty"})
+    assert any("changed files" in why for why in unfit(made, {}, current=True))
+    assert not any("changed files" in why for why in unfit(made.model_copy(update={"git": "0123456789ab"}), {}))
+    assert not any("changed files" in why for why in unfit(made, {}, current=False))  # as it was published or handed in
+
+
 @pytest.mark.parametrize("place", ["method", "attack", "metric", "evaluator", "dataset", "public", "nested"])
 def test_no_file_that_a_record_names_is_run_to_look_at_it(place: str, tmp_path: Path) -> None:
     path = tmp_path / "theirs.py"
