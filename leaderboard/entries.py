@@ -11,6 +11,7 @@ from typing import Literal
 from bench.contract.metric import FIDELITY, GROUPS, SIMILARITY
 from bench.results.records import MetricRecord, Record, ScoreRecord, Status
 from bench.results.verdict import FLOOR
+from bench.statistics.bootstrap import ONE_EACH
 from bench.statistics.confidence_intervals import RARE, UNLIKELY
 
 EntryStatus = Literal["ok", "not-applicable", "failed", "timed-out", "not-run", "no-power"]
@@ -26,6 +27,21 @@ WORDS: Mapping[EntryStatus, str] = {
     "not-run": "not run",
     "no-power": "cannot be told",
 }
+BY_PERSON = "counted by person"
+
+
+def said(metric: str, note: str) -> str:
+    """A score's note, without an untruth in records of figures by person.
+
+    These are computed of one figure a person, and their notes call people unknown. A word more in the metric's own code
+    would call for every such row to be measured again.
+
+    >>> said("patient-membership-auc", ONE_EACH), said("membership-auc", ONE_EACH) == ONE_EACH
+    ('counted by person', True)
+    """
+    return note.replace(ONE_EACH, BY_PERSON) if metric.startswith("patient-") else note
+
+
 GRAVITY: tuple[Status, ...] = ("failed", "timed-out", "not-applicable")
 
 
@@ -134,9 +150,9 @@ def _gap(record: Record, metric: str) -> Gap | None:
 
 
 def reason(record: Record) -> str:
-    """Why a record holds no scores, with the phase it stopped in."""
+    """Why a record holds no scores, with the phase a failure stopped."""
     text = record.reason or "no reason was recorded"
-    return f"{text} (in {record.phase})" if record.phase else text
+    return f"{text} (in {record.phase})" if record.phase and record.status != "not-applicable" else text
 
 
 def of_tries(tries: int, score: ScoreRecord) -> ScoreRecord:

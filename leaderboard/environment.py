@@ -20,7 +20,7 @@ from leaderboard.board import FORMAL, apart, epsilon_text, missing
 from leaderboard.bounds import shown_curves
 from leaderboard.claims import METRIC
 from leaderboard.downloads import badges, row_bibtex
-from leaderboard.entries import WORDS, Column, against_null, interval, number, reason, short
+from leaderboard.entries import WORDS, Column, against_null, interval, number, reason, said, short
 from leaderboard.escapes import page
 from leaderboard.names import parameters_text
 from leaderboard.panel import MEANINGS, SIGNS, attack_key
@@ -145,7 +145,7 @@ def figure_line(what: str, score: ScoreRecord, column: Column) -> Markup:
         if score.null_low is not None and score.null_high is not None:
             null += f" ({interval(score.null_low, score.null_high, digits)})"
         null += AT_CHANCE * (against_null(score) == "inside")
-    note = "; ".join(filter(None, (score.unit, score.note)))
+    note = "; ".join(filter(None, (score.unit, said(column.name, score.note))))
     return Markup(
         f'<tr><th scope="row">{_escaped(what)}</th><td class="value">{number(score.value, digits)}</td>'
         f"<td>{interval(score.low, score.high, digits)}</td><td>{further}</td><td>{null}</td><td>{score.n:,}</td>"

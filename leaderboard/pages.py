@@ -17,11 +17,12 @@ from typing import TypeVar, cast
 from pydantic import JsonValue
 
 from bench.plugins import registry
+from bench.results.records import DatasetRecord
 from bench.types import Metric
 from leaderboard.answer import HIDDEN, KEPT, View
 from leaderboard.api import head_data, script
 from leaderboard.board import missing, used
-from leaderboard.bounds import APPLYING, CORE, MEMBER_CORE
+from leaderboard.bounds import APPLYING, CORE, MEMBER_CORE, profile
 from leaderboard.downloads import files, links
 from leaderboard.edition import Edition
 from leaderboard.environment import drawn, hidden_columns
@@ -29,7 +30,7 @@ from leaderboard.one_scale import scales
 from leaderboard.plots import PHONE, PLANES, WIDE, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, Reproduction, shipped
 from leaderboard.row_schema import BoardRow, field_data
-from leaderboard.sections import Section, credit
+from leaderboard.sections import Section, base_name, credit
 from leaderboard.speed import speed_tables
 from leaderboard.summary import attack_record, matrix
 from leaderboard.tables import can_write_parquet
@@ -403,10 +404,12 @@ def attacks(edition: Edition) -> Iterator[Page]:
 
 def cells(edition: Edition) -> Iterator[Page]:
     """The page, data and pictures of every row."""
+    usual = {_release(edition, one): one for one in edition.lines if profile(edition.row_of(one).records[0]).everyone}
     for data in edition.lines:
         row = edition.row_of(data)
-        pictured = {where: name for where, name in edition.pictured.items() if where[0] == row.cell}
-        key = inputs("cell", edition.described, edition.prints[data.id], sorted(pictured.values()), edition.origin)
+        pictured = _sheets(edition, data, usual)
+        files_shown = [(sheet[0], sheet[3] and sheet[3].id) for sheet in pictured]
+        key = inputs("cell", edition.described, edition.prints[data.id], files_shown, edition.origin)
         variables = common(edition, "../") | {
             "data": data, "row": row, "pictured": pictured, "most": MOST_PARTS,
             "credit": credit(str(row.choice.get("dataset"))),
@@ -415,6 +418,38 @@ def cells(edition: Edition) -> Iterator[Page]:
         yield Page(f"rows/{data.id}.js", inputs("row", key), partial(_row_script, data))
     for place, content in edition.taken.pictures.items():
         yield plain(edition.pictured[place], content)
+
+
+def _release(edition: Edition, data: BoardRow) -> tuple[object, ...]:
+    """The same of rows that show one method's releases of one data set."""
+    row = edition.row_of(data)
+    return row.label, base_name(row), data.preset, data.seed, row.data and tuple(row.data.shape)
+
+
+def _sheets(
+    edition: Edition, data: BoardRow, usual: Mapping[tuple[object, ...], BoardRow]
+) -> list[tuple[str, str, DatasetRecord, BoardRow | None]]:
+    """A row's pictures: file, caption, data, and the row they are of.
+
+    A row without any, as of an Eve with other images, shows those of the same method where she holds the released ones
+    (`usual`).
+    """
+    found = list(_own_sheets(edition, data, None))
+    other = usual.get(_release(edition, data))
+    if found or other is None or other.id == data.id:
+        return found
+    return list(_own_sheets(edition, other, other))
+
+
+def _own_sheets(
+    edition: Edition, data: BoardRow, of: BoardRow | None
+) -> Iterator[tuple[str, str, DatasetRecord, BoardRow | None]]:
+    row = edition.row_of(data)
+    for record in row.records:
+        for name, picture in sorted(record.pictures.items()):
+            file = edition.pictured.get((row.cell, record.evaluator, name))
+            if file is not None and record.dataset is not None:
+                yield file, picture.caption, record.dataset, of
 
 
 def _row_script(row: BoardRow) -> str:

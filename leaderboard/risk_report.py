@@ -29,7 +29,7 @@ from bench.results.records import DatasetRecord, MetricRecord, Record, ScoreReco
 from leaderboard.board import Row
 from leaderboard.bounds import bound, profile, random
 from leaderboard.declaration import Declaration
-from leaderboard.entries import interval, number, reason, short
+from leaderboard.entries import interval, number, reason, said, short
 from leaderboard.panel import Member
 from leaderboard.reach import MEMBERSHIP, PAIRS
 
@@ -289,7 +289,7 @@ def _figures(subject: Subject, row: Row, *, linking: bool) -> Iterator[Measured]
             chance=score.null, attack=short(entry.by) if entry.attacked else "",
             attacks=len(records) if entry.attacked else 0,
             keys=max((record.keys for record in records), default=row.keys), groups=_groups(score),
-            note="" if score.note == UNSAID else score.note,
+            note="" if score.note == UNSAID else said(metric, score.note),
         )  # fmt: skip
 
 

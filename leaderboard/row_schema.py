@@ -21,7 +21,7 @@ from bench.results.verdict import Tier
 from bench.statistics.confidence_intervals import RARE
 from leaderboard.board import THROUGHPUT, USEFUL, Row, missing, mixed, relative_speed
 from leaderboard.comparison import Difference
-from leaderboard.entries import WORDS, Entry, EntryStatus, Gap, short
+from leaderboard.entries import WORDS, Entry, EntryStatus, Gap, said, short
 from leaderboard.names import parameters_text, slug, unusual
 from leaderboard.panel import SIGNS, Word
 from leaderboard.reach import MEMBERSHIP, PAIRS
@@ -569,8 +569,8 @@ def figure(row: Row, entry: Entry) -> Figure:
         prediction_high=score.prediction_high, null=score.null, null_low=score.null_low, null_high=score.null_high,
         p=score.p, n=score.n, keys=None if score.replicates is None else len(score.replicates.by_key), by=entry.by,
         attacked=entry.attacked, certified=entry.certified,
-        chance=entry.against_null, beyond=_beyond(row, entry), unrated=entry.unrated, note=score.note, gaps=gaps,
-        tier=row.tiers.get(entry.by, ""),
+        chance=entry.against_null, beyond=_beyond(row, entry), unrated=entry.unrated,
+        note=said(entry.column.name, score.note), gaps=gaps, tier=row.tiers.get(entry.by, ""),
     )  # fmt: skip
 
 

@@ -44,7 +44,8 @@ def plot(table: pd.DataFrame, target: Path) -> None:
             color=looks[row.training], marker=shapes[row.images], capsize=2, markersize=7,
         )  # fmt: skip
         up = number % 2 == 0
-        axes.annotate(f"{row.steps:,}", (at, row.utility_high if up else row.utility_low),
+        told = f"{row.steps:,}" + f"\n{row.attack}" * ("Eve" in row.attack)
+        axes.annotate(told, (at, row.utility_high if up else row.utility_low),
                       xytext=(0, 3 if up else -11), textcoords="offset points", fontsize=8, ha="center")  # fmt: skip
     for number, row in enumerate(table[table["utility"].isna()].itertuples()):
         axes.plot(row.leak, -0.2, "|", color=looks[row.training], markersize=12)

@@ -534,6 +534,26 @@ def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shar
     assert [(tmp_path / "site" / source).read_bytes() for source in sources] == [b"a picture"] * shareable
 
 
+def test_a_row_of_an_eve_with_other_images_shows_the_pictures_of_her_twin_with_their_owner(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    told = {"pictures": {"plot": picture_record(b"a picture", "What it shows")}, "cell": "synth-cxr/one"}
+    results.keep(record("blur", "sets", kind="sets", **told), {"plot": b"a picture"})
+    data = dataset("synth-cxr under other-study", fingerprint="other")
+    for method in ("blur", "mosaic"):  # mosaic has no twin
+        other = {"dataset": data, "eve": "other-study", "cell": f"synth-cxr-other/{method}"}
+        results.keep(record(method, scores={"reid-auc": auc(0.7)}, **other), {})
+    build(results, tmp_path / "site")
+    shown = {page.stem: page.read_text() for page in (tmp_path / "site" / "cells").glob("*.html")}
+    assert len(shown) == 3
+    pictures = {name: len(re.findall("<img [^>]*figures/", text)) for name, text in shown.items()}
+    assert sorted(pictures.values()) == [0, 1, 1]
+    (twin,) = (text for name, text in shown.items() if "of the same method whose Eve" in text)
+    (own,) = (name for name in shown if f'href="{name}.html">the row</a>' in twin)
+    assert pictures[own] == 1
+    assert all("public domain (CC0)" in text for name, text in shown.items() if pictures[name])
+    assert "synth-cxr (Eve has another image)" in twin
+
+
 def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_path: Path) -> None:
     most = score(5.0, unit="ε")
     shown = score(2.4, 2.4, 3.1, unit="ε", note="at least, with 95 % confidence", parts={"ceiling": most})
