@@ -421,7 +421,7 @@ def cells(edition: Edition) -> Iterator[Page]:
 
 
 def _release(edition: Edition, data: BoardRow) -> tuple[object, ...]:
-    """The same of rows that show one method's releases of one data set."""
+    """A key that rows of one method, data set and size share."""
     row = edition.row_of(data)
     return row.label, base_name(row), data.preset, data.seed, row.data and tuple(row.data.shape)
 

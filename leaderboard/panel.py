@@ -536,8 +536,8 @@ def _reach_words(members: Sequence[Member], own: Set[str]) -> str:
         names = f"of {', '.join(name for name in order if name in broken)}"
         return f"its attacks break all {names if len(broken) < 5 else f'{len(broken)} test encoders'}{where}"
     whole = [name for name in order if name in measured - broken]
-    encoders = "test encoder" if len(measured) == 1 else f"{len(measured)} test encoders"
-    return f"of the {encoders} tried, none of its attacks breaks {', '.join(whole)}{where}"
+    some = "the test encoder " if len(measured) == 1 else f"{len(whole)} of {len(measured)} test encoders: "
+    return f"none of its attacks breaks {some}{', '.join(whole)}{where}"
 
 
 def control(record: Record, role: Role, pool: Sequence[Record], theirs: Set[str] = frozenset()) -> Control:
