@@ -180,6 +180,7 @@ def _front(edition: Edition) -> str:
     """The answers for X-ray sets, or for all if none was attacked."""
     every = edition.views
     shown = [view for view in every if view.subject != "other data"]
+    shown = [view for view in shown if view.answer.attacked] or shown
     if not any(view.answer.attacked for view in shown):
         shown = list(every)
     pictures = {
@@ -413,6 +414,7 @@ def cells(edition: Edition) -> Iterator[Page]:
         variables = common(edition, "../") | {
             "data": data, "row": row, "pictured": pictured, "most": MOST_PARTS,
             "credit": credit(str(row.choice.get("dataset"))),
+            "public_credit": credit(row.data.public) if row.data else None,
         }  # fmt: skip
         yield Page(f"cells/{data.id}.html", key, drawn("cell.html", **variables))
         yield Page(f"rows/{data.id}.js", inputs("row", key), partial(_row_script, data))

@@ -86,7 +86,7 @@ MEANINGS: Mapping[Word, str] = {
     "not certified": "no attack passed its controls, or the controls of an attack that found people were not run",
     "not rated": "the method broke a promise or refused a request, or the check of its promises did not run",
     "does not apply": "the release has nothing that these attacks could match to people",
-    "no attack": "no attack ran",
+    "no attack": "no attack on pairs or members of the release ran; what other attacks find stands among the figures",
 }
 GRAVEST: tuple[Word, ...] = (
     "not rated", "broken", "membership leaks", "leaks", "not certified", "no verdict", "no leak above a bound",
@@ -202,7 +202,7 @@ class Standing:
 def standing(panels: Iterable[Panel]) -> Standing:
     """The gravest word of a row's panels, and the verdict of each."""
     shown = [panel for panel in panels if panel.members]
-    verdicts = [panel.verdict for panel in shown] or ["no attack ran"]
+    verdicts = [panel.verdict for panel in shown] or ["no attack on pairs or members ran"]
     if any(member.theirs for panel in shown for member in panel.members):
         verdicts.append("certified by controls that its author alone measured")
     sentence = "; ".join(verdicts)
@@ -402,7 +402,7 @@ def _verdict(
 ) -> Panel:
     """The panel's verdict, from certified attacks (`scored`) and all `attacks`."""
     if not attacks:
-        return Panel(members, None, "no attack", "no attack ran")
+        return Panel(members, None, "no attack", "no attack on pairs or members ran")
     breaking = [record for record in attacks if breaks(record)]
     by = f"; broken by {', '.join(map(_name, breaking))}, which is not certified" if breaking else ""
     if all(record.status == "not-applicable" for record in attacks):

@@ -20,11 +20,12 @@ from leaderboard.names import digest, parameters_text, slug
 from leaderboard.reach import PAIRS
 
 EVES = {
-    "other-study": "another image", "superset": "images of more people", "subset": "images of half of the people",
-    "known-pairs": "known pairs", "oracle": "images encoded on request", "two-releases": "two releases, no image",
-    "public-only": "images of other people only",
+    "other-study": "has another image", "superset": "has images of more people", "subset": "has half of the images",
+    "known-pairs": "knows {k} pairs", "oracle": "had {queries} images encoded",
+    "two-releases": "has two releases, no image",
+    "public-only": "has images of other people only",
 }  # fmt: skip
-"""What Eve has, by the name of her profile, in as few words as a tab takes."""
+"""What Eve has, by the name of her profile and with its parameters, in as few words as a tab takes."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +184,11 @@ def _name(row: Row) -> str:
     eve = profile(row.records[0])
     if row.choice.get("eve") is None or eve.name not in EVES:
         return row.dataset
-    chosen = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in vars(eve).items() if value is not None)
-    return f"{base_name(row)} (Eve has {EVES[eve.name]}{f': {chosen}' if chosen else ''})"
+    words = EVES[eve.name]
+    more = [
+        f"; {name} {value}" for name, value in vars(eve).items() if value is not None and f"{{{name}}}" not in words
+    ]
+    return f"{base_name(row)} (Eve {words.format(**vars(eve))}{''.join(more)})"
 
 
 def told_apart(titles: Sequence[str], words: Sequence[str | None]) -> list[str]:
