@@ -36,6 +36,8 @@ VERBS = {
     "broken": "is broken", "leaks": "leaks", "membership leaks": "leaks who was in the private data",
 }  # fmt: skip
 """Verdicts as verbs, as far as they say what attacks found."""
+OTHERWISE = ("attribute-advantage", "reconstruction-ssim")
+"""Figures of attacks that match no pairs and find no members."""
 MOST_LINES = 15
 """Rows of a data set on the front page."""
 Subject = Literal["chest X-rays of patients", "simulated chest X-rays", "other data"]
@@ -283,7 +285,10 @@ def answer(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Answer:
     raw = _raw(rows)
     has_utility = any(useful(row) is not None for row in rows)
     if not mine:
-        return Answer((Part(f"No method has been attacked on {on} yet."),), has_utility=has_utility, attacked=False)
+        asked = any(name in row.figures and row.figures[name].value is not None for row in rows for name in OTHERWISE)
+        text = f"On {on} no attack looks for pairs or members. What Eve reads and rebuilds stands on the pages of rows."
+        told = text if asked else f"No method has been attacked on {on} yet."
+        return Answer((Part(told),), has_utility=has_utility, attacked=False)
     words = _Words(named, raw)
     if not has_utility:
         return Answer(

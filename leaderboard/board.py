@@ -248,6 +248,15 @@ def _place(record: Record) -> str:
     return json.dumps([record.choice, record.dataset and record.dataset.fingerprints], sort_keys=True)
 
 
+def _keys(attacks: Sequence[Record], records: Sequence[Record]) -> int:
+    """Keys of the attacks on a row; of its figures, where none ran."""
+    if attacks:
+        return attacks[0].keys
+    replicates = (score.replicates for one in records for score in one.scores.values())
+    drawn = (len(one.by_key) for one in replicates if one is not None)
+    return max([*drawn, *(one.keys for one in records)])
+
+
 def _row(
     dataset: str, records: Sequence[Record], pairs: Panel, membership: Panel, shown: Sequence[Column],
     earlier: Set[tuple[str, str]],
@@ -272,7 +281,7 @@ def _row(
         preset=first.preset,
         seed=first.seed,
         choice=first.choice,
-        keys=(attacks or [record for record in records if record.kind == MEMBERSHIP] or records)[0].keys,
+        keys=_keys(attacks or [record for record in records if record.kind == MEMBERSHIP], records),
         cell=first.cell,
         unrated=why,
         entries={column.name: marked(entry(records, column, certified)) for column in shown},
