@@ -249,7 +249,7 @@ def _place(record: Record) -> str:
 
 
 def _keys(attacks: Sequence[Record], records: Sequence[Record]) -> int:
-    """Keys of the attacks on a row; of its figures, where none ran."""
+    """Keys of the attacks on a row, else of its figures."""
     if attacks:
         return attacks[0].keys
     replicates = (score.replicates for one in records for score in one.scores.values())
