@@ -236,11 +236,20 @@ def looked_up(record: Record) -> str:
     """
     if record.method.origin == HOME:
         return ""
+    source = source_of(str(record.choice.get("dataset")))
+    return LOOKED_UP if source is None or (source.obtainable and drawn_people(record.choice) is None) else ""
+
+
+def source_of(dataset: str) -> type[Source] | None:
+    """The plug-in of a data set by its text; None if it is not here.
+
+    No file that a record names is run.
+    """
     try:
-        source = cast("type[Source]", registry.load("datasets", parse(str(record.choice.get("dataset"))).name))
+        name = parse(dataset).name
+        return cast("type[Source]", registry.load("datasets", name)) if name in registry.entries("datasets") else None
     except UsageError:
-        return LOOKED_UP
-    return LOOKED_UP if source.obtainable and drawn_people(record.choice) is None else ""
+        return None
 
 
 def _place(record: Record) -> str:

@@ -291,21 +291,15 @@ def deposit(edition: Edition) -> str:
 
 def _pixels(edition: Edition) -> list[str]:
     """Images of people in a snapshot, with their licences."""
-    cells = {cell for cell, _, _ in edition.taken.pictures}
-    shown = [part for part in edition.parts if any(row.cell in cells for row in part.rows)]
-    found = {str(part.credit): (part.name, part.credit) for part in shown}
-    if not found:
-        return ["None: figures alone, without pixels, paths or identifiers. Data sets stay with their owners."]
+    sheets = [sheet for some in edition.sheets.values() for sheet in some]
+    shown = {owner for sheet in sheets for owner in (sheet.owner, sheet.public) if owner}
+    if not shown:
+        return ["Figures alone, without pixels, paths or identifiers. Data sets stay with their owners."]
     return [
         "The tables hold figures alone, without pixels, paths or identifiers. Pages of rows show a few images of data "
         "sets that may be shared, beside what methods made of them; these images are not under the licence of the "
         "figures.",
-        *(
-            f"Images of {name}: its source and licence are not known here."
-            if credit is None
-            else f"Images of {credit.title}: {credit.source}. Licence: {credit.licence}."
-            for _, (name, credit) in sorted(found.items())
-        ),
+        *(f"Images: {owner}." for owner in sorted(shown)),
     ]
 
 

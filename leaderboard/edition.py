@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -20,9 +20,37 @@ from leaderboard.intake import Intake, protocol_of
 from leaderboard.names import digest, slug, slugs
 from leaderboard.panel import Member, attack_key
 from leaderboard.row_schema import JUDGED, BoardRow, board_rows
-from leaderboard.sections import Section, sections
+from leaderboard.sections import Section, at_pixels, credit, credited, sections
 from leaderboard.summary import Attempt
 from leaderboard.tables import TablePart, in_parts, long, wide
+
+WITHOUT_IMAGES = frozenset({"plane"})
+"""Pictures of points."""
+WITH_PUBLIC = frozenset({"rebuilt"})
+"""Pictures that show images of the public set, too."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A picture of a row.
+
+    Args:
+        file: Below the site's root.
+        name: As its record calls it.
+        caption: As its record says it.
+        of: The id of the row whose release it shows; empty for the page's own.
+        size: " at 64 pixels", or the like.
+        owner: Source and licence of the private images on it; empty if it shows none.
+        public: The same of public images, if they are of another set.
+    """
+
+    file: str
+    name: str
+    caption: str
+    of: str
+    size: str
+    owner: str
+    public: str
 
 
 @dataclass(frozen=True)
@@ -110,6 +138,25 @@ class Edition:
     def pictured(self) -> Mapping[tuple[str, str, str], str]:
         """The file of every picture, by cell, record and name."""
         return {where: f"figures/{slug(where[2])}-{digest('/'.join(where))}.png" for where in self.taken.pictures}
+
+    @cached_property
+    def sheets(self) -> Mapping[str, list[Sheet]]:
+        """Each row's pictures, by its id."""
+        return {line.id: list(self._sheets(self.row_of(line))) for line in self.lines}
+
+    def _sheets(self, row: Row) -> Iterator[Sheet]:
+        images = row.data is not None and len(row.data.shape) == 3
+        for record in row.records:
+            for name, picture in sorted(record.pictures.items()):
+                file = self.pictured.get((row.cell, record.evaluator, name))
+                if file is None or row.data is None:
+                    continue
+                owner = public = ""
+                if images and name not in WITHOUT_IMAGES:
+                    owner = credited(row.data.name, credit(str(row.choice.get("dataset"))))
+                    if name in WITH_PUBLIC and row.data.public != row.data.name:
+                        public = credited(row.data.public, credit(row.data.public))
+                yield Sheet(file, name, picture.caption, "", at_pixels(row.data), owner, public)
 
     @cached_property
     def prints(self) -> Mapping[str, str]:

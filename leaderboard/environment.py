@@ -106,6 +106,8 @@ def chance_text(figure: Figure | None, column: Column) -> str:
         return ""
     text = number(figure.null, column.digits)
     known = figure.null_low is not None and figure.null_high is not None
+    if known and not figure.null_low <= figure.null <= figure.null_high:  # type: ignore[operator]
+        return text  # of a figure that is the same for every guess: its range holds no chance
     return f"{text} ({interval(figure.null_low, figure.null_high, column.digits)})" if known else text
 
 

@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from html.parser import HTMLParser
 from importlib import resources
@@ -17,20 +17,19 @@ from typing import TypeVar, cast
 from pydantic import JsonValue
 
 from bench.plugins import registry
-from bench.results.records import DatasetRecord
 from bench.types import Metric
 from leaderboard.answer import HIDDEN, KEPT, View
 from leaderboard.api import head_data, script
-from leaderboard.board import missing, used
+from leaderboard.board import Row, missing, used
 from leaderboard.bounds import APPLYING, CORE, MEMBER_CORE, profile
 from leaderboard.downloads import files, links
-from leaderboard.edition import Edition
+from leaderboard.edition import Edition, Sheet
 from leaderboard.environment import drawn, hidden_columns
 from leaderboard.one_scale import scales
 from leaderboard.plots import PHONE, PLANES, WIDE, budget_plot, points, scatter
 from leaderboard.reproduction import VERDICTS, Reproduction, shipped
 from leaderboard.row_schema import BoardRow, field_data
-from leaderboard.sections import Section, base_name, credit
+from leaderboard.sections import Section, base_name
 from leaderboard.speed import speed_tables
 from leaderboard.summary import attack_record, matrix
 from leaderboard.tables import can_write_parquet
@@ -409,17 +408,26 @@ def cells(edition: Edition) -> Iterator[Page]:
     for data in edition.lines:
         row = edition.row_of(data)
         pictured = _sheets(edition, data, usual)
-        files_shown = [(sheet[0], sheet[3] and sheet[3].id) for sheet in pictured]
-        key = inputs("cell", edition.described, edition.prints[data.id], files_shown, edition.origin)
+        key = inputs(
+            "cell", edition.described, edition.prints[data.id], [vars(sheet) for sheet in pictured], edition.origin
+        )
         variables = common(edition, "../") | {
             "data": data, "row": row, "pictured": pictured, "most": MOST_PARTS,
-            "credit": credit(str(row.choice.get("dataset"))),
-            "public_credit": credit(row.data.public) if row.data else None,
+            "title": _title(row, data),
         }  # fmt: skip
         yield Page(f"cells/{data.id}.html", key, drawn("cell.html", **variables))
         yield Page(f"rows/{data.id}.js", inputs("row", key), partial(_row_script, data))
     for place, content in edition.taken.pictures.items():
         yield plain(edition.pictured[place], content)
+
+
+LONGEST_TITLE = 60
+
+
+def _title(row: Row, data: BoardRow) -> str:
+    """A row's label, or its method with what tells it from others."""
+    told = [text for text in data.variant.split(", ") if not text.endswith(" keys")]
+    return row.label if len(row.label) < LONGEST_TITLE or not told else f"{row.method} ({', '.join(told)})"
 
 
 def _release(edition: Edition, data: BoardRow) -> tuple[object, ...]:
@@ -428,30 +436,17 @@ def _release(edition: Edition, data: BoardRow) -> tuple[object, ...]:
     return row.label, base_name(row), data.preset, data.seed, row.data and tuple(row.data.shape)
 
 
-def _sheets(
-    edition: Edition, data: BoardRow, usual: Mapping[tuple[object, ...], BoardRow]
-) -> list[tuple[str, str, DatasetRecord, BoardRow | None]]:
-    """A row's pictures: file, caption, data, and the row they are of.
+def _sheets(edition: Edition, data: BoardRow, usual: Mapping[tuple[object, ...], BoardRow]) -> list[Sheet]:
+    """A row's pictures.
 
-    A row without any, as of an Eve with other images, shows those of the same method where she holds the released ones
-    (`usual`).
+    A row without any, as of an Eve with other images, shows the release of the same method to an Eve who holds the
+    released ones (`usual`).
     """
-    found = list(_own_sheets(edition, data, None))
+    found = edition.sheets[data.id]
     other = usual.get(_release(edition, data))
     if found or other is None or other.id == data.id:
         return found
-    return list(_own_sheets(edition, other, other))
-
-
-def _own_sheets(
-    edition: Edition, data: BoardRow, of: BoardRow | None
-) -> Iterator[tuple[str, str, DatasetRecord, BoardRow | None]]:
-    row = edition.row_of(data)
-    for record in row.records:
-        for name, picture in sorted(record.pictures.items()):
-            file = edition.pictured.get((row.cell, record.evaluator, name))
-            if file is not None and record.dataset is not None:
-                yield file, picture.caption, record.dataset, of
+    return [replace(sheet, of=other.id) for sheet in edition.sheets[other.id] if sheet.name == "release"]
 
 
 def _row_script(row: BoardRow) -> str:

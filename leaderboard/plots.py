@@ -21,7 +21,7 @@ from leaderboard.bounds import BY_IMAGE, BY_PERSON, upward
 from leaderboard.entries import Column, interval, number, short
 from leaderboard.names import parameters_text, shortened
 from leaderboard.panel import attack_key
-from leaderboard.row_schema import BoardRow, Figure
+from leaderboard.row_schema import HASH, BoardRow, Figure, readable
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 18, 58
 LETTER, LINE = 6.9, 14.0  # about the width of a label's letter and the height of its line
@@ -170,7 +170,9 @@ def _unusual(row: BoardRow, rows: Sequence[BoardRow]) -> Mapping[str, JsonValue]
 
     found = {name: value for name, value in row.parameters.items() if not usual(name, value)}
     names = sorted(found, key=lambda name: (name not in BUDGET_FIRST, name))
-    return {name: found[name] for name in names if not name.endswith("_sha256") or len(names) == 1}
+    mine = readable(row.plugin, row.parameters)
+    alike = [twin for twin in twins if readable(row.plugin, twin) == mine and twin != row.parameters]
+    return {name: found[name] for name in names if alike or not name.endswith(HASH)}
 
 
 def _told(parameters: Mapping[str, JsonValue]) -> str:

@@ -30,6 +30,8 @@ from leaderboard.sections import Section
 
 Value = str | int | float | None
 Place = Literal["files", "board", "facts", "paper", "feed"]
+HASH = "_sha256"
+"""Ends the name of a parameter that is a hash of a file."""
 Kind = Literal["a row for each image", "samples of a generator", "a trained model", "unknown"]
 Bound = Annotated[
     float | None,
@@ -471,21 +473,26 @@ def board_rows(
             mine = values.setdefault(row.method, {})
             for name in {*mine, *row.parameters}:
                 mine.setdefault(name, set()).add(repr(row.parameters.get(name)))
+        plain: dict[str, set[str]] = {}  # every full set of parameters, by those that can be read
         for row in part.rows:
+            plain.setdefault(readable(row.method, row.parameters), set()).add(repr(sorted(row.parameters.items())))
+        for row in part.rows:
+            twin = len(plain[readable(row.method, row.parameters)]) > 1
             others = {ids[other]: dict(by_metric) for other, by_metric in tests.get(row.cell, {}).items()}
-            rows.append(_board_row(row, part, values[row.method], tier[row.cell], ranks.get(row.cell, {}), others))
+            rows.append(_board_row(row, part, _variant(row, values[row.method], twin), tier[row.cell],
+                                   ranks.get(row.cell, {}), others))  # fmt: skip
     return rows
 
 
 def _board_row(
-    row: Row, part: Section, values: Mapping[str, set[str]], tier: Tier, ranks: Mapping[str, tuple[int, int, int]],
+    row: Row, part: Section, variant: str, tier: Tier, ranks: Mapping[str, tuple[int, int, int]],
     tests: dict[str, dict[str, Difference]],
 ) -> BoardRow:  # fmt: skip
     claim, audit, first = row.claim, row.audited, row.records[0]
     standing = row.standing
     utility, privacy, person = (_first(row, names) for names in (USEFUL, PRIVACY, PERSON))
     return BoardRow(
-        id=row.id, file=row_address(row), method=row.label, plugin=row.method, variant=_variant(row, values),
+        id=row.id, file=row_address(row), method=row.label, plugin=row.method, variant=variant,
         written=first.method.written, dataset=row.dataset, section=part.slug, data=part.title, data_name=part.name,
         preset=row.preset, seed=row.seed, keys=row.keys, tier=tier.word, unverified=list(row.unverified),
         created=row.created, verdict=standing.word, sign=SIGNS[standing.word], label=standing.label,
@@ -510,12 +517,20 @@ def _board_row(
     )  # fmt: skip
 
 
-def _variant(row: Row, values: Mapping[str, set[str]]) -> str:
-    """Parameters that differ from other rows, and unusual numbers of keys."""
+def readable(method: str, parameters: Mapping[str, JsonValue]) -> str:
+    """A method's parameters without hashes of files."""
+    return repr((method, sorted(item for item in parameters.items() if not item[0].endswith(HASH))))
+
+
+def _variant(row: Row, values: Mapping[str, set[str]], twin: bool) -> str:
+    """Parameters that differ from other rows, and unusual numbers of keys.
+
+    Hashes are among them only if there is a `twin`, a row that differs in them alone.
+    """
     chosen = unusual(row.records[0])
     differing = {name: value for name, value in row.parameters.items() if len(values[name]) > 1 or name in chosen}
-    if any(not name.endswith("_sha256") for name in differing):  # a hash beside what can be read says nothing more
-        differing = {name: value for name, value in differing.items() if not name.endswith("_sha256")}
+    if not twin:
+        differing = {name: value for name, value in differing.items() if not name.endswith(HASH)}
     texts = [text for name, value in differing.items() if (text := parameters_text({name: value}, empty=False))]
     texts += [f"{row.keys} keys"] * (row.choice.get("keys") is not None)
     if len(row.parameters) <= FEW:  # last, for the end is cut off if there is little room

@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
-from bench.plugins import registry
-from bench.plugins.spec import UsageError, parse
 from bench.results.records import DatasetRecord
-from bench.types import Source
 from bench.workbench.choice import NO_PUBLIC, balanced, collection
-from leaderboard.board import Row
+from leaderboard.board import Row, source_of
 from leaderboard.bounds import CORE, profile
 from leaderboard.names import digest, parameters_text, slug
 from leaderboard.reach import PAIRS
@@ -44,11 +41,17 @@ def credit(dataset: str) -> Credit | None:
     >>> credit("kermany-cxr").licence, credit("a-set-from-elsewhere")
     ('CC BY 4.0', None)
     """
-    try:
-        source = cast("type[Source]", registry.load("datasets", parse(dataset).name))
-    except UsageError:
+    source = source_of(dataset)
+    if source is None or source.name == "folder":  # images of a user, whose owner the project does not know
         return None
-    return Credit(source.title, source.source, source.licence)
+    return Credit(*(str(getattr(source, name, "not stated")) for name in ("title", "source", "licence")))
+
+
+def credited(name: str, owner: Credit | None) -> str:
+    """Source and licence in a sentence, as they stand beside images."""
+    if owner is None:
+        return f"{name}; source and licence are not known here"
+    return f"{owner.title} ({owner.source}). Licence: {owner.licence}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Literal, get_args, get_type_hints
 
 from bench.results.records import Record, ScoreRecord
 from leaderboard.board import USEFUL, epsilon_text, machine
-from leaderboard.entries import Column, interval, number, reason
+from leaderboard.entries import Column, interval, number, reason, said
 from leaderboard.escapes import cell, tex
 from leaderboard.intake import protocol_of
 from leaderboard.row_schema import PERSON, PRIVACY, BoardRow, Figure, Value, file_columns, shown
@@ -248,6 +248,7 @@ def _score_lines(row: str, record: Record) -> Iterator[tuple[Value, ...]]:
         line["metric"] = metric
         for line["part"], score in flat(whole):
             line.update(zip(SCORE, figures(score), strict=True))
+            line["note"] = said(metric, score.note)
             yield tuple(line.values())
 
 

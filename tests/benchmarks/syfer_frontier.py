@@ -3,8 +3,8 @@
     python tests/benchmarks/syfer_frontier.py docs/pictures/syfer-frontier.csv docs/pictures/syfer-frontier.png
 
 Up: the share of what raw images gain over chance, (AUC - .5) / (AUC of raw images - .5), with the ends of the AUC's
-95 % interval. Across: the largest ReID AUC over images, with its interval. Trainings whose utility was not measured
-stand as ticks below, those that were never run in words.
+95 % interval. Across: the largest ReID AUC over images, with its interval. Diamonds: utility and leak are of
+different images. Trainings whose utility was not measured stand as ticks below, those that were never run in words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def plot(table: pd.DataFrame, target: Path) -> None:
     for name in ("utility", "utility_low", "utility_high"):
         known[name] = (known[name] - 0.5) / (known["raw"] - 0.5)
     looks = {name: f"C{number}" for number, name in enumerate(dict.fromkeys(table["training"]))}
-    shapes = {"phantoms": "o", "X-rays of adults": "s"}
+    shapes = {"phantoms": "o", "X-rays of adults": "s", "phantoms; attacked: 388 X-rays of adults": "D"}
     beside = 0
     for number, row in enumerate(known.itertuples()):
         at = row.leak

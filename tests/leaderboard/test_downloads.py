@@ -21,7 +21,7 @@ from made.results_folders import NAMES
 from pydantic import BaseModel
 
 from bench.results.record_parts import ReplicatesRecord
-from bench.results.records import Record, dumps, loads, proved
+from bench.results.records import Record, dumps, loads, picture_record, proved
 from leaderboard import tables
 from leaderboard.api import Index
 from leaderboard.downloads import files, links
@@ -272,15 +272,16 @@ def test_the_croissant_file_is_valid_and_its_records_can_be_read(tmp_path: Path)
 
 
 def test_images_of_a_snapshot_are_credited_to_their_owners_and_are_not_under_the_licence_of_the_figures() -> None:
-    one = keyed(record("cadp", "sets", kind="sets", dataset=dataset("kermany-cxr"), cell="kermany-cxr/one"))
+    one = keyed(record("cadp", "sets", kind="sets", dataset=dataset("kermany-cxr"), cell="kermany-cxr/one",
+                       pictures={"release": picture_record(b"png", "What it shows")}))  # fmt: skip
     one = one.model_copy(update={"choice": {**one.choice, "dataset": "kermany-cxr"}})
     pictured = Edition.of(Intake((proved(one),), {}, pictures={(one.cell, "sets", "release"): b"png"}))
     for edition, credited in ((pictured, True), (shown(one), False)):
         found = {each.name: each.make() for each in files(edition)}
         card = json.loads(text(found, "croissant.json"))
         told = " ".join(card["rai:personalSensitiveInformation"])
-        assert ("10.17632/rscbjbr9sj. Licence: CC BY 4.0." in told) == credited
-        assert told.startswith("None: figures alone") == (not credited)
+        assert ("10.17632/rscbjbr9sj). Licence: CC BY 4.0." in told) == credited
+        assert told.startswith("Figures alone") == (not credited)
         assert told in json.loads(text(found, "zenodo.json"))["metadata"]["notes"]
         assert card["license"] == "https://spdx.org/licenses/Apache-2.0.html"
 

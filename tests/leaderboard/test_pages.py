@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from bench.disk.atomic_file import write_atomically
 from bench.plugins.spec import options, parse
 from bench.results import signed_json
-from bench.results.records import FeatureRecord, Record, json_schema, picture_record
+from bench.results.records import FeatureRecord, Record, json_schema, picture_record, proved
 from bench.results.results import Results
 from bench.types import LEARNING, LearningCurve
 from bench.workbench.choice import Choice
@@ -536,8 +536,8 @@ def test_a_picture_is_shown_of_data_that_may_be_shared_only(tmp_path: Path, shar
 
 def test_a_row_of_an_eve_with_other_images_shows_the_pictures_of_her_twin_with_their_owner(tmp_path: Path) -> None:
     results = Results(tmp_path)
-    told = {"pictures": {"plot": picture_record(b"a picture", "What it shows")}, "cell": "synth-cxr/one"}
-    results.keep(record("blur", "sets", kind="sets", **told), {"plot": b"a picture"})
+    told = {"pictures": {"release": picture_record(b"a picture", "What it shows")}, "cell": "synth-cxr/one"}
+    results.keep(record("blur", "sets", kind="sets", **told), {"release": b"a picture"})
     data = dataset("synth-cxr under other-study", fingerprint="other")
     for method in ("blur", "mosaic"):  # mosaic has no twin
         other = {"dataset": data, "eve": "other-study", "cell": f"synth-cxr-other/{method}"}
@@ -547,11 +547,47 @@ def test_a_row_of_an_eve_with_other_images_shows_the_pictures_of_her_twin_with_t
     assert len(shown) == 3
     pictures = {name: len(re.findall("<img [^>]*figures/", text)) for name, text in shown.items()}
     assert sorted(pictures.values()) == [0, 1, 1]
-    (twin,) = (text for name, text in shown.items() if "of the same method whose Eve" in text)
+    (twin,) = (text for name, text in shown.items() if "another release by the same method" in text)
     (own,) = (name for name in shown if f'href="{name}.html">the row</a>' in twin)
     assert pictures[own] == 1
-    assert all("public domain (CC0)" in text for name, text in shown.items() if pictures[name])
+    assert all("public domain (CC0); shown at 64 pixels." in text for name, text in shown.items() if pictures[name])
     assert "synth-cxr (Eve has another image)" in twin
+
+
+def test_no_file_that_a_record_names_as_its_data_set_is_run_by_a_build(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.py"
+    path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    one = record("blur", scores={"reid-auc": auc(0.7)}, cell="theirs/one")
+    one = keyed(one.model_copy(update={"choice": {**one.choice, "dataset": f"{path}:Theirs"}}))
+    results = Results(tmp_path / "results")
+    results.keep(one, {})
+    build(results, tmp_path / "site")
+    assert "blur" in (tmp_path / "site" / "board.html").read_text()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_rows_that_differ_in_a_hash_alone_are_named_by_it_and_others_are_not(write: Write, tmp_path: Path) -> None:
+    settings = [(300, ""), (50_000, "a" * 12), (50_000, "b" * 12)]
+    made = [
+        record(
+            "syfer",
+            scores={"reid-auc": auc(0.6)},
+            parameters={"steps": steps, "weights_sha256": weights, "a": 1, "b": 1, "c": 1},
+        )
+        for steps, weights in settings
+    ]
+    build(write(*made), tmp_path / "site")
+    titles = re.findall(r"<h1[^>]*>([^<]*)</h1>", "".join(p.read_text() for p in tmp_path.glob("site/cells/*.html")))
+    assert len(set(titles)) == 3
+    variants = {row.variant for row in Edition.of(Intake(tuple(map(proved, made)), {})).rows}
+    assert variants == {
+        "steps=300",
+        f"steps=50000, weights_sha256={'a' * 12}",
+        f"steps=50000, weights_sha256={'b' * 12}",
+    }
+    (_, two, _) = made
+    variants = {row.variant for row in Edition.of(Intake(tuple(map(proved, (made[0], two))), {})).rows}
+    assert variants == {"steps=300", "steps=50000"}
 
 
 def test_claimed_derived_and_shown_bounds_stand_side_by_side(write: Write, tmp_path: Path) -> None:
