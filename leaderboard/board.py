@@ -241,7 +241,7 @@ def looked_up(record: Record) -> str:
 
 
 def source_of(dataset: str) -> type[Source] | None:
-    """The plug-in of a data set by its text; None if it is not here.
+    """The registered plug-in of a data set, or None.
 
     No file that a record names is run.
     """
