@@ -175,11 +175,26 @@ def front(edition: Edition) -> Iterator[Page]:
     )  # fmt: skip
 
 
+FEWEST_METHODS = 3
+"""Methods from which on a table of an unusual Eve has a tab on the front page."""
+
+
+def _usual_eve(edition: Edition, view: View) -> bool:
+    """True if Eve holds the released images, and no more."""
+    return all(profile(edition.row_of(row).records[0]).everyone for row in view.rows)
+
+
+def _methods(view: View) -> int:
+    """The number of ranked methods that were attacked."""
+    return len({row.plugin for row in view.rows if not row.reference and row.verdict != "no attack"})
+
+
 def _front(edition: Edition) -> str:
     """The answers for X-ray sets, or for all if none was attacked."""
     every = edition.views
     shown = [view for view in every if view.subject != "other data"]
     shown = [view for view in shown if view.answer.attacked] or shown
+    shown = [view for view in shown if _usual_eve(edition, view) or _methods(view) >= FEWEST_METHODS] or shown
     if not any(view.answer.attacked for view in shown):
         shown = list(every)
     pictures = {
@@ -199,6 +214,7 @@ def _front(edition: Edition) -> str:
         superseded=edition.superseded,
         earlier=edition.earlier,
         views=shown,
+        elsewhere=len(parts.keys() - {view.section for view in shown}),
         pictures=pictures,
         count=len(edition.lines),
         kept=KEPT,

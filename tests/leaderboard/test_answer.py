@@ -420,3 +420,15 @@ def test_a_claim_stands_beside_a_winner_if_it_is_of_an_image_and_holds(
 ) -> None:
     rows = [row(like, "identity", 0.9, 1.0), safe(like, "bound", 0.88, 0.53).model_copy(update=claim)]
     assert f"AUC of the attacks at most .53{words}. A stronger attack" in said(board, *rows)
+
+
+def test_sets_with_few_methods_have_no_tab_but_a_link_to_their_tables() -> None:
+    few = dataset("nih under known-pairs[k=5]", fingerprint="few")
+    more = [one for name in ("a", "b", "c") for one in whole(name, 0.6)]
+    apart = keyed(record("a", scores={"reid-auc": auc(0.7), "guesswork": guesswork(50)}, dataset=few,
+                         eve="known-pairs[k=5]"), cell="few/a")  # fmt: skip
+    pages = render(Edition.of(Intake((*more, apart, *controls(HOLDING)), {})))
+    front = str(pages["index.html"].make())
+    assert "Eve knows 5 pairs" not in front
+    assert '<a href="data/index.html">1 more table</a>' in front
+    assert "nih (Eve knows 5 pairs)" in str(pages["data/index.html"].make())
