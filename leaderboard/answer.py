@@ -286,8 +286,11 @@ def answer(rows: Sequence[BoardRow], named: Mapping[str, Column]) -> Answer:
     has_utility = any(useful(row) is not None for row in rows)
     if not mine:
         asked = any(name in row.figures and row.figures[name].value is not None for row in rows for name in OTHERWISE)
-        text = f"On {on} no attack looks for pairs or members. What Eve reads and rebuilds stands on the pages of rows."
-        told = text if asked else f"No method has been attacked on {on} yet."
+        told = (
+            f"On {on} no attack looks for pairs or members. What Eve reads and rebuilds stands on the pages of rows."
+            if asked
+            else f"No method has been attacked on {on} yet."
+        )
         return Answer((Part(told),), has_utility=has_utility, attacked=False)
     words = _Words(named, raw)
     if not has_utility:

@@ -33,7 +33,7 @@ COLOURS: Mapping[Word, str] = {
 }  # fmt: skip
 GREY = "#5b636b"  # of verdicts without a finding
 MOST_ENTRIES = 100
-LICENCE = "apache-2.0"  # of figures, as SPDX and Zenodo write it in small letters; images have their owners'
+LICENCE = "Apache-2.0"  # of figures; images have their owners'
 SPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "veil-bench")
 NEVER = "1970-01-01T00:00:00Z"
 
@@ -248,7 +248,7 @@ def croissant_card(edition: Edition) -> str:
         "name": f"veil-bench-board-{edition.snapshot[:12]}",
         "description": _described(edition),
         "version": f"{edition.protocol}.0.0",
-        "license": f"https://spdx.org/licenses/{LICENCE.capitalize()}.html",
+        "license": f"https://spdx.org/licenses/{LICENCE}.html",
         "citeAs": bibtex_of_snapshot(edition),
         "creator": {"@type": "sc:Organization", "name": PUBLISHER},
         "distribution": files,
@@ -280,7 +280,7 @@ def deposit(edition: Edition) -> str:
         "creators": [{"name": PUBLISHER}],
         "version": edition.snapshot[:12],
         "access_right": "open",
-        "license": LICENCE,
+        "license": LICENCE.lower(),
         "keywords": ["privacy", "medical imaging", "re-identification", "benchmark"],
         "notes": " ".join([f"Snapshot sha256:{edition.snapshot}.", *_pixels(edition)]),
     }

@@ -145,18 +145,20 @@ class Edition:
         return {line.id: list(self._sheets(self.row_of(line))) for line in self.lines}
 
     def _sheets(self, row: Row) -> Iterator[Sheet]:
-        images = row.data is not None and len(row.data.shape) == 3
+        data = row.data
+        if data is None:
+            return
         for record in row.records:
             for name, picture in sorted(record.pictures.items()):
                 file = self.pictured.get((row.cell, record.evaluator, name))
-                if file is None or row.data is None:
+                if file is None:
                     continue
                 owner = public = ""
-                if images and name not in WITHOUT_IMAGES:
-                    owner = credited(row.data.name, credit(str(row.choice.get("dataset"))))
-                    if name in WITH_PUBLIC and row.data.public != row.data.name:
-                        public = credited(row.data.public, credit(row.data.public))
-                yield Sheet(file, name, picture.caption, "", at_pixels(row.data), owner, public)
+                if len(data.shape) == 3 and name not in WITHOUT_IMAGES:
+                    owner = credited(data.name, credit(str(row.choice.get("dataset"))))
+                    if name in WITH_PUBLIC and data.public != data.name:
+                        public = credited(data.public, credit(data.public))
+                yield Sheet(file, name, picture.caption, "", at_pixels(data), owner, public)
 
     @cached_property
     def prints(self) -> Mapping[str, str]:

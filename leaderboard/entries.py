@@ -150,7 +150,7 @@ def _gap(record: Record, metric: str) -> Gap | None:
 
 
 def reason(record: Record) -> str:
-    """Why a record holds no scores, with the phase a failure stopped."""
+    """The reason why a record holds no scores, and where it failed."""
     text = record.reason or "no reason was recorded"
     return f"{text} (in {record.phase})" if record.phase and record.status != "not-applicable" else text
 

@@ -100,15 +100,17 @@ def value_text(value: object) -> str:
     return epsilon_text(value) if isinstance(value, float) else str(value)
 
 
-def chance_text(figure: Figure | None, column: Column) -> str:
-    """The figure of chance, with its interval; empty if unknown."""
+def chance_text(figure: Figure | ScoreRecord | None, column: Column) -> str:
+    """The figure of chance, with its interval; empty if unknown.
+
+    A figure that is the same for every guess has an interval without chance in it, which is left out.
+    """
     if figure is None or figure.null is None:
         return ""
-    text = number(figure.null, column.digits)
-    known = figure.null_low is not None and figure.null_high is not None
-    if known and not figure.null_low <= figure.null <= figure.null_high:  # type: ignore[operator]
-        return text  # of a figure that is the same for every guess: its range holds no chance
-    return f"{text} ({interval(figure.null_low, figure.null_high, column.digits)})" if known else text
+    text, low, high = number(figure.null, column.digits), figure.null_low, figure.null_high
+    if low is None or high is None or not low <= figure.null <= high:
+        return text
+    return f"{text} ({interval(low, high, column.digits)})"
 
 
 def _shared_chance(rows: Sequence[BoardRow], column: Column) -> str:
@@ -143,10 +145,7 @@ def figure_line(what: str, score: ScoreRecord, column: Column) -> Markup:
     if score.prediction_low is not None and score.prediction_high is not None:
         further = interval(score.prediction_low, score.prediction_high, digits)
     if score.null is not None:
-        null = number(score.null, digits)
-        if score.null_low is not None and score.null_high is not None:
-            null += f" ({interval(score.null_low, score.null_high, digits)})"
-        null += AT_CHANCE * (against_null(score) == "inside")
+        null = chance_text(score, column) + AT_CHANCE * (against_null(score) == "inside")
     note = "; ".join(filter(None, (score.unit, said(column.name, score.note))))
     return Markup(
         f'<tr><th scope="row">{_escaped(what)}</th><td class="value">{number(score.value, digits)}</td>'

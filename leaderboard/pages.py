@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from bench.plugins import registry
 from bench.types import Metric
-from leaderboard.answer import HIDDEN, KEPT, View
+from leaderboard.answer import HIDDEN, KEPT, View, tried
 from leaderboard.api import head_data, script
 from leaderboard.board import Row, missing, used
 from leaderboard.bounds import APPLYING, CORE, MEMBER_CORE, profile
@@ -186,17 +186,14 @@ def _usual_eve(edition: Edition, view: View) -> bool:
 
 def _methods(view: View) -> int:
     """The number of ranked methods that were attacked."""
-    return len({row.plugin for row in view.rows if not row.reference and row.verdict != "no attack"})
+    return len({row.plugin for row in tried(view.rows)})
 
 
 def _front(edition: Edition) -> str:
     """The answers for X-ray sets, or for all if none was attacked."""
-    every = edition.views
-    shown = [view for view in every if view.subject != "other data"]
-    shown = [view for view in shown if view.answer.attacked] or shown
-    shown = [view for view in shown if _usual_eve(edition, view) or _methods(view) >= FEWEST_METHODS] or shown
-    if not any(view.answer.attacked for view in shown):
-        shown = list(every)
+    attacked = [view for view in edition.views if view.subject != "other data" and view.answer.attacked]
+    full = [view for view in attacked if _usual_eve(edition, view) or _methods(view) >= FEWEST_METHODS]
+    shown = full or attacked or list(edition.views)
     pictures = {
         view.section: [svg for canvas in (WIDE, PHONE)
                        if (svg := scatter(view.rows, view.plane, edition.named, "", canvas))]

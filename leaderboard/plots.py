@@ -45,7 +45,8 @@ FAMILIES = {
     "other": (),
 }
 """Methods by what they do to images, one colour a family. It stands here, for a word more in a method's own code would
-call for its rows to be measured again."""
+call for its rows to be measured again. The last is of all others."""
+FAMILY_OF = {method: number for number, methods in enumerate(FAMILIES.values()) for method in methods}
 BUDGET_FIRST = ("epsilon", "scale", "steps")
 """Parameters that tell a method's rows apart best; a label begins with one of these."""
 SHAPES = {"broken": "cross", "leaks": "diamond", "membership leaks": "half", "no leak above a bound": "ring",
@@ -170,9 +171,11 @@ def _unusual(row: BoardRow, rows: Sequence[BoardRow]) -> Mapping[str, JsonValue]
 
     found = {name: value for name, value in row.parameters.items() if not usual(name, value)}
     names = sorted(found, key=lambda name: (name not in BUDGET_FIRST, name))
-    mine = readable(row.plugin, row.parameters)
-    alike = [twin for twin in twins if readable(row.plugin, twin) == mine and twin != row.parameters]
-    return {name: found[name] for name in names if alike or not name.endswith(HASH)}
+    if any(name.endswith(HASH) for name in names):
+        mine = readable(row.plugin, row.parameters)
+        if not any(readable(row.plugin, twin) == mine and twin != row.parameters for twin in twins):
+            names = [name for name in names if not name.endswith(HASH)]
+    return {name: found[name] for name in names}
 
 
 def _told(parameters: Mapping[str, JsonValue]) -> str:
@@ -182,8 +185,7 @@ def _told(parameters: Mapping[str, JsonValue]) -> str:
 
 def family(row: BoardRow) -> int:
     """The number of a row's family."""
-    names = list(FAMILIES)
-    return next((number for number, name in enumerate(names) if row.plugin in FAMILIES[name]), names.index("other"))
+    return FAMILY_OF.get(row.plugin, len(FAMILIES) - 1)
 
 
 def families(rows: Sequence[BoardRow]) -> list[tuple[int, str]]:

@@ -129,16 +129,15 @@ def sections(board: Sequence[Row]) -> list[Section]:
             groups[known[0]].extend(groups.pop(key))
     alike = Counter(key[0] for key in groups)
     keys = sorted(groups)
-    shorts = [_name(groups[key][0]) for key in keys]
     titles = _titles(groups, keys)
     parts = []
-    for key, title, short in zip(keys, titles, shorts, strict=True):
+    for key, title in zip(keys, titles, strict=True):
         data = _shown_data(groups[key])
         parts.append(
             Section(
                 f"{slug(key[0])[:40]}-{digest('/'.join(key))}",
                 title,
-                short if alike[key[0]] == 1 else title,
+                _name(groups[key][0]) if alike[key[0]] == 1 else title,
                 data,
                 tuple(groups[key]),
                 balanced(groups[key][0].choice),
